@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
+from jobgen.train import checkpoints, config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.addresses import free_port
-from jobgen.train.checkpoints import export, saving, settling
+from jobgen.train.checkpoints import agreement, save
+from jobgen.train.commands import export
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import nn
@@ -118,16 +119,16 @@ class Trial:
         trainer = engines.build(how, how.schedule(steps), task, me, mine)
         start = checkpoints.Progress()
         if found and check:
-            found = settling.settle(found, check, mine, run)
-            start = saving.restore(trainer, found, False, mine, run)
+            found = agreement.settle(found, check, mine, run)
+            start = save.restore(trainer, found, False, mine, run)
             run.go_on(start.step)
-        saver = saving.Saver(trainer, mine, run, folder, saving.facts(how, task, RANKS), start)
+        saver = save.Saver(trainer, mine, run, folder, save.facts(how, task, RANKS), start)
         if found:
             saver.latest = found.directory.name
         if rank == 0:
             os.write(ready, struct.pack("i", start.step))
             _report_saves(saver, ready)
-        what = scoring.measures(task)
+        what = evaluation.measures(task)
         loop.Training(trainer, task, what, mine, how.batch, settings, run, saver).run()
         torch.distributed.barrier()
 
@@ -179,7 +180,7 @@ class Trial:
         return statuses
 
 
-def _report_saves(saver: saving.Saver, pipe: int) -> None:
+def _report_saves(saver: save.Saver, pipe: int) -> None:
     """Make the saver write the step into the pipe after each save."""
     save = saver.save
 

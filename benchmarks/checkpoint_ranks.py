@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
-from jobgen.train.checkpoints import saving, settling
+from jobgen.train import checkpoints, config, data, device, engines, evaluation, loop, peers, ranks, report
+from jobgen.train.checkpoints import agreement, save
 from jobgen.train.config import recipe
 from torch import distributed, nn
 
@@ -56,24 +56,24 @@ class Ours:
         self.run = report.Run({"JOBGEN_RUN_DIR": str(top / "run")}, report.Clock(), me.rank)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
-        what = scoring.measures(task)
+        what = evaluation.measures(task)
         loop.Training(self.engine, task, what, self.device, how.batch, settings, self.run).run()
-        self._facts = saving.facts(how, task, me.world_size)
+        self._facts = save.facts(how, task, me.world_size)
         self.folder, self._step = top / "checkpoints", 0
 
     def save(self) -> None:
         self._step += 1
         start = checkpoints.Progress()
-        saver = saving.Saver(self.engine, self.device, self.run, self.folder, self._facts, start)
+        saver = save.Saver(self.engine, self.device, self.run, self.folder, self._facts, start)
         saver.save(checkpoints.Progress(1, self._step))
 
     def verify(self) -> None:
         found = checkpoints.find("latest", self.folder)
         rank, count = distributed.get_rank(), distributed.get_world_size()
-        self._found = settling.settle(found, checkpoints.Check(found, rank, count), self.device, self.run)
+        self._found = agreement.settle(found, checkpoints.Check(found, rank, count), self.device, self.run)
 
     def load(self) -> None:
-        saving.restore(self.engine, self._found, False, self.device, self.run)
+        save.restore(self.engine, self._found, False, self.device, self.run)
 
     def states(self) -> States:
         """Return the states that this rank saves, by file. The tensors are the engine's own."""

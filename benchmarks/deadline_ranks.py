@@ -12,7 +12,7 @@ from collections.abc import Callable
 from statistics import median
 
 import torch
-from jobgen.train import device, peers, ranks, stopping
+from jobgen.train import device, peers, ranks, stop_vote
 from torch import distributed
 
 CALLS, ROUNDS = 500, 9
@@ -22,7 +22,7 @@ def main() -> None:
     me = ranks.discover(os.environ)
     ranks.export(me, os.environ)
     peers.connect(me, device.choose(me, os.environ))
-    stop = stopping.Stopping({"JOBGEN_DEADLINE": str(time.time() + 3600)}, peers.TIMEOUT)
+    stop = stop_vote.StopVote({"JOBGEN_DEADLINE": str(time.time() + 3600)}, peers.TIMEOUT)
     number = torch.zeros(1, dtype=torch.int32)
     sides = [lambda: stop.after_step(0.0, False), lambda: distributed.all_reduce(number)]
     times = [[seconds(side) for side in sides] for _ in range(ROUNDS)]

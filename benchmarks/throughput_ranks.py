@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, models, peers, ranks, report, scoring
+from jobgen.train import config, data, device, engines, evaluation, loop, models, peers, ranks, report
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import distributed, nn
@@ -75,7 +75,7 @@ def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) ->
     how = recipe.resolve(settings, me.world_size)
     steps = sampling.steps_per_epoch(SAMPLES, *how.batch, how.parallel)
     task = samples.task()
-    trainer, what = engines.build(how, how.schedule(steps), task, me, mine), scoring.measures(task)
+    trainer, what = engines.build(how, how.schedule(steps), task, me, mine), evaluation.measures(task)
     run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), me.rank)
     run.line = lambda text: None  # type: ignore[method-assign]
     run.prepare()

@@ -1,4 +1,4 @@
-"""Writes train/config/deepspeed.json, a JSON Schema of the config of the installed DeepSpeed:
+"""Writes train/config/deepspeed/schema.json, a JSON Schema of the config of the installed DeepSpeed:
 ``python -m tools.write_deepspeed_schema``, after a change of its version.
 
 Sections that DeepSpeed reads with a pydantic model have the schema of the model, and refuse unknown keys. The
@@ -17,7 +17,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
-SCHEMA = Path(__file__).resolve().parent.parent / "train/config/deepspeed.json"
+SCHEMA = Path(__file__).resolve().parent.parent / "train/config/deepspeed/schema.json"
 KEPT = ("type", "enum", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 KINDS = {bool: "boolean", int: "integer", float: "number", str: "string", dict: "object"}
 # Sections that are read key by key.

@@ -1,9 +1,9 @@
 """The training module that the generated scripts launch: python -m jobgen.train.
 
-The order of a run is a good order for reading: __main__ (commands and exit statuses), running (one whole
-run), config/ (options and DeepSpeed's config), ranks (rank discovery), device, data/ (tasks and sources),
-peers (process group), models/, loss_functions, engines/, checkpoints/, loop, metrics, scoring, report (files
-of the run).
+The order of a run is a good order for reading: __main__ (commands and exit statuses), whole_run, config/
+(options and DeepSpeed's config), ranks (rank discovery), device, data/ (tasks and sources), peers (process
+group), models/, loss_functions, engines/, checkpoints/, loop, metrics, evaluation, report (files of the run).
+commands/ has the commands that do not train. tests/train/test_train_order.py has the order of imports.
 
 From Python: `from jobgen.train import train, init, Checkpoints, Deadline`, see pieces/.
 """
@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .pieces.calling import train as train
+    from .pieces.api import train as train
     from .pieces.deadline import Deadline as Deadline
     from .pieces.process import init as init
     from .pieces.states import Checkpoints as Checkpoints
@@ -22,7 +22,7 @@ _HOMES = {
     "Checkpoints": ".pieces.states",
     "Deadline": ".pieces.deadline",
     "init": ".pieces.process",
-    "train": ".pieces.calling",
+    "train": ".pieces.api",
 }
 
 if not TYPE_CHECKING:  # type checkers would apply it to the submodules, too

@@ -1,6 +1,6 @@
 """Entry point of python -m jobgen.train: select the command and map its result to an exit status.
 
-running.py implements the training itself.
+whole_run.py implements the training itself.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import ranks, report, running
+from . import ranks, report, whole_run
 from .errors import (
     DONE,
     RESUMABLE,
@@ -25,9 +25,9 @@ from .errors import (
 PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
 # Modules of the commands. Any other first argument belongs to a training.
 COMMANDS = {
-    "export": ".checkpoints.export",
-    "evaluate": ".checkpoints.evaluate",
-    "sample": ".sample",
+    "export": ".commands.export",
+    "evaluate": ".commands.evaluate",
+    "sample": ".commands.sample",
     "preflight": ".preflight",
 }
 PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "tqdm")
@@ -42,16 +42,16 @@ def main(argv: Sequence[str]) -> int:
             run.rank = ranks.guess(os.environ)
             return importlib.import_module(COMMANDS[argv[0]], __package__).main(argv[1:]) or DONE
         else:
-            running.train(argv, run)
-            running.disconnect()
+            whole_run.train(argv, run)
+            whole_run.disconnect()
     except Resumable:
         return RESUMABLE
     except (Exception, KeyboardInterrupt) as error:
-        return _failed(run, _named(error), status_of(error))
+        return _fail(run, _with_remedy(error), status_of(error))
     return DONE
 
 
-def _named(error: BaseException) -> BaseException:
+def _with_remedy(error: BaseException) -> BaseException:
     """Return `error`, or for a missing package of PACKAGES an error that tells how to install it."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package not in PACKAGES:
@@ -62,7 +62,7 @@ def _named(error: BaseException) -> BaseException:
     )
 
 
-def _failed(run: report.Run, error: BaseException, status: int) -> int:
+def _fail(run: report.Run, error: BaseException, status: int) -> int:
     """Write status.json, print the error message and return `status`.
 
     Only rank 0 reports a CommonMistake. The other ranks wait PATIENCE seconds and return.

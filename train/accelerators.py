@@ -19,7 +19,7 @@ class Accelerator:
     type: torch's and DeepSpeed's name of the device; backend: its collective library
     visible: variable that selects the devices which a process sees; the process numbers these from 0
     interface: variable that names the network interfaces of the collective library, if there is one
-    built: field of torch.version that a build of torch for it sets, if a special build is required
+    build: field of torch.version that a build of torch for it sets, if a special build is required
     package: package that adds the device to torch; load: import it
     driver: file of the driver's version, and the pattern of the version in it
     profiler: the activity of torch's profiler that records it; '' if there is none
@@ -43,7 +43,7 @@ class Accelerator:
     backend: str
     visible: str = ""
     interface: str = ""
-    built: str = ""
+    build: str = ""
     package: str = ""
     load: Callable[[], None] = lambda: None
     driver: tuple[Path, str] | None = None
@@ -74,11 +74,11 @@ def find_version(files: Iterable[Path], pattern: str) -> str | None:
     """Return the first group of the pattern in the first file that has it, or None."""
     for file in files:
         try:
-            found = re.search(pattern, file.read_text(encoding="utf-8", errors="replace"))
+            match = re.search(pattern, file.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             continue
-        if found:
-            return found[1]
+        if match:
+            return match[1]
     return None
 
 
@@ -107,7 +107,7 @@ _CUDA = Accelerator(
     "nccl",
     visible="CUDA_VISIBLE_DEVICES",
     interface="NCCL_SOCKET_IFNAME",
-    built="cuda",
+    build="cuda",
     driver=(Path("/sys/module/nvidia/version"), r"(\S+)"),
     profiler="CUDA",
     uuid=True,
@@ -141,7 +141,7 @@ ACCELERATORS = {
     "rocm": replace(
         _CUDA,
         visible="ROCR_VISIBLE_DEVICES",
-        built="hip",
+        build="hip",
         driver=(Path("/sys/module/amdgpu/version"), r"(\S+)"),
         matmul="highest",  # most AMD GPUs have no TF32
         deepspeed_kernels=False,

@@ -49,8 +49,8 @@ def of(metric: str | None, directions: Mapping[str, bool]) -> Best:
     return Best(name, directions[name])
 
 
-def restored(fresh: Best, saved: Mapping[str, Any] | None) -> Best:
+def from_record(fresh: Best, record: Mapping[str, Any] | None) -> Best:
     """Return the best of a checkpoint, or `fresh` if there is none or it is of another metric."""
-    if not saved or (saved["metric"], saved["higher"]) != (fresh.metric, fresh.higher):
+    if not record or (record["metric"], record["higher"]) != (fresh.metric, fresh.higher):
         return fresh
-    return Best(**saved)
+    return Best(**record)

@@ -50,7 +50,7 @@ class Device:
         return self.row.backend
 
 
-def _keep_freed_memory() -> None:
+def _keep_free_memory() -> None:
     """Make the GNU C library keep freed memory for the next step, by mallopt(3).
 
     Otherwise the memory returns to the kernel, which clears every page again. For a small network, this takes
@@ -68,18 +68,18 @@ def choose(ranks: Ranks, env: Mapping[str, str]) -> Device:
     Its kind is JOBGEN_ACCELERATOR if set, otherwise the best kind available. Raise BadInput if the requested
     kind, or a device for the local rank, is not available.
     """
-    wanted = env.get("JOBGEN_ACCELERATOR", "")
-    if wanted and wanted not in ACCELERATORS:
-        known = ", ".join(ACCELERATORS)
-        near = suggestion(wanted, ACCELERATORS)
-        raise BadInput(f"JOBGEN_ACCELERATOR={wanted!r} is not one of {known}{near}")
-    kind = wanted or _best()
+    request = env.get("JOBGEN_ACCELERATOR", "")
+    if request and request not in ACCELERATORS:
+        names = ", ".join(ACCELERATORS)
+        near = suggestion(request, ACCELERATORS)
+        raise BadInput(f"JOBGEN_ACCELERATOR={request!r} is not one of {names}{near}")
+    kind = request or _best()
     if kind == "cpu":
-        _keep_freed_memory()
+        _keep_free_memory()
         return Device("cpu", 0)
     reason = _why_not(kind)
     if reason:
-        raise BadInput(f"JOBGEN_ACCELERATOR={wanted} but {reason}")
+        raise BadInput(f"JOBGEN_ACCELERATOR={request} but {reason}")
     row = ACCELERATORS[kind]
     row.check_environment(env)
     module = _module(row)
@@ -118,9 +118,9 @@ def _why_not(kind: str) -> str | None:
         row.load()
     except (ImportError, OSError, RuntimeError) as error:
         return f"{row.package} cannot be loaded ({str(error).splitlines()[0]})"
-    built = [name for name, one in ACCELERATORS.items() if one.built and getattr(torch.version, one.built)]
-    if row.built and kind not in built:
-        return f"this torch {torch.__version__} is built for {', '.join(built) or 'cpu'}, not for {kind}"
+    builds = [name for name, one in ACCELERATORS.items() if one.build and getattr(torch.version, one.build)]
+    if row.build and kind not in builds:
+        return f"this torch {torch.__version__} is built for {', '.join(builds) or 'cpu'}, not for {kind}"
     module = _module(row)
     if not module.is_available() or module.device_count() == 0:
         return f"torch finds no {kind} device on this host"

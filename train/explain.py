@@ -29,12 +29,12 @@ class Need(NamedTuple):
 class Model(NamedTuple):
     """The number of parameters of a model and of its largest layer.
 
-    divided: at ZeRO 3, each layer is divided among the ranks before the next one is made
+    by_layer: at ZeRO 3, each layer is divided among the ranks before the next one is made
     """
 
     parameters: int
     largest: int
-    divided: bool = False
+    by_layer: bool = False
 
 
 def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
@@ -45,16 +45,18 @@ def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
     yield Need("ZeRO 0", "--zero-stage 0", 20 * everything, whole)
     yield Need("ZeRO 1", "--zero-stage 1", 4 * everything + 16 * everything // ranks, whole)
     yield Need("ZeRO 2", "--zero-stage 2", 2 * everything + int(18 * everything / ranks), whole)
-    offloaded = int(everything * max(4 * ranks, 16) * BUFFERS)
-    yield Need("ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, offloaded)
-    layers = int(largest * per_node * BUFFERS) if model.divided else whole
+    host_states = int(everything * max(4 * ranks, 16) * BUFFERS)
+    yield Need(
+        "ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, host_states
+    )
+    layers = int(largest * per_node * BUFFERS) if model.by_layer else whole
     yield Need("ZeRO 3", "--zero-stage 3", largest + int(18 * everything / ranks), layers)
     for what, option, on_device, on_host in (
         ("states", "optimizer", int(2 * everything / ranks), 16),
         ("all", "all", 0, 18),
     ):
-        built = 0 if model.divided else 4 * per_node
-        host = int(everything * max(built, on_host / nodes) * BUFFERS)
+        fp32_copy = 0 if model.by_layer else 4 * per_node
+        host = int(everything * max(fp32_copy, on_host / nodes) * BUFFERS)
         options = f"--zero-stage 3 --offload {option}"
         yield Need(f"ZeRO 3, {what} on the host", options, largest + on_device, host)
 
@@ -66,14 +68,14 @@ def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = Fals
     """
     total = batch.micro * batch.accumulation * parallel
     steps, rest = divmod(samples, total)
-    said = f"{steps} step(s) an epoch, without the last {rest} samples"
+    steps_text = f"{steps} step(s) an epoch, without the last {rest} samples"
     if not drop_last:
         steps += rest > 0
-        said = f"{steps} step(s) an epoch, the last of {rest or total} samples"
+        steps_text = f"{steps} step(s) an epoch, the last of {rest or total} samples"
     return [
         f"global batch {total} = micro batch {batch.micro} x accumulation {batch.accumulation} x "
         f"{parallel} data-parallel rank(s)",
-        f"{samples} samples make {said}",
+        f"{samples} samples make {steps_text}",
     ]
 
 

@@ -37,7 +37,9 @@ def per_token(parameters: int, layers: int, width: int, context: int) -> int:
     return 6 * parameters + 12 * layers * width * context
 
 
-def shown(rates: dict[str, float]) -> str:
+def text(rates: dict[str, float]) -> str:
     """Return the rates for a line of the log, each after a space."""
-    tokens, used = (rates.get(name) for name in RATES)
-    return (f" {tokens:.0f} tokens/s" if tokens else "") + (f" MFU {used:.1%}" if used is not None else "")
+    tokens, utilisation = (rates.get(name) for name in RATES)
+    return (f" {tokens:.0f} tokens/s" if tokens else "") + (
+        f" MFU {utilisation:.1%}" if utilisation is not None else ""
+    )

@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from . import atomic, nodefiles
 from .config.converters import seconds
 from .errors import RESUMABLE, BadInput
-from .ranks import Ranks, named, span
+from .ranks import Ranks, span, text_of
 from .report import Run, complain
 
 if TYPE_CHECKING:
-    from .checkpoints.saving import Saver
+    from .checkpoints.save import Saver
 
 DEFAULT = 1800.0  # seconds
 FOLDER, STACKS, NODES, VERDICT = "hang", "stacks", "nodes", "verdict.json"
@@ -47,11 +47,11 @@ APART = 4.0  # seconds over which the C threads of a host's ranks are distribute
 MARGIN = timedelta(minutes=3)  # by which collective operations wait longer than the watchdogs
 
 
-def limit(asked: float | None, env: Mapping[str, str]) -> float:
+def limit(option: float | None, env: Mapping[str, str]) -> float:
     """Return the limit in seconds; 0 means no watchdog. Raise BadInput if the variable is not a time."""
-    text = env.get("JOBGEN_HANG_TIMEOUT") or env.get("JOBGEN_STALL", "")  # its name in earlier scripts
-    if asked is not None or not text:
-        return DEFAULT if asked is None else asked
+    text = env.get("JOBGEN_HANG_TIMEOUT", "")
+    if option is not None or not text:
+        return DEFAULT if option is None else option
     try:
         return seconds(text)
     except argparse.ArgumentTypeError as error:
@@ -87,7 +87,7 @@ class Watchdog:
         self._report = nodefiles.place(self._folder / NODES, me.rank, me.local_rank, f"{run.host}.json")
         self._last, self._step = time.monotonic(), saver.start.step
         self._over = threading.Event()
-        watch = _renamed(Watchdog._watch, f"watchdog_of_rank_{me.rank}")
+        watch = _with_name(Watchdog._watch, f"watchdog_of_rank_{me.rank}")
         self._thread = threading.Thread(target=MethodType(watch, self), name="watchdog", daemon=True)
 
     def progress(self, step: int) -> None:
@@ -121,20 +121,20 @@ class Watchdog:
                 self._file.parent.parent.rmdir()
 
     def _watch(self) -> None:
-        looked = time.monotonic()
+        last_look = time.monotonic()
         while not self._over.wait(self._every):
             now = time.monotonic()
-            if now - looked > self._timeout / 2 + self._every:
-                self._last += now - looked  # the whole process was suspended
-            looked = now
+            if now - last_look > self._timeout / 2 + self._every:
+                self._last += now - last_look  # the whole process was suspended
+            last_look = now
             if now - self._last > self._timeout or self._others_hang():
                 self._end()
             self._arm(now)
 
     def _arm(self, now: float) -> None:
         """Make a C thread write the stacks a little later: it also runs while C code holds the GIL."""
-        left = self._last + self._timeout + self._later - now
-        faulthandler.dump_traceback_later(max(left, self._every), file=self._stream)
+        rest = self._last + self._timeout + self._later - now
+        faulthandler.dump_traceback_later(max(rest, self._every), file=self._stream)
 
     def _others_hang(self) -> bool:
         try:
@@ -146,13 +146,13 @@ class Watchdog:
         """Write the stacks, wait for the other ranks, save if possible, and exit, without the main thread."""
         from .checkpoints import rescue  # imports torch, which `limit` does not need
 
-        still = round(time.monotonic() - self._last)
-        text = f"rank {self._rank} on {self._run.host} hangs after step {self._step}, for {still} s"
+        silence = round(time.monotonic() - self._last)
+        text = f"rank {self._rank} on {self._run.host} hangs after step {self._step}, for {silence} s"
         try:
             self._folder.mkdir(exist_ok=True)  # done first: the others then write their stacks, too
             faulthandler.cancel_dump_traceback_later()
             nodefiles.append(self._file, f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n{_stacks()}\n")
-            mine = {"rank": self._rank, "host": self._run.host, "step": self._step, "seconds": still}
+            mine = {"rank": self._rank, "host": self._run.host, "step": self._step, "seconds": silence}
             at = where(threading.main_thread().ident or 0)
             able = {"able": rescue.possible(self._saver, self._step)}
             nodefiles.append(self._report, json.dumps({**mine, **at, **able}) + "\n")
@@ -165,8 +165,8 @@ class Watchdog:
         if save:
             rescue.save(self._saver)
         # A rank that hung in C code until the others ended adds nothing.
-        if reports is not None and not self._told():
-            self._tell(reports)
+        if reports is not None and not self._has_status():
+            self._write_status(reports)
         else:
             self._wait_for_status(rescue.PATIENCE if save else 5)
         sys.stdout.flush()
@@ -187,11 +187,11 @@ class Watchdog:
         if self._verdict() is not None:
             return None
         while True:
-            began = time.monotonic()
+            start = time.monotonic()
             reports = _reports(self._folder)
-            if len(reports) == self._world or began > until:
+            if len(reports) == self._world or start > until:
                 break
-            time.sleep(max(0.1, 5 * (time.monotonic() - began)))
+            time.sleep(max(0.1, 5 * (time.monotonic() - start)))
         alike = len(reports) == self._world and len({report["step"] for report in reports.values()}) == 1
         save = alike and all(report["able"] for report in reports.values())
         with contextlib.suppress(OSError):
@@ -204,24 +204,28 @@ class Watchdog:
 
     def _verdict(self) -> bool | None:
         """Return whether the ranks save; None while there is no verdict."""
-        return next((bool(said["save"]) for said in nodefiles.objects(self._folder / VERDICT)), None)
+        return next((bool(verdict["save"]) for verdict in nodefiles.objects(self._folder / VERDICT)), None)
 
-    def _tell(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
+    def _write_status(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
         """Write the status of the run. Called on the lowest rank that reported."""
-        saved = self._saver.latest
-        message, lagging = describe(reports, self._world)
-        on = f"the run can resume from {saved}" if saved else "no checkpoint: the next attempt starts over"
+        checkpoint = self._saver.latest
+        message, culprit = describe(reports, self._world)
+        on = (
+            f"the run can resume from {checkpoint}"
+            if checkpoint
+            else "no checkpoint: the next attempt starts over"
+        )
         with contextlib.suppress(OSError):
             self._run.stop(
                 f"{message}; {on}",
                 anyway=True,
                 reason="hang",
                 exit_status=RESUMABLE,
-                rank=lagging,
-                host=reports.get(lagging, {}).get("host"),
+                rank=culprit,
+                host=reports.get(culprit, {}).get("host"),
                 step=self._saver.saved_step,
                 from_step=self._saver.start.step,
-                checkpoint=saved,
+                checkpoint=checkpoint,
                 steps_of_ranks=_steps(reports),
             )
         complain(f"{message}; {on}")
@@ -229,10 +233,10 @@ class Watchdog:
     def _wait_for_status(self, patience: float) -> None:
         """Wait for the status: most launchers end all ranks when the first one exits."""
         until = time.monotonic() + patience
-        while time.monotonic() < until and not self._told():
+        while time.monotonic() < until and not self._has_status():
             time.sleep(0.1)
 
-    def _told(self) -> bool:
+    def _has_status(self) -> bool:
         """Return whether status.json reports this hang."""
         with contextlib.suppress(OSError, ValueError):
             return bool(json.loads((self._folder.parent / "status.json").read_text()).get("reason") == "hang")
@@ -245,15 +249,15 @@ def describe(reports: Mapping[int, Mapping[str, Any]], world: int) -> tuple[str,
     That is a rank that did not report; otherwise one with the fewest steps; otherwise one that is not in
     torch's own code, where ranks wait for others; otherwise one of the smallest group.
     """
-    silent = [rank for rank in range(world) if rank not in reports]
-    if silent:
-        return f"no rank made progress, and {named(silent)} did not answer", silent[0]
+    absent = [rank for rank in range(world) if rank not in reports]
+    if absent:
+        return f"no rank made progress, and {text_of(absent)} did not answer", absent[0]
     groups: dict[tuple[int, bool, str], list[int]] = {}
     for rank, report in sorted(reports.items()):
         groups.setdefault((report["step"], report["in_torch"], report["at"]), []).append(rank)
-    ordered = sorted(groups.items(), key=lambda group: (*group[0][:2], len(group[1])))
-    places = [f"{named(ranks)} after step {step} in {at}" for (step, _, at), ranks in ordered]
-    return f"no rank made progress: {'; '.join(places[:4])}", ordered[0][1][0]
+    order = sorted(groups.items(), key=lambda group: (*group[0][:2], len(group[1])))
+    places = [f"{text_of(ranks)} after step {step} in {at}" for (step, _, at), ranks in order]
+    return f"no rank made progress: {'; '.join(places[:4])}", order[0][1][0]
 
 
 def where(thread: int) -> dict[str, Any]:
@@ -274,7 +278,7 @@ def _steps(reports: Mapping[int, Mapping[str, Any]]) -> dict[str, int]:
     return {span(ranks): step for step, ranks in groups.items()}
 
 
-def _renamed(function: Any, name: str) -> FunctionType:
+def _with_name(function: Any, name: str) -> FunctionType:
     """Return the same function with another name in the stacks."""
     return FunctionType(function.__code__.replace(co_name=name), function.__globals__, name)
 
@@ -292,5 +296,5 @@ def _reports(folder: Path) -> dict[int, dict[str, Any]]:
 
 
 def _lines(folder: Path) -> Iterator[dict[str, Any]]:
-    for file in nodefiles.listed(folder / NODES):
+    for file in nodefiles.files(folder / NODES):
         yield from nodefiles.objects(file)

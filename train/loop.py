@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 from torch import distributed
 
 from . import flops
-from .best import Best, restored
+from .best import Best, from_record
 from .checkpoints import Progress
-from .checkpoints.saving import Saver
+from .checkpoints.save import Saver
 from .config import Settings
 from .config.batches import Batch
 from .config.recipe import length
@@ -18,13 +18,13 @@ from .data import Task, sampling
 from .data.feed import Feed
 from .device import Device
 from .engines import Engine
+from .epoch_losses import EpochLosses, Place
 from .errors import RESUMABLE, Resumable, TrainingFailure
+from .evaluation import Measures, Scores, evaluate
 from .flops import Work
 from .hang import Watchdog
-from .losses import Losses, Place
 from .report import Run
-from .scoring import Measures, Scores, evaluate
-from .stopping import Reason, Stopping
+from .stop_vote import Reason, StopVote
 from .watch import Bar, Profile, Stopwatch, table
 
 LOG_EVERY = 10  # steps between two lines of metrics
@@ -43,7 +43,7 @@ class Training:
         settings: Settings,
         run: Run,
         saver: Saver | None = None,
-        stopping: Stopping | None = None,
+        stop_vote: StopVote | None = None,
         watchdog: Watchdog | None = None,
         work: Work | None = None,
         best: Best | None = None,
@@ -60,23 +60,23 @@ class Training:
         self._engine, self._device, self._measures = engine, device, measures
         self._batch, self._settings, self._run = batch, settings, run
         self._log_every = settings.log_every or LOG_EVERY
-        self._saver, self._stopping, self._watchdog, self._work = saver, stopping, watchdog, work
+        self._saver, self._stop_vote, self._watchdog, self._work = saver, stop_vote, watchdog, work
         self._at = saver.start if saver else Progress()  # the position at which the next epoch begins
-        self._step, self._evaluated = self._at.step, self._at.evaluated
-        self._scores = Scores.restored(self._at.scores) if self._at.scores else None
-        self._best = restored(best or Best("loss", higher=False), self._at.best)
-        self._began = time.monotonic() - self._at.seconds
+        self._step, self._evaluation_step = self._at.step, self._at.evaluated
+        self._scores = Scores(**self._at.scores) if self._at.scores else None
+        self._best = from_record(best or Best("loss", higher=False), self._at.best)
+        self._start = time.monotonic() - self._at.seconds
         self._evaluation = 0.0  # seconds that the last evaluation took
         self._rows: list[dict[str, Any]] = []
 
     def run(self) -> tuple[Scores, int]:
         """Train, and evaluate after each epoch. Return the last scores and the number of optimizer steps.
 
-        Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if `stopping` requests
+        Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if the ranks vote for
         a stop.
         """
         for epoch in range(self._at.epoch, self._length.epochs + 1):
-            if self._ended() and self._evaluated == self._step:
+            if self._is_over() and self._evaluation_step == self._step:
                 break
             self._end_epoch(epoch, *self._steps(epoch))
         if self._scores is None:  # a run that resumes after its last step
@@ -84,11 +84,11 @@ class Training:
         self._profile.finish()
         for line in (*table(self._rows, self._measures.metrics), *self._watch.lines()):
             self._run.line(line)
-        self._run.metric("time", **self._watch.rounded())
+        self._run.metric("time", **self._watch.times())
         assert self._scores is not None
         return self._scores, self._step
 
-    def _steps(self, epoch: int) -> tuple[int, Losses, float]:
+    def _steps(self, epoch: int) -> tuple[int, EpochLosses, float]:
         """Do the remaining steps of an epoch. Return its steps so far, its losses, and samples per second."""
         engine, in_epoch = self._engine, self._at.in_epoch
         end = min(self._per_epoch, in_epoch + max(0, self._length.steps - self._step))
@@ -97,13 +97,13 @@ class Training:
             sampling.steps(order, *self._batch, *engine.share, in_epoch, bool(self._settings.drop_last)),
             end - in_epoch,
         )
-        losses, bar = Losses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
-        epoch_began = step_began = time.monotonic()
-        evaluating = self._watch.seconds.get("evaluate", 0.0)
-        if in_epoch and self._evaluation_due(in_epoch == end) and self._evaluated != self._step:
+        losses, bar = EpochLosses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
+        epoch_start = step_start = time.monotonic()
+        evaluation_seconds = self._watch.seconds.get("evaluate", 0.0)
+        if in_epoch and self._evaluation_due(in_epoch == end) and self._evaluation_step != self._step:
             self._evaluate_between(epoch, in_epoch, losses)  # the run hung before it
         for micro_batches, samples in self._watch.each("data", self._train_set.batches(steps, epoch)):
-            if self._ended():
+            if self._is_over():
                 break
             rate = engine.learning_rate()
             self._profile.before_step()
@@ -121,19 +121,19 @@ class Training:
                 losses.post(Place(epoch, self._step, in_epoch, rate, norm, self._seconds()))
             if now:
                 self._report(losses, bar)
-            self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_began, last)
-            step_began = time.monotonic()
+            self._after_step(epoch, in_epoch, losses, bar, time.monotonic() - step_start, last)
+            step_start = time.monotonic()
         bar.close()
-        done = self._samples(in_epoch) - self._samples(self._at.in_epoch)
-        evaluating = self._watch.seconds.get("evaluate", 0.0) - evaluating
-        return in_epoch, losses, done / (time.monotonic() - epoch_began - evaluating)
+        count = self._samples(in_epoch) - self._samples(self._at.in_epoch)
+        evaluation_seconds = self._watch.seconds.get("evaluate", 0.0) - evaluation_seconds
+        return in_epoch, losses, count / (time.monotonic() - epoch_start - evaluation_seconds)
 
     def _samples(self, steps: int) -> int:
         """Return the number of samples of the first steps of an epoch."""
         batch = self._batch.micro * self._batch.accumulation * self._engine.share.size
         return min(steps * batch, self._train_set.size)
 
-    def _ended(self) -> bool:
+    def _is_over(self) -> bool:
         """Return whether the training ends here, by --max-steps, --epochs or --early-stopping."""
         patience = self._settings.early_stopping
         return self._step >= self._length.steps or (patience is not None and self._best.since >= patience)
@@ -144,11 +144,11 @@ class Training:
             self._settings.eval_every is not None and self._step % self._settings.eval_every == 0 and not last
         )
 
-    def _report(self, losses: Losses, bar: Bar) -> None:
+    def _report(self, losses: EpochLosses, bar: Bar) -> None:
         """Print the posted report, if any. Raise TrainingFailure if the loss is not finite."""
-        if not (collected := losses.collect()):
+        if not (report := losses.collect()):
             return
-        place, loss, throughput = collected
+        place, loss, throughput = report
         if not math.isfinite(loss):
             raise TrainingFailure(
                 f"the loss is {loss} at step {place.step} (epoch {place.epoch}): try a smaller --lr"
@@ -167,13 +167,13 @@ class Training:
             seconds=place.seconds,
         )
         norm = "" if place.gradient_norm is None else f"norm {place.gradient_norm:.3g} "
-        told = f"loss {loss:.4f} {norm}lr {place.lr:.3g} {throughput:.0f} samples/s{flops.shown(rates)}"
-        bar.show(told)
+        text = f"loss {loss:.4f} {norm}lr {place.lr:.3g} {throughput:.0f} samples/s{flops.text(rates)}"
+        bar.show(text)
         if not bar.visible:
-            self._run.line(f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} {told}")
+            self._run.line(f"{self._title(place.epoch)} step {place.in_epoch}/{self._per_epoch} {text}")
 
     def _after_step(
-        self, epoch: int, in_epoch: int, losses: Losses, bar: Bar, seconds: float, last: bool
+        self, epoch: int, in_epoch: int, losses: EpochLosses, bar: Bar, seconds: float, last: bool
     ) -> None:
         """Evaluate, save and stop, if it is time to, after a step.
 
@@ -188,58 +188,58 @@ class Training:
         if not last and self._saver.due(self._step):
             self._report(losses, bar)
             self._save(self._progress(epoch, in_epoch, losses))
-        if self._stopping:
-            over = last or self._ended()
+        if self._stop_vote:
+            over = last or self._is_over()
             soon = over or (self._step + 1) % (self._settings.eval_every or self._step + 2) == 0
-            needed = self._saver.seconds + seconds + (self._evaluation if soon else 0.0)
-            reason = self._stopping.after_step(needed, over)
+            seconds_to_save = self._saver.seconds + seconds + (self._evaluation if soon else 0.0)
+            reason = self._stop_vote.after_step(seconds_to_save, over)
             if reason and (last or not over):
                 self._report(losses, bar)
                 _stop(reason, self._progress(epoch, in_epoch, losses), self._saver, self._run)
 
-    def _evaluate_between(self, epoch: int, in_epoch: int, losses: Losses) -> None:
+    def _evaluate_between(self, epoch: int, in_epoch: int, losses: EpochLosses) -> None:
         """Evaluate between two steps of an epoch, report the scores, and save if they are the best."""
         self._evaluate()
         assert self._scores is not None
         row = {"epoch": epoch, "step": self._step, **self._scores.row(), "seconds": self._seconds()}
         self._run.metric("evaluation", **row)
-        self._run.line(f"{self._title(epoch)} step {in_epoch}/{self._per_epoch}: {self._reached()}")
+        self._run.line(f"{self._title(epoch)} step {in_epoch}/{self._per_epoch}: {self._test_text()}")
         if self._saver:
             self._saver.here = self._progress(epoch, in_epoch, losses)
             if self._is_best():
                 self._save(self._saver.here)
         losses.restart_clock()
 
-    def _reached(self) -> str:
+    def _test_text(self) -> str:
         assert self._scores is not None
         values = self._measures.text(self._scores.metrics)
         return f"test loss {self._scores.loss:.4f}{values and ', '}{values}"
 
     def _evaluate(self) -> None:
         """Evaluate, and update the best evaluation and a schedule that depends on it."""
-        began = time.monotonic()
+        start = time.monotonic()
         with self._watch.part("evaluate"):
             scores = evaluate(self._engine, self._test_set, self._measures, self._device, self._batch.micro)
-        self._evaluation = time.monotonic() - began
+        self._evaluation = time.monotonic() - start
         self._alive()
-        self._scores, self._evaluated = scores, self._step
+        self._scores, self._evaluation_step = scores, self._step
         value = {"loss": scores.loss, **scores.metrics}[self._best.metric]
         self._best = self._best.after(value, self._step)
-        self._engine.evaluated(value)
+        self._engine.after_evaluation(value)
 
     def _is_best(self) -> bool:
         """Return whether --keep-best wants a checkpoint of this step."""
-        return bool(self._settings.keep_best) and self._best.step == self._step == self._evaluated
+        return bool(self._settings.keep_best) and self._best.step == self._step == self._evaluation_step
 
-    def _end_epoch(self, epoch: int, in_epoch: int, losses: Losses, throughput: float) -> None:
+    def _end_epoch(self, epoch: int, in_epoch: int, losses: EpochLosses, throughput: float) -> None:
         """Evaluate after an epoch, or at the end of the training, then save and stop, if it is time to."""
         complete = in_epoch == self._per_epoch
         if complete:
             self._engine.end_epoch()
-        if self._evaluated != self._step:
+        if self._evaluation_step != self._step:
             self._evaluate()
         assert self._scores is not None
-        train_loss = losses.reported / max(1, self._samples(in_epoch))
+        train_loss = losses.report_total / max(1, self._samples(in_epoch))
         row: dict[str, Any] = {
             "epoch": epoch,
             "step": self._step,
@@ -250,29 +250,29 @@ class Training:
         }
         self._rows.append(row)
         self._run.metric("epoch", **row)
-        self._run.line(f"{self._title(epoch)} done: train loss {train_loss:.4f}, {self._reached()}")
+        self._run.line(f"{self._title(epoch)} done: train loss {train_loss:.4f}, {self._test_text()}")
         self._at = self._progress(epoch + 1) if complete else self._progress(epoch, in_epoch, losses)
         if self._saver:
             self._after_epoch(epoch if complete else None, self._saver)
 
     def _after_epoch(self, epoch: int | None, saver: Saver) -> None:
-        ended = self._ended()
-        if self._is_best() or saver.due(self._step, epoch, ended):
+        is_over = self._is_over()
+        if self._is_best() or saver.due(self._step, epoch, is_over):
             self._save(self._at)
-        if not ended and self._stopping and (reason := self._stopping.after_step(saver.seconds, True)):
+        if not is_over and self._stop_vote and (reason := self._stop_vote.after_step(saver.seconds, True)):
             _stop(reason, self._at, saver, self._run)
 
-    def _progress(self, epoch: int, in_epoch: int = 0, losses: Losses | None = None) -> Progress:
+    def _progress(self, epoch: int, in_epoch: int = 0, losses: EpochLosses | None = None) -> Progress:
         """Return the position after `in_epoch` steps of an epoch; losses: those of this epoch."""
         return Progress(
             epoch=epoch,
             step=self._step,
             in_epoch=in_epoch,
-            epoch_loss=losses.reported if losses else 0.0,
+            epoch_loss=losses.report_total if losses else 0.0,
             samples=losses.samples if losses else 0,
-            seconds=time.monotonic() - self._began,
+            seconds=time.monotonic() - self._start,
             scores=self._scores._asdict() if self._scores else None,
-            evaluated=self._evaluated,
+            evaluated=self._evaluation_step,
             best=self._best.numbers(),
             since_log=losses.since if losses else [],
         )
@@ -294,7 +294,7 @@ class Training:
         return f"epoch {epoch}/{self._length.epochs}"
 
     def _seconds(self) -> float:
-        return round(time.monotonic() - self._began, 3)
+        return round(time.monotonic() - self._start, 3)
 
 
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:

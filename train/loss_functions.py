@@ -4,6 +4,10 @@ The unit of every loss is the mean over the samples of an optimizer step, on all
 is the mean over its elements: for a sequence, over its tokens whose target is not IGNORED. Losses of unequal
 micro batches are added as sums over samples, so that this mean is exact for any division into micro batches.
 
+Two types keep sums and means apart. A loss by name returns SampleLosses, the loss of each sample. Objective
+alone adds them: the engines get a LossSum. A plain tensor, such as a mean, is neither of them. They are made
+by cast(), which torch.compile can read.
+
 cross_entropy   outputs are logits [n, classes], [n, length, classes] or [n, classes, ...]; targets are class
                 indices [n] or [n, length], or probabilities [n, classes] (one-hot)
 nll             the same, of log-probabilities
@@ -15,18 +19,21 @@ PKG.MOD:FN      FN(outputs, targets), with the outputs as the model returns them
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NewType, cast
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from . import own, trees
+from . import trees, user_code
 from .errors import CommonMistake
 from .trees import Tree
 
-Loss = Callable[[Tree, Tree], torch.Tensor]
-IGNORED = -100  # targets with this index do not count, as in torch's cross-entropy
+SampleLosses = NewType("SampleLosses", torch.Tensor)  # [n]: one value for each sample
+LossSum = NewType("LossSum", torch.Tensor)  # a scalar: the sum over samples, in fp32
+LossByName = Callable[[torch.Tensor, Tree], SampleLosses]
+OwnLoss = Callable[[Tree, Tree], Any]  # the user's: a mean, or one value for each sample
+IGNORE_INDEX = -100  # targets with this index do not count, as in torch's cross-entropy
 OF_THE_MODEL = "model"
 
 
@@ -37,64 +44,72 @@ class Objective:
     number, 0 if unknown
     """
 
-    def __init__(self, name: str, function: Loss | None = None, classes: int = 0) -> None:
+    def __init__(self, name: str, function: OwnLoss | None = None, classes: int = 0) -> None:
         self.name, self._own, self._classes = name, function, classes
 
-    def __call__(self, outputs: Tree, targets: Tree, real: int, samples: int) -> torch.Tensor:
-        """Return the sum of the losses of the first `real` of `samples` samples, a scalar in fp32.
+    def __call__(self, outputs: Tree, targets: Tree, real: int, samples: int) -> LossSum:
+        """Return the sum of the losses of the first `real` of `samples` samples.
 
         Raise CommonMistake, with the shapes, if outputs and targets do not fit the loss.
         """
         if real == 0:  # a borrowed sample takes part in the backward pass, but is not counted
-            return self(outputs, targets, 1, samples) * 0.0
+            return cast(LossSum, self(outputs, targets, 1, samples) * 0.0)
         outputs, targets = (trees.first(tree, real, samples) for tree in (trees.as_tree(outputs), targets))
         if self._own is None and self.name != OF_THE_MODEL:
-            return NAMED[self.name](self._checked(main(outputs), targets).float(), targets)
+            losses = BY_NAME[self.name](self._checked(main(outputs), targets).float(), targets)
+            return self._sum_of(losses, real)
         if self._own is not None:
-            return self._summed(self._own(outputs, targets), real)
+            return self._sum(self._own(outputs, targets), real)
         if real < samples:
             raise CommonMistake(
                 "--loss model needs whole batches: the model's own mean includes the samples that pad a batch"
             )
-        return self._summed(_of_the_model(outputs), real)
+        return self._sum(_of_the_model(outputs), real)
 
     def _checked(self, outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
         """Return the outputs. Raise CommonMistake if they have fewer classes than the data."""
         logits = by_class(outputs, targets)
         if logits is not None and logits.shape[1] < self._classes:
             raise CommonMistake(
-                f"the model returns {trees.shown(outputs)} for {self._classes} classes: it must return one "
+                f"the model returns {trees.shapes(outputs)} for {self._classes} classes: it must return one "
                 "value for each class"
             )
         return outputs
 
-    def _summed(self, value: Any, real: int) -> torch.Tensor:
+    def _sum_of(self, losses: SampleLosses, real: int) -> LossSum:
+        """Return the sum of the losses. A loss by name that returns a mean or a sum is an error of ours."""
+        if losses.shape != (real,):
+            raise TypeError(f"{self.name} returned {trees.shapes(losses)}, not the losses of {real} samples")
+        return cast(LossSum, losses.sum())
+
+    def _sum(self, value: Any, real: int) -> LossSum:
+        """Return the sum of the losses for the result of the user's function or model."""
         if isinstance(value, torch.Tensor) and value.ndim == 0:
-            return value.float() * real
+            return cast(LossSum, value.float() * real)
         if isinstance(value, torch.Tensor) and value.shape == (real,):
-            return value.float().sum()
+            return cast(LossSum, value.float().sum())
         raise CommonMistake(
-            f"--loss {self.name} returned {trees.shown(value)} for {real} samples; it must return a scalar, "
+            f"--loss {self.name} returned {trees.shapes(value)} for {real} samples; it must return a scalar, "
             "the mean over the samples, or one value for each sample"
         )
 
 
-def build(loss: str | Loss, classes: int = 0) -> Objective:
+def build(loss: str | OwnLoss, classes: int = 0) -> Objective:
     """Return the loss of this name, or of this function. Raise CommonMistake if there is none."""
     if callable(loss):
         return Objective(getattr(loss, "__name__", "loss"), loss)
-    if loss in NAMED or loss == OF_THE_MODEL:
+    if loss in BY_NAME or loss == OF_THE_MODEL:
         return Objective(loss, classes=classes)
-    return Objective(loss, own.find("--loss", loss))
+    return Objective(loss, user_code.find("--loss", loss))
 
 
-def of_module(module: nn.Module, loss: torch.Tensor, real: int) -> torch.Tensor:
-    """Return the summed loss plus that of the model's method auxiliary_loss(), if there is one.
+def of_module(module: nn.Module, loss: LossSum, real: int) -> LossSum:
+    """Return the loss plus that of the model's method auxiliary_loss(), if there is one.
 
     Its result is a loss per sample of the last forward pass, such as the balance of experts.
     """
     auxiliary = getattr(module, "auxiliary_loss", None)
-    return loss if auxiliary is None else loss + real * auxiliary()
+    return loss if auxiliary is None else cast(LossSum, loss + real * auxiliary())
 
 
 def main(outputs: Tree) -> torch.Tensor:
@@ -103,24 +118,24 @@ def main(outputs: Tree) -> torch.Tensor:
     It is the only output, `logits` of a dict or object, or the first of a tuple. Raise CommonMistake if there
     is none.
     """
-    found = outputs
-    if isinstance(found, Mapping):
-        found = found.get("logits", next(iter(found.values())) if len(found) == 1 else None)
-    elif isinstance(found, list | tuple) and found:
-        found = found[0]
-    if not isinstance(found, torch.Tensor):
+    result = outputs
+    if isinstance(result, Mapping):
+        result = result.get("logits", next(iter(result.values())) if len(result) == 1 else None)
+    elif isinstance(result, list | tuple) and result:
+        result = result[0]
+    if not isinstance(result, torch.Tensor):
         raise CommonMistake(
-            f"the model returns {trees.shown(outputs)}; a loss or metric by name needs a tensor, a dict or "
+            f"the model returns {trees.shapes(outputs)}; a loss or metric by name needs a tensor, a dict or "
             "object with `logits`, or a tuple that begins with a tensor"
         )
-    return found
+    return result
 
 
 def _of_the_model(outputs: Tree) -> Any:
     loss = outputs.get("loss") if isinstance(outputs, Mapping) else None
     if loss is None:
         raise CommonMistake(
-            f"--loss model: the model returns {trees.shown(outputs)}, without a `loss`; models of "
+            f"--loss model: the model returns {trees.shapes(outputs)}, without a `loss`; models of "
             "transformers return one if the inputs contain `labels`"
         )
     return loss
@@ -156,53 +171,57 @@ def _column(outputs: torch.Tensor) -> set[torch.Size]:
     return {torch.Size([len(outputs)]), torch.Size([len(outputs), 1])}
 
 
-def _classified(name: str, function: Callable[..., Any], soft: bool) -> Loss:
+def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) -> LossByName:
     """Return a loss over classes; soft: targets may be probabilities."""
 
-    def summed(outputs: torch.Tensor, targets: Tree) -> Any:
+    def losses(outputs: torch.Tensor, targets: Tree) -> SampleLosses:
         logits = by_class(outputs, targets)
         if logits is None and soft and outputs.shape == getattr(targets, "shape", None):
             logits, targets = outputs, targets.to(outputs.dtype)
-            return function(logits, targets, reduction="none").reshape(len(logits), -1).mean(1).sum()
+            return _means(function(logits, targets, reduction="none"), len(logits))
         if logits is None:
             raise _misfit(name, outputs, targets, "[samples, classes] and class indices [samples]")
         targets = targets.long()
         if targets.ndim == 1:
-            return function(logits, targets, ignore_index=IGNORED, reduction="sum")
+            return cast(SampleLosses, function(logits, targets, ignore_index=IGNORE_INDEX, reduction="none"))
         last = logits.movedim(1, -1)
         if last.is_contiguous():  # tokens: a matrix of logits is faster
             logits, labels = last.flatten(0, -2), targets.flatten()
         else:
             labels = targets
-        each = function(logits, labels, ignore_index=IGNORED, reduction="none").reshape(len(targets), -1)
-        counted = (targets != IGNORED).flatten(1).sum(1).clamp(min=1)
-        return (each.sum(1) / counted).sum()
+        each = function(logits, labels, ignore_index=IGNORE_INDEX, reduction="none").reshape(len(targets), -1)
+        counts = (targets != IGNORE_INDEX).flatten(1).sum(1).clamp(min=1)
+        return cast(SampleLosses, each.sum(1) / counts)
 
-    return summed
+    return losses
 
 
-def _elementwise(name: str, function: Callable[..., torch.Tensor]) -> Loss:
-    def summed(outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
-        wanted = alike(outputs, targets)
-        if wanted is None:
+def _over_elements(name: str, function: Callable[..., torch.Tensor]) -> LossByName:
+    def losses(outputs: torch.Tensor, targets: Tree) -> SampleLosses:
+        floats = alike(outputs, targets)
+        if floats is None:
             raise _misfit(name, outputs, targets, "the same shape for both, or class indices [samples]")
-        each = function(outputs, wanted, reduction="none")
-        return each.reshape(len(each), -1).mean(1).sum()
+        return _means(function(outputs, floats, reduction="none"), len(outputs))
 
-    return summed
+    return losses
+
+
+def _means(elements: torch.Tensor, samples: int) -> SampleLosses:
+    """Return for each sample the mean of the losses of its elements."""
+    return cast(SampleLosses, elements.reshape(samples, -1).mean(1))
 
 
 def _misfit(name: str, outputs: torch.Tensor, targets: Tree, needs: str) -> CommonMistake:
     return CommonMistake(
-        f"--loss {name} does not fit: the model returns {trees.shown(outputs)} and the targets are "
-        f"{trees.shown(targets)}; it needs {needs}"
+        f"--loss {name} does not fit: the model returns {trees.shapes(outputs)} and the targets are "
+        f"{trees.shapes(targets)}; it needs {needs}"
     )
 
 
-NAMED: dict[str, Loss] = {
-    "cross_entropy": _classified("cross_entropy", functional.cross_entropy, soft=True),
-    "nll": _classified("nll", functional.nll_loss, soft=False),
-    "mse": _elementwise("mse", functional.mse_loss),
-    "l1": _elementwise("l1", functional.l1_loss),
-    "bce": _elementwise("bce", functional.binary_cross_entropy_with_logits),
+BY_NAME: dict[str, LossByName] = {
+    "cross_entropy": _over_classes("cross_entropy", functional.cross_entropy, soft=True),
+    "nll": _over_classes("nll", functional.nll_loss, soft=False),
+    "mse": _over_elements("mse", functional.mse_loss),
+    "l1": _over_elements("l1", functional.l1_loss),
+    "bce": _over_elements("bce", functional.binary_cross_entropy_with_logits),
 }

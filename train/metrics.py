@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from . import own, trees
+from . import trees, user_code
 from .errors import CommonMistake
-from .loss_functions import IGNORED, NAMED, alike, by_class, main
+from .loss_functions import BY_NAME, IGNORE_INDEX, alike, by_class, main
 from .trees import Tree
 
 Pair = tuple[torch.Tensor | float, torch.Tensor | int]
-RESERVED = ("epoch", "step", "seconds", "samples_per_second", "per_class", "event", "loss", "lr")
+OTHER_NAMES = ("epoch", "step", "seconds", "samples_per_second", "per_class", "event", "loss", "lr")
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def build(metric: str | Callable[..., Any]) -> Metric:
     """Return the metric of this name, or of this function. Raise CommonMistake if there is none."""
     if metric in METRICS:
         return METRICS[str(metric)]
-    function = metric if callable(metric) else own.find("--metric", metric)
+    function = metric if callable(metric) else user_code.find("--metric", metric)
     name = getattr(function, "__name__", str(metric).rpartition(":")[2])
-    if name in (*RESERVED, *METRICS) or name.endswith("_loss"):
+    if name in (*OTHER_NAMES, *METRICS) or name.endswith("_loss"):
         raise CommonMistake(f"--metric {metric}: {name} is the name of another value; rename the function")
     return Metric(name, _own(name, function), higher=getattr(function, "higher_is_better", True))
 
@@ -71,33 +71,33 @@ def _own(name: str, function: Callable[..., Any]) -> Callable[[Tree, Tree], Pair
         if value.shape == (samples,):
             return value.sum(), samples
         raise CommonMistake(
-            f"--metric {name} returned {trees.shown(value)} for {samples} samples; it must return a scalar, "
+            f"--metric {name} returned {trees.shapes(value)} for {samples} samples; it must return a scalar, "
             "one value for each sample, or a pair (sum, count)"
         )
 
     return count
 
 
-def decided(outputs: Tree, targets: Tree) -> tuple[torch.Tensor, torch.Tensor]:
+def class_pairs(outputs: Tree, targets: Tree) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the predicted and the right classes, of the same shape; IGNORED marks what does not count."""
     logits = main(outputs)
     classes = by_class(logits, targets)
     if classes is not None:
         return classes.argmax(1), targets
-    wanted = alike(logits, targets)
-    if wanted is None:
+    floats = alike(logits, targets)
+    if floats is None:
         raise CommonMistake(
-            f"--metric accuracy does not fit: the model returns {trees.shown(logits)} and the targets are "
-            f"{trees.shown(targets)}"
+            f"--metric accuracy does not fit: the model returns {trees.shapes(logits)} and the targets are "
+            f"{trees.shapes(targets)}"
         )
     if logits.ndim > 1 and logits.shape[-1] > 1:
-        return logits.argmax(-1), wanted.argmax(-1)
-    return (logits > 0).long(), (wanted > 0.5).long()
+        return logits.argmax(-1), floats.argmax(-1)
+    return (logits > 0).long(), (floats > 0.5).long()
 
 
 def _accuracy(outputs: Tree, targets: Tree) -> Pair:
-    predicted, right = decided(outputs, targets)
-    return (predicted == right).sum(), (right != IGNORED).sum()
+    predictions, right = class_pairs(outputs, targets)
+    return (predictions == right).sum(), (right != IGNORE_INDEX).sum()
 
 
 def _perplexity(outputs: Tree, targets: Tree) -> Pair:
@@ -105,15 +105,15 @@ def _perplexity(outputs: Tree, targets: Tree) -> Pair:
     classes = by_class(logits, targets)
     if classes is None:
         raise CommonMistake(
-            f"--metric perplexity needs class indices as targets; they are {trees.shown(targets)}, and the "
-            f"model returns {trees.shown(logits)}"
+            f"--metric perplexity needs class indices as targets; they are {trees.shapes(targets)}, and the "
+            f"model returns {trees.shapes(logits)}"
         )
-    summed = functional.cross_entropy(classes, targets.long(), ignore_index=IGNORED, reduction="sum")
-    return summed, (targets != IGNORED).sum()
+    total = functional.cross_entropy(classes, targets.long(), ignore_index=IGNORE_INDEX, reduction="sum")
+    return total, (targets != IGNORE_INDEX).sum()
 
 
 def _mae(outputs: Tree, targets: Tree) -> Pair:
-    return NAMED["l1"](main(outputs).float(), targets), trees.rows(targets)
+    return BY_NAME["l1"](main(outputs).float(), targets).sum(), trees.rows(targets)
 
 
 def _exp(mean: float) -> float:

@@ -32,13 +32,13 @@ def append(file: Path, text: str) -> None:
         os.close(descriptor)
 
 
-def listed(folder: Path) -> Iterator[Path]:
+def files(folder: Path) -> Iterator[Path]:
     """Yield the files in the order of ranks. A listing makes a network file system look for new files."""
-    for part in inside(folder):
-        yield from inside(part)
+    for part in entries(folder):
+        yield from entries(part)
 
 
-def inside(folder: Path) -> list[Path]:
+def entries(folder: Path) -> list[Path]:
     """Return the paths in one folder, in numerical order; [] if it does not exist."""
     with contextlib.suppress(OSError):
         return [folder / name for name in sorted(os.listdir(folder), key=lambda name: (len(name), name))]

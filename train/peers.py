@@ -85,10 +85,10 @@ def exchange(fact: Any, device: Device, group: Any = None) -> list[Any]:
     sizes[distributed.get_rank()] = len(mine)
     distributed.all_reduce(sizes, group=group)
     longest = int(sizes.max())
-    padded = torch.nn.functional.pad(mine, (0, longest - len(mine)))
-    all_of_them = [torch.empty_like(padded) for _ in sizes]
-    distributed.all_gather(all_of_them, padded, group=group)
-    texts = [bytes(row[:n].tolist()) for row, n in zip(all_of_them, sizes.tolist(), strict=True)]
+    block = torch.nn.functional.pad(mine, (0, longest - len(mine)))
+    blocks = [torch.empty_like(block) for _ in sizes]
+    distributed.all_gather(blocks, block, group=group)
+    texts = [bytes(row[:n].tolist()) for row, n in zip(blocks, sizes.tolist(), strict=True)]
     return [json.loads(text) for text in texts]
 
 
@@ -108,7 +108,7 @@ def share_of_cores(rank: int, hosts: list[str], cores: list[list[int]]) -> int:
     otherwise, all ranks of a host share all cores.
     """
     mine = set(cores[rank])
-    sharing = sum(
+    count = sum(
         host == hosts[rank] and not mine.isdisjoint(other) for host, other in zip(hosts, cores, strict=True)
     )
-    return max(1, len(mine) // sharing)
+    return max(1, len(mine) // count)

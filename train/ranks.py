@@ -34,7 +34,7 @@ class Ranks:
     source: str
 
 
-class Found(NamedTuple):
+class Values(NamedTuple):
     """The values of one family of variables; None for values that it does not have."""
 
     rank: int
@@ -78,22 +78,22 @@ def discover(
     variables = _from_mpi_variables(env) or _from_slurm(env)
     mpi = (load_mpi or _load_mpi)() if started_by_mpi(env) else None
     if mpi is not None:
-        found = _from_mpi(mpi, env, variables)
+        place = _from_mpi(mpi, env, variables)
     elif variables is not None:
-        found = _from_variables(variables, env)
+        place = _from_variables(variables, env)
     else:
-        found = Ranks(0, 1, 0, 1, "127.0.0.1", _port(env) or free_port(), "one process")
-    for name, stated, value in (
-        ("WORLD_SIZE", _int(env, "WORLD_SIZE"), found.world_size),
-        ("LOCAL_RANK", _int(env, "LOCAL_RANK"), found.local_rank),
-        ("--local_rank", local_rank_option, found.local_rank),
+        place = Ranks(0, 1, 0, 1, "127.0.0.1", _port(env) or free_port(), "one process")
+    for name, setting, value in (
+        ("WORLD_SIZE", _int(env, "WORLD_SIZE"), place.world_size),
+        ("LOCAL_RANK", _int(env, "LOCAL_RANK"), place.local_rank),
+        ("--local_rank", local_rank_option, place.local_rank),
     ):
-        if stated is not None and stated != value:
+        if setting is not None and setting != value:
             raise BadInput(
-                f"{name}={stated} is set but RANK is not, and {found.source} has {value}: "
+                f"{name}={setting} is set but RANK is not, and {place.source} has {value}: "
                 f"start the ranks with a launcher that sets RANK too, or unset {name}"
             )
-    return found
+    return place
 
 
 def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
@@ -112,15 +112,15 @@ def export(ranks: Ranks, env: MutableMapping[str, str]) -> None:
 
 def check_world(ranks: Ranks, env: Env) -> None:
     """Raise CommonMistake if the job requested (JOBGEN_WORLD_SIZE) another number of ranks."""
-    wanted = _int(env, "JOBGEN_WORLD_SIZE")
-    if wanted is not None and wanted != ranks.world_size:
+    request = _int(env, "JOBGEN_WORLD_SIZE")
+    if request is not None and request != ranks.world_size:
         raise CommonMistake(
-            f"the job requested {wanted} ranks (JOBGEN_WORLD_SIZE={wanted}) but {ranks.source} "
+            f"the job requested {request} ranks (JOBGEN_WORLD_SIZE={request}) but {ranks.source} "
             f"started {ranks.world_size}"
         )
 
 
-def named(ranks: Sequence[int]) -> str:
+def text_of(ranks: Sequence[int]) -> str:
     """Return a text such as 'rank 3' or 'ranks 0, 2'; for many ranks 'ranks 0-511,513'."""
     numbers = ", ".join(map(str, ranks)) if len(ranks) <= 8 else span(ranks)
     return f"rank{'s' * (len(ranks) > 1)} {numbers}"
@@ -174,12 +174,12 @@ def _load_mpi() -> Any:
 
 
 def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
-    seen = {
+    variables = {
         name: env[name]
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
         if name in env
     }
-    values = ", ".join(f"{name}={value}" for name, value in seen.items())
+    values = ", ".join(f"{name}={value}" for name, value in variables.items())
     rank, world = _int(env, "RANK"), _int(env, "WORLD_SIZE")
     local = _int(env, "LOCAL_RANK")
     if local is None:
@@ -208,7 +208,7 @@ def _from_launcher(env: Env, local_rank_option: int | None) -> Ranks:
     return Ranks(rank, world, local, local_world, address, _port(env) or free_port(), "the launcher")
 
 
-def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
+def _from_mpi(mpi: Any, env: Env, variables: Values | None) -> Ranks:
     world = mpi.COMM_WORLD
     size = world.Get_size()
     if variables is not None and variables.world_size not in (None, size):
@@ -224,8 +224,8 @@ def _from_mpi(mpi: Any, env: Env, variables: Found | None) -> Ranks:
     return Ranks(world.Get_rank(), size, local, local_size, address, port, "mpi4py")
 
 
-def _from_variables(found: Found, env: Env) -> Ranks:
-    rank, size, local, local_size, source = found
+def _from_variables(values: Values, env: Env) -> Ranks:
+    rank, size, local, local_size, source = values
     if size is None or local is None:
         missing = "world size" if size is None else "local rank"
         raise BadInput(f"{source} gives this process rank {rank}, but no {missing}")
@@ -250,22 +250,22 @@ def _from_variables(found: Found, env: Env) -> Ranks:
     return Ranks(rank, size, local, local_size, address or "127.0.0.1", port or free_port(), source)
 
 
-def _from_mpi_variables(env: Env) -> Found | None:
+def _from_mpi_variables(env: Env) -> Values | None:
     for source, (rank, size, local, local_size) in MPI_FAMILIES.items():
-        said = _int(env, rank)
-        if said is not None and (local in env or rank != "PMI_RANK"):
-            return Found(said, _int(env, size), _int(env, local), _int(env, local_size), source)
+        value = _int(env, rank)
+        if value is not None and (local in env or rank != "PMI_RANK"):
+            return Values(value, _int(env, size), _int(env, local), _int(env, local_size), source)
     return None
 
 
-def _from_slurm(env: Env) -> Found | None:
+def _from_slurm(env: Env) -> Values | None:
     if not _in_slurm_step(env) or "SLURM_PROCID" not in env:
         return None
     size = _int(env, "SLURM_STEP_NUM_TASKS") or _int(env, "SLURM_NTASKS")
     counts = tasks_per_node(env.get("SLURM_STEP_TASKS_PER_NODE") or env.get("SLURM_TASKS_PER_NODE") or "")
     node = _int(env, "SLURM_NODEID") or 0
     local_size = counts[node] if node < len(counts) else None
-    return Found(_int(env, "SLURM_PROCID") or 0, size, _int(env, "SLURM_LOCALID"), local_size, "Slurm")
+    return Values(_int(env, "SLURM_PROCID") or 0, size, _int(env, "SLURM_LOCALID"), local_size, "Slurm")
 
 
 def _in_slurm_step(env: Env) -> bool:

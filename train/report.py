@@ -24,11 +24,11 @@ class Clock:
     """Measures the seconds since this process started, and when each part of the start-up ended."""
 
     def __init__(self) -> None:
-        self.started = _process_start()
+        self.start = _process_start()
         self.marks: dict[str, float] = {}
 
     def seconds(self) -> float:
-        return time.time() - self.started
+        return time.time() - self.start
 
     def mark(self, name: str) -> None:
         self.marks[name] = round(self.seconds(), 3)
@@ -44,7 +44,7 @@ class Run:
         self.directory = Path(env["JOBGEN_RUN_DIR"]) if env.get("JOBGEN_RUN_DIR") else None
         self.job_start = _number(env.get("JOBGEN_START_TIME"))
         self._metrics: Any = None
-        self._lost = False  # True if metrics could not be written
+        self._incomplete = False  # True if metrics could not be written
         # Called with each metric's event and values, on rank 0.
         self.sinks: list[Callable[[str, dict[str, Any]], None]] = []
 
@@ -64,7 +64,7 @@ class Run:
             return
         self.directory = self.directory.absolute()
         self.directory.mkdir(parents=True, exist_ok=True)
-        if self.is_main and not self._failed_first(self._read_status()):
+        if self.is_main and not self._is_first_failure(self._read_status()):
             self._status_file.unlink(missing_ok=True)
 
     def adopt(self, directory: str) -> None:
@@ -77,8 +77,8 @@ class Run:
             return
         file = self.directory / "metrics.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.is_file() else []
-        kept = [line for line in lines if line.endswith("\n") and _step(line) <= step]
-        atomic.write_text(file, "".join(kept), forced=False)
+        rest = [line for line in lines if line.endswith("\n") and _step(line) <= step]
+        atomic.write_text(file, "".join(rest), forced=False)
         self._metrics = open(file, "a", encoding="utf-8")  # noqa: SIM115
 
     def metric(self, event: str, **values: Any) -> None:
@@ -91,9 +91,9 @@ class Run:
             self._metrics.write(json.dumps({"event": event, **values}) + "\n")
             self._metrics.flush()
         except OSError as error:  # a full disk ends the run when a checkpoint is saved
-            if not self._lost:
+            if not self._incomplete:
                 complain(f"warning: {self.directory / 'metrics.jsonl'} cannot be written: {error.strerror}")
-            self._lost = True
+            self._incomplete = True
         for sink in self.sinks:
             sink(event, values)
 
@@ -130,7 +130,7 @@ class Run:
         with contextlib.suppress(OSError):  # a full disk must not hide the failure itself
             self.directory.mkdir(parents=True, exist_ok=True)
             first = self._read_status()
-            if first and self._failed_first(first):
+            if first and self._is_first_failure(first):
                 return first  # thousands of ranks may fail because of one; they write no files
             self._status_file.unlink(missing_ok=True)
             if not self._write(mine, replace=False):
@@ -140,7 +140,7 @@ class Run:
     def _times(self) -> dict[str, Any]:
         first = self.clock.marks.get("first_step")
         from_job = (
-            None if first is None or self.job_start is None else self.clock.started + first - self.job_start
+            None if first is None or self.job_start is None else self.clock.start + first - self.job_start
         )
         startup = {**self.clock.marks, "first_step_from_job_start": from_job and round(from_job, 3)}
         return {"seconds": round(self.clock.seconds(), 3), "startup": startup, "ended": round(time.time(), 3)}
@@ -177,18 +177,18 @@ class Run:
             return None
         return status if isinstance(status, dict) else {}
 
-    def _failed_first(self, status: Mapping[str, Any] | None) -> bool:
+    def _is_first_failure(self, status: Mapping[str, Any] | None) -> bool:
         """Return whether `status` is a failure of another rank of this run, and not of an earlier run.
 
         Ranks of one run start within seconds of each other.
         """
         if not status or status.get("state") != "failed":
             return False
-        other = status.get("rank"), status.get("host")
-        if None in (self.rank, other[0]) or other == (self.rank, self.host):
+        author = status.get("rank"), status.get("host")
+        if None in (self.rank, author[0]) or author == (self.rank, self.host):
             return False  # a process without a rank is alone
-        started = (_number(status.get("ended")) or 0) - (_number(status.get("seconds")) or 0)
-        return started > (self.clock.started if self.job_start is None else self.job_start) - 5
+        start = (_number(status.get("ended")) or 0) - (_number(status.get("seconds")) or 0)
+        return start > (self.clock.start if self.job_start is None else self.job_start) - 5
 
 
 def complain(text: str) -> None:
@@ -200,11 +200,11 @@ def complain(text: str) -> None:
 
 def versions(*more: str) -> dict[str, str]:
     """Return the versions of Python, the packages that determine the results of a training, and `more`."""
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py", *more):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            result[name] = importlib.metadata.version(name)
+    return result
 
 
 def _step(line: str) -> float:
@@ -227,7 +227,7 @@ def _process_start() -> float:
     now = time.time()
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        started = now - time.clock_gettime(time.CLOCK_BOOTTIME) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        start = now - time.clock_gettime(time.CLOCK_BOOTTIME) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         return now
-    return started if 0 <= now - started < 3600 else now
+    return start if 0 <= now - start < 3600 else now

@@ -78,20 +78,18 @@ def _block(config: dict[str, Any], name: str) -> Path | None:
 
 
 def open_all(
-    places: Places, directory: Path, resumed: int = 0, metrics: Sequence[str] = ("accuracy",)
+    places: Places, directory: Path, resume_step: int = 0, metrics: Sequence[str] = ("accuracy",)
 ) -> list[Sink]:
     """Return the writers, for rank 0.
 
-    metrics: names of the run's metrics.
-
-    resumed: step from which an earlier run is resumed, whose metrics are in `directory`. Raise BadInput if a
-    path cannot be written.
+    metrics: names of the run's metrics. resume_step: step from which the run resumes another one, whose
+    metrics are in `directory`. Raise BadInput if a path cannot be written.
     """
     try:
         return [
-            *(tensorboard(directory / place, resumed, metrics) for place in places.tensorboard),
+            *(tensorboard(directory / place, resume_step, metrics) for place in places.tensorboard),
             *(
-                table(directory / place, directory / "metrics.jsonl" if resumed else None, metrics)
+                table(directory / place, directory / "metrics.jsonl" if resume_step else None, metrics)
                 for place in places.csv
             ),
         ]
@@ -99,11 +97,11 @@ def open_all(
         raise BadInput(f"the metrics cannot be written to {error.filename}: {error.strerror}") from None
 
 
-def tensorboard(directory: Path, resumed: int, metrics: Sequence[str]) -> Sink:
+def tensorboard(directory: Path, resume_step: int, metrics: Sequence[str]) -> Sink:
     from torch.utils.tensorboard import SummaryWriter
 
-    # The steps after `resumed` are repeated.
-    writer = SummaryWriter(str(directory), purge_step=resumed + 1 if resumed else None)
+    # The steps after `resume_step` are repeated.
+    writer = SummaryWriter(str(directory), purge_step=resume_step + 1 if resume_step else None)
 
     of_epoch = TAGS["epoch"] | {name: METRIC + name for name in metrics}
     tags = {**TAGS, "epoch": of_epoch, EVALUATION: of_epoch}

@@ -21,7 +21,7 @@ def of_model(settings: Settings, samples: Task) -> Model:
     layers = [sum(p.numel() for p in m.parameters(recurse=False)) for m in model.modules()]
     total = sum(p.numel() for p in model.parameters())
     total += moe.extra(settings, model) if settings.has_experts else 0
-    return Model(total, max(layers), divided=settings.model == "gpt")
+    return Model(total, max(layers), by_layer=settings.model == "gpt")
 
 
 def _dense(settings: Settings, samples: Task) -> nn.Module:
@@ -41,7 +41,7 @@ def of_work(settings: Settings, samples: Task, device: Device, devices: int) -> 
     if of_language:
         model = _dense(settings, samples)
         parameters = sum(p.numel() for p in model.parameters())
-        parameters += moe.extra(settings, model, visited=True) if settings.has_experts else 0
+        parameters += moe.extra(settings, model, per_sample=True) if settings.has_experts else 0
         layers, width = hf.form(settings.model) if is_hf(settings.model) else language.size(settings)[:2]
         per_token = flops.per_token(parameters, layers, width, context)
     peak = settings.peak_tflops or _peak(device)

@@ -12,7 +12,7 @@ from torch import nn
 Tree = Any
 
 
-class Named(dict[str, Any]):
+class AttributeDict(dict[str, Any]):
     """A dict whose values are attributes, too: outputs["logits"] and outputs.logits."""
 
     def __getattr__(self, name: str) -> Any:
@@ -21,13 +21,13 @@ class Named(dict[str, Any]):
         raise AttributeError(f"the outputs have no {name}, only {', '.join(self)}")
 
 
-def mapped(change: Callable[[Any], Any], tree: Tree) -> Tree:
+def map_leaves(change: Callable[[Any], Any], tree: Tree) -> Tree:
     """Return the tree with `change` applied to each leaf. Mappings become Named, named tuples tuples."""
     if isinstance(tree, Mapping):
-        return Named({key: mapped(change, each) for key, each in tree.items()})
+        return AttributeDict({key: map_leaves(change, each) for key, each in tree.items()})
     if isinstance(tree, list | tuple):
-        made = [mapped(change, each) for each in tree]
-        return made if isinstance(tree, list) else tuple(made)
+        branches = [map_leaves(change, each) for each in tree]
+        return branches if isinstance(tree, list) else tuple(branches)
     return change(tree)
 
 
@@ -61,10 +61,10 @@ def first(tree: Tree, real: int, samples: int) -> Tree:
     def cut(leaf: Any) -> Any:
         return leaf[:real] if getattr(leaf, "shape", ())[:1] == (samples,) else leaf
 
-    return mapped(cut, tree)
+    return map_leaves(cut, tree)
 
 
-def repeated(tree: Tree, samples: int) -> Tree:
+def repeat(tree: Tree, samples: int) -> Tree:
     """Return the tree with its rows repeated up to `samples`."""
     have = rows(tree)
     if have >= samples:
@@ -75,7 +75,7 @@ def repeated(tree: Tree, samples: int) -> Tree:
             return leaf
         return leaf[torch.arange(samples, device=leaf.device) % have]
 
-    return mapped(again, tree)
+    return map_leaves(again, tree)
 
 
 def cast(tree: Tree, dtype: torch.dtype) -> Tree:
@@ -84,19 +84,19 @@ def cast(tree: Tree, dtype: torch.dtype) -> Tree:
     def change(leaf: Any) -> Any:
         return leaf.to(dtype) if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
-    return mapped(change, tree)
+    return map_leaves(change, tree)
 
 
-def moved(tree: Tree, device: torch.device) -> Tree:
+def move_to(tree: Tree, device: torch.device) -> Tree:
     """Return the tree on `device`. Tensors in pinned memory are copied without waiting."""
 
     def move(leaf: Any) -> Any:
         return leaf.to(device, non_blocking=True) if isinstance(leaf, torch.Tensor) else leaf
 
-    return mapped(move, tree)
+    return map_leaves(move, tree)
 
 
-def called(model: nn.Module | Callable[..., Any], inputs: Tree) -> Tree:
+def call(model: nn.Module | Callable[..., Any], inputs: Tree) -> Tree:
     """Return model(**inputs) for a mapping, model(*inputs) for a tuple or list, and else model(inputs)."""
     if isinstance(inputs, Mapping):
         return model(**inputs)
@@ -106,17 +106,17 @@ def called(model: nn.Module | Callable[..., Any], inputs: Tree) -> Tree:
 def as_tree(outputs: Any) -> Tree:
     """Return the outputs of a model as a tree: an object or named tuple becomes a Named."""
     if hasattr(outputs, "_asdict"):
-        return Named(outputs._asdict())
+        return AttributeDict(outputs._asdict())
     plain = isinstance(outputs, torch.Tensor | Mapping | list | tuple) or not hasattr(outputs, "__dict__")
-    return outputs if plain else Named(vars(outputs))
+    return outputs if plain else AttributeDict(vars(outputs))
 
 
-def shown(tree: Tree) -> str:
+def shapes(tree: Tree) -> str:
     """Return the shapes and types of a tree, such as (int64 [32, 128], float32 [32]), for messages."""
     if isinstance(tree, Mapping):
-        return "{" + ", ".join(f"{key}: {shown(each)}" for key, each in tree.items()) + "}"
+        return "{" + ", ".join(f"{key}: {shapes(each)}" for key, each in tree.items()) + "}"
     if isinstance(tree, list | tuple):
-        return "(" + ", ".join(map(shown, tree)) + ")"
+        return "(" + ", ".join(map(shapes, tree)) + ")"
     if hasattr(tree, "shape"):
         return f"{str(tree.dtype).removeprefix('torch.')} {list(tree.shape)}"
     return "None" if tree is None else type(tree).__name__

@@ -14,28 +14,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import peers, trees
-from .checkpoints import storage
+from . import peers, randomness, trees
 from .config import Settings
 from .config.converters import is_own
 from .config.engines import spec_of
 from .data import Task
-from .data.feed import Feed
+from .data.feed import Feed, Micro
 from .data.sampling import Piece, Step
 from .device import Device
-from .engines import Engine, Micro
+from .engines import Engine
 from .errors import BadInput, CommonMistake
-from .scoring import Measures, Tally
+from .evaluation import Measures, Tally
 
-CALLED = (
+MODEL_RULE = (
     "a model is called as model(inputs), as model(*inputs) for a tuple, or as model(**inputs) for a mapping"
 )
 # Sources whose lines tell nothing about the user's mistake.
 LIBRARIES = re.compile(rf"{re.escape(str(Path(trees.__file__).parent))}/|.*/site-packages/(torch|deepspeed)/")
-MEASURED = "a loss and a metric are called as FN(outputs, targets)"
+MEASURE_RULE = "a loss and a metric are called as FN(outputs, targets)"
 
 
-def needed(settings: Settings) -> bool:
+def applies(settings: Settings) -> bool:
     """Return whether the data, the model, the loss or a metric are the user's own."""
     parts = (settings.task, settings.model, settings.loss or "", *(settings.metric or ()))
     return any(map(is_own, parts))
@@ -43,60 +42,60 @@ def needed(settings: Settings) -> bool:
 
 def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Settings, micro: int) -> None:
     """Do the trial on all ranks. Raise CommonMistake on all of them if a part does not fit."""
-    state = storage.random_state(device)
+    state = randomness.state(device)
     buffers = [(buffer, buffer.clone()) for buffer in engine.module.buffers()]
     outputs: Any = None
     try:
         sample = _first(task, device, micro)
-        with engine.evaluating():
-            outputs = _tried(lambda: engine.predict(sample.inputs), f"{CALLED}; {_seen(sample)}")
+        with engine.evaluation_mode():
+            outputs = _attempt(lambda: engine.predict(sample.inputs), f"{MODEL_RULE}; {_shapes(sample)}")
     except CommonMistake as error:
         if spec_of(settings).pipelined:
             raise BadInput(str(error)) from None  # the ranks of other stages wait for this one
         problem = str(error)
     else:
-        problem = _measured(what, outputs, sample, device)
-    for found in peers.exchange(problem, device):
-        if found:
-            raise CommonMistake(found)
+        problem = _check_measures(what, outputs, sample, device)
+    for message in peers.exchange(problem, device):
+        if message:
+            raise CommonMistake(message)
     with torch.no_grad():
         for buffer, before in buffers:
             buffer.copy_(before)
-    storage.set_random_state(state, device)
+    randomness.restore(state, device)
 
 
 def _first(task: Task, device: Device, micro: int) -> Micro:
     """Return the first training samples."""
     indices = np.arange(min(micro, len(task.train)))
     feed = Feed(task.train, device.torch, workers=1)
-    sample: Micro = _tried(
+    sample: Micro = _attempt(
         lambda: next(feed.batches([Step([Piece(indices, len(indices))], len(indices))]))[0][0],
         "a batch is a pair (inputs, targets), or a mapping, of tensors with one row for each sample",
     )
     sizes = {leaf.shape[:1] for leaf in trees.leaves(sample[:2])}
     if sizes != {(len(indices),)}:
         raise CommonMistake(
-            f"of {len(indices)} samples {_seen(sample)}; each tensor of a batch has one row for each sample"
+            f"of {len(indices)} samples {_shapes(sample)}; each tensor of a batch has one row for each sample"
         )
     return sample
 
 
-def _measured(what: Measures, outputs: Any, sample: Micro, device: Device) -> str:
+def _check_measures(what: Measures, outputs: Any, sample: Micro, device: Device) -> str:
     """Return what is wrong with the loss and the metrics of these outputs; '' if nothing is."""
     if outputs is None:
         return ""
     outputs, samples = trees.as_tree(outputs), trees.rows(sample.inputs)
-    seen = f"{MEASURED}; the model returns {trees.shown(outputs)}, and {_seen(sample)}"
+    rule = f"{MEASURE_RULE}; the model returns {trees.shapes(outputs)}, and {_shapes(sample)}"
     tally = Tally(what, device.torch)
     try:
         with torch.no_grad():
-            _tried(lambda: tally.add(outputs, sample.targets, sample.real, samples), seen)
+            _attempt(lambda: tally.add(outputs, sample.targets, sample.real, samples), rule)
     except CommonMistake as error:
         return str(error)
     return ""
 
 
-def _tried(call: Callable[[], Any], rule: str) -> Any:
+def _attempt(call: Callable[[], Any], rule: str) -> Any:
     """Return the result of `call`. Convert an exception to CommonMistake, with its place in the source."""
     try:
         return call()
@@ -106,9 +105,9 @@ def _tried(call: Callable[[], Any], rule: str) -> Any:
         frames = traceback.extract_tb(error.__traceback__)
         own = [each for each in frames if not re.match(LIBRARIES, each.filename)]
         place = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
-        said = " ".join([f"{type(error).__name__}:", *str(error).split()])
-        raise CommonMistake(f"{said}{place}; {rule}") from None
+        text = " ".join([f"{type(error).__name__}:", *str(error).split()])
+        raise CommonMistake(f"{text}{place}; {rule}") from None
 
 
-def _seen(sample: Micro) -> str:
-    return f"the inputs are {trees.shown(sample.inputs)}, the targets {trees.shown(sample.targets)}"
+def _shapes(sample: Micro) -> str:
+    return f"the inputs are {trees.shapes(sample.inputs)}, the targets {trees.shapes(sample.targets)}"

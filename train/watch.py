@@ -17,7 +17,7 @@ from .metrics import TEST_LOSS, Metric
 from .report import Run
 
 Item = TypeVar("Item")
-SKIPPED = 2  # steps that are not profiled: the first ones allocate and choose kernels
+SKIP = 2  # steps that are not profiled: the first ones allocate and choose kernels
 ROWS = 20  # of the table at the end; the last epoch may be one more
 
 
@@ -54,23 +54,23 @@ class Bar:
 class Stopwatch:
     """Measures the seconds of each part of the loop on this rank.
 
-    waiting: wait for the device, so that its work counts for the part that requested it; otherwise it counts
-    for the part that happened to wait for it. named: show the parts in a profiler, too.
+    synchronous: wait for the device, so that its work counts for the part that requested it; otherwise it
+    counts for the part that happened to wait for it. in_profile: show the parts in a profiler, too.
     """
 
-    def __init__(self, device: torch.device, waiting: bool, named: bool) -> None:
+    def __init__(self, device: torch.device, synchronous: bool, in_profile: bool) -> None:
         self.seconds: dict[str, float] = {}
-        self._waiting, self._wait, self._named = waiting, None, named
-        if waiting and device.type != "cpu":
+        self._synchronous, self._wait, self._in_profile = synchronous, None, in_profile
+        if synchronous and device.type != "cpu":
             self._wait = getattr(torch, device.type).synchronize
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        began = self._now()
-        with torch.profiler.record_function(name) if self._named else nullcontext():
+        start = self._now()
+        with torch.profiler.record_function(name) if self._in_profile else nullcontext():
             yield
-            ended = self._now()
-        self.seconds[name] = self.seconds.get(name, 0.0) + ended - began
+            end = self._now()
+        self.seconds[name] = self.seconds.get(name, 0.0) + end - start
 
     def each(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items. The time to get each of them counts for the part `name`."""
@@ -82,12 +82,12 @@ class Stopwatch:
                 return
             yield item
 
-    def rounded(self) -> dict[str, float]:
+    def times(self) -> dict[str, float]:
         return {name: round(seconds, 3) for name, seconds in self.seconds.items()}
 
     def lines(self) -> list[str]:
-        """Return the times as lines if `waiting` is set; otherwise [], because they mean little."""
-        if not self._waiting:
+        """Return the times as lines if `synchronous` is set; otherwise [], because they mean little."""
+        if not self._synchronous:
             return []
         total = sum(self.seconds.values()) or 1.0
         rows = [f"  {name:<10} {s:9.2f} s {s / total:7.1%}" for name, s in self.seconds.items()]
@@ -108,28 +108,28 @@ class Profile:
 
     def __init__(self, steps: int | None, device: Device, run: Run) -> None:
         self._steps, self._device, self._run = steps, device, run
-        self._recorded = device.row.profiler or "CPU"
+        self._activity = device.row.profiler or "CPU"
         self._profiler: Any = None
         self._done = 0
 
     def before_step(self) -> None:
-        if self._steps and self._profiler is None and self._done == SKIPPED:
-            kinds = [getattr(torch.profiler.ProfilerActivity, name) for name in {"CPU", self._recorded}]
+        if self._steps and self._profiler is None and self._done == SKIP:
+            kinds = [getattr(torch.profiler.ProfilerActivity, name) for name in {"CPU", self._activity}]
             self._profiler = torch.profiler.profile(activities=kinds)
             self._profiler.start()
 
     def after_step(self) -> None:
         self._done += 1
-        if self._profiler is not None and self._steps and self._done == SKIPPED + self._steps:
+        if self._profiler is not None and self._steps and self._done == SKIP + self._steps:
             self.finish()
 
     def finish(self) -> None:
         """Write the recording, or a note if the run ended before the profiler began."""
         if not self._steps:
             return
-        steps, self._steps = self._done - SKIPPED, None
+        steps, self._steps = self._done - SKIP, None
         if self._profiler is None:
-            self._run.line(f"note: --profile begins after {SKIPPED} steps, and this run has {self._done}")
+            self._run.line(f"note: --profile begins after {SKIP} steps, and this run has {self._done}")
             return
         self._profiler.stop()
         assert self._run.directory is not None
@@ -145,7 +145,7 @@ class Profile:
                 )
 
     def _write_table(self, file: Path) -> None:
-        key = f"self_{self._recorded.lower()}_time_total"
+        key = f"self_{self._activity.lower()}_time_total"
         table = self._profiler.key_averages().table(sort_by=key, row_limit=30)
         file.write_text(table + "\n", encoding="utf-8")
 
@@ -158,19 +158,19 @@ def table(epochs: list[dict[str, Any]], metrics: Sequence[Metric]) -> list[str]:
     if not epochs:
         return []
     every = -(-len(epochs) // ROWS)
-    shown = [row for i, row in enumerate(epochs) if i % every == 0 or row is epochs[-1]]
+    rows = [row for i, row in enumerate(epochs) if i % every == 0 or row is epochs[-1]]
     names = "".join(f"  {metric.name:>8}" for metric in metrics)
     lines = [f"epoch  train loss   test loss{names}  samples/s   seconds"]
-    for row in shown:
-        values = "".join(f"  {_cell(row[m.name], m.form):>{max(8, len(m.name))}}" for m in metrics)
+    for row in rows:
+        cells = "".join(f"  {_cell(row[m.name], m.form):>{max(8, len(m.name))}}" for m in metrics)
         lines.append(
-            f"{row['epoch']:>5}  {row['train_loss']:>10.4f}  {row['test_loss']:>10.4f}{values}  "
+            f"{row['epoch']:>5}  {row['train_loss']:>10.4f}  {row['test_loss']:>10.4f}{cells}  "
             f"{row['samples_per_second']:>9.0f}  {row['seconds']:>8.1f}"
         )
     first = metrics[0] if metrics else TEST_LOSS
-    known = [row for row in epochs if row[first.name] is not None]
-    if len(known) > 1:
-        best = (max if first.higher else min)(known, key=lambda row: row[first.name])
+    rows = [row for row in epochs if row[first.name] is not None]
+    if len(rows) > 1:
+        best = (max if first.higher else min)(rows, key=lambda row: row[first.name])
         lines.append(f"best {first.text(best[first.name])} in epoch {best['epoch']}")
     return lines
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from jobgen.train import checkpoints
-from jobgen.train.checkpoints import Progress, saving, settling
+from jobgen.train.checkpoints import Progress, agreement, save
 
 from benchmarks.gpu import ours
 from benchmarks.gpu.rows import Row
@@ -26,8 +26,8 @@ def rows(name: str, device: str, tiny: bool) -> Iterator[Row]:
     training.epoch()
     folder = training.folder / "checkpoints"
     folder.mkdir()
-    facts = saving.facts(training.how, task, 1)
-    saver = saving.Saver(training.engine, mine, training.run, folder, facts, Progress())
+    facts = save.facts(training.how, task, 1)
+    saver = save.Saver(training.engine, mine, training.run, folder, facts, Progress())
     ours_seconds = timed(lambda: saver.save(Progress(step=1, in_epoch=1)))
     found = checkpoints.at(folder)
     size = sum(file.stat().st_size for file in found.directory.rglob("*") if file.is_file())
@@ -35,8 +35,8 @@ def rows(name: str, device: str, tiny: bool) -> Iterator[Row]:
     yield Row(name, f"saving {size / 1e6:,.0f} MB", ours_seconds, "s", by_hand, "torch.save and fsync")
 
     def load() -> None:
-        settling.settle(found, checkpoints.Check(found, 0, 1), mine, training.run)
-        saving.restore(training.engine, found, False, mine, training.run)
+        agreement.settle(found, checkpoints.Check(found, 0, 1), mine, training.run)
+        save.restore(training.engine, found, False, mine, training.run)
 
     yield Row(name, "verifying and loading it", timed(load), "s")
 

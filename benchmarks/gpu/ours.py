@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring, size
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report, size
 from jobgen.train.addresses import free_port
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
@@ -74,7 +74,7 @@ class Ours:
         self.run = report.Run({"JOBGEN_RUN_DIR": str(self.folder)}, report.Clock(), 0)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
-        self._measures = scoring.measures(task)
+        self._measures = evaluation.measures(task)
 
     def epoch(self) -> None:
         """Train one epoch, with the loop of the training module."""

@@ -42,7 +42,7 @@ def keys() -> frozenset[str]:
     import json
     from importlib.resources import files
 
-    schema = json.loads((files("jobgen.train") / "config/deepspeed.json").read_text(encoding="utf-8"))
+    schema = json.loads((files("jobgen.train") / "config/deepspeed/schema.json").read_text(encoding="utf-8"))
     return frozenset((*schema["properties"], *schema["removed"]))
 
 

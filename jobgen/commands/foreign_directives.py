@@ -54,8 +54,14 @@ def owner(option: Words, typed: Typed, target: Dialect | None) -> Dialect | None
     rows = [row for row in sorted(DIALECTS.values(), key=order) if row.scheduler.prefix and _has(row, option)]
     if rows and rows[0].scheduler.grammar.long_options:
         return rows[0]
-    keys = [(row, _read(row, [option], typed).values.keys() - {"dialect"}) for row in rows]
-    return next((row for row, found in keys if found and "directive" not in found), rows[0] if rows else None)
+    files = [(row, _read(row, [option], typed)) for row in rows]
+    complete = [row for row, file in files if file.values.keys() - {"dialect"} and not _leaves(file)]
+    return next(iter(complete or rows), None)
+
+
+def _leaves(file: JobFile) -> bool:
+    """Return whether a part of an option has no counterpart among the options of jobgen."""
+    return "directive" in file.values or any(one.lost for one in file.remarks)
 
 
 def whole(option: Words, flags: Sequence[str]) -> Words:
@@ -232,18 +238,23 @@ def _read_times(file: JobFile, row: Dialect) -> None:
 
 
 def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
-    """Replace directives whose values the scheduler refuses by jobgen's options; yield why it cannot be."""
+    """Replace directives that the scheduler refuses by jobgen's options; yield the advice for the others."""
     for one in _directives(file):
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
-            if fault := row.value_fault(key, part.value):
-                _drop(file, one)
-                own = row.option_of(key)
-                if own is None or (fault := refusal(own, part.value)):
-                    yield fault
-                else:
-                    file.values[own] = part.value
-                break
+            _, instead = row.scheduler.keys.refused_beside.get(key, ("", ""))  # of jobgen's request
+            fault = (
+                f"use {instead.replace('VALUE', part.value)}" if instead else row.value_fault(key, part.value)
+            )
+            if not fault:
+                continue
+            _drop(file, one)
+            own = row.option_of(key)
+            if own is None or (fault := refusal(own, part.value)):
+                yield fault
+            else:
+                file.values[own] = part.value
+            break
 
 
 def refusal(key: str, value: str) -> str:

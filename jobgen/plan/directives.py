@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, one_of, shown
 from jobgen.options import OPTIONS
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
@@ -42,7 +42,8 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
         raise spec.refuse("name", f"a job name {scheduler.name_rule}")
     if not scheduler.queue_lists and spec.queue and "," in spec.queue:
-        raise spec.refuse("queue", "a list of queues is only for Slurm; PBS takes one")
+        others = one_of(one.title for one in SCHEDULERS.values() if one.queue_lists and not one.behaviour.one_host)
+        raise spec.refuse("queue", f"a list of queues is only for {others}; {scheduler.title} takes one")
     for line in spec.directive:
         if (misplaced := scheduler.misplaced(line)) is not None:
             raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
@@ -80,16 +81,16 @@ def _array(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
     Raises:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
     """
-    asked = spec.array
+    array = spec.array
     if points:
-        asked = _array_of_sweep(spec, scheduler, points)
-    if asked is None:
+        array = _array_of_sweep(spec, scheduler, points)
+    if array is None:
         return None
-    if not asked.ranges:
+    if not array.ranges:
         raise spec.refuse("array", "has a limit without indices, which only a sweep supports; add indices")
     if spec.requeue and not scheduler.behaviour.requeues_tasks:
-        raise spec.refuse("requeue", "PBS would submit the whole array again; remove it")
-    text = scheduler.array(asked)
+        raise spec.refuse("requeue", f"{scheduler.title} would submit the whole array again; remove it")
+    text = scheduler.array(array)
     if text is None:
         key = "array" if spec.array else "sweep"
         raise spec.refuse(key, f"{scheduler.title} takes one range{scheduler.array_rule}")
@@ -100,10 +101,10 @@ def _array_of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
     if "array" in scheduler.lacks:
         raise spec.refuse("sweep", "a local run is one job; run one point with its options")
-    asked = spec.array or Array(())
-    if asked.last >= points:
+    array = spec.array or Array(())
+    if array.last >= points:
         raise spec.refuse("array", f"the sweep has only the points 0 to {points - 1}")
-    return asked if asked.ranges else Array(((0, points - 1, 1),), asked.limit)
+    return array if array.ranges else Array(((0, points - 1, 1),), array.limit)
 
 
 def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:

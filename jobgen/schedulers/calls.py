@@ -60,7 +60,7 @@ def call(
     except subprocess.TimeoutExpired:
         raise SchedulerError(f"{words[0]} has not answered for {patience} s") from None
     return Done(
-        done.returncode, *(said.decode("utf-8", "surrogateescape") for said in (done.stdout, done.stderr))
+        done.returncode, *(stream.decode("utf-8", "surrogateescape") for stream in (done.stdout, done.stderr))
     )
 
 

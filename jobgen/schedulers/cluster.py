@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 class Facts(NamedTuple):
     """The facts about a cluster; ``gres`` is Slurm's name of the devices, such as gpu:a100; ``qos`` are the
-    limits of its QoS, for sites where these are the queues; ``commands`` are those that were asked."""
+    limits of its QoS, for sites where these are the queues; ``commands`` are those that list them."""
 
     name: str
     queues: tuple[QueueFacts, ...]

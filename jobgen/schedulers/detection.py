@@ -9,10 +9,10 @@ def detect() -> tuple[str, str]:
         return "slurm", ", because sbatch is on PATH"
     if (qsub := which("qsub")) is None:
         return "local", ", because neither sbatch nor qsub is on PATH"
-    said = _version(qsub)
-    if "pbs_version" in said.lower():
+    version = _version(qsub)
+    if "pbs_version" in version.lower():
         return "pbspro", ", because qsub says pbs_version"
-    if said.lower().lstrip().startswith("version:") or "torque" in said.lower():
+    if version.lower().lstrip().startswith("version:") or "torque" in version.lower():
         return "torque", ", because qsub has Torque's version"
     return "pbspro", ", but qsub --version does not print it: it may be Torque"
 

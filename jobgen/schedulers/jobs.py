@@ -43,7 +43,7 @@ class JobCommands(Protocol):
     # Submits the script that is named after it, from the current directory.
     command: Sequence[str]
 
-    def submitted(self, said: str) -> list[str]:
+    def submitted(self, output: str) -> list[str]:
         """Return the ids in the output of ``command``, to which sites may add lines; one id is certain."""
 
     def find(self, directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
@@ -87,10 +87,10 @@ def same_server(one: str, other: str) -> bool:
     return not short or f"{long}.".startswith(f"{short}.")
 
 
-def whole_lines(said: str, *patterns: str) -> list[str]:
+def whole_lines(output: str, *patterns: str) -> list[str]:
     """Return what the first pattern that is found matches in an output, each text once; a pattern matches a
     whole line, and blanks around lines do not count."""
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in output.splitlines()]
     for pattern in patterns:
         matches = (re.fullmatch(pattern, line, re.IGNORECASE | re.ASCII) for line in lines)
         if found := [match[1] for match in matches if match]:

@@ -24,9 +24,9 @@ def facts() -> Facts:
     Raises:
         SchedulerError: PBS does not answer.
     """
-    said = {name: output(*command) for name, command in PROBES.items()}
+    answers = {name: output(*command) for name, command in PROBES.items()}
     name = socket.gethostname().split(".")[0]
-    found = read(name, said["queues"], said["pbsnodes"], said["server"])
+    found = read(name, answers["queues"], answers["pbsnodes"], answers["server"])
     return found._replace(commands="qstat and pbsnodes")
 
 
@@ -49,9 +49,9 @@ def read(name: str, qstat: str, pbsnodes: str, server: str = "") -> Facts:
         shared=False if sharing and all("excl" in one for one in sharing) else None,
     )
     common = next((fields for _, fields in records(server, r"Server: (\S+)")), {})
-    said = dict(records(qstat, QUEUE))
-    queues = (_queue(queue, fields, common, shape) for queue, fields in said.items())
-    return Facts(name, tuple(_routed(one, said) for one in queues))
+    queues = dict(records(qstat, QUEUE))
+    facts = (_queue(queue, fields, common, shape) for queue, fields in queues.items())
+    return Facts(name, tuple(_routed(one, queues) for one in facts))
 
 
 def _queue(name: str, fields: Mapping[str, str], server: Mapping[str, str], shape: QueueFacts) -> QueueFacts:
@@ -84,11 +84,11 @@ def _of_user(text: str) -> int | None:
     return count(found[1]) if found else None
 
 
-def _routed(queue: QueueFacts, said: Mapping[str, Mapping[str, str]]) -> QueueFacts:
+def _routed(queue: QueueFacts, queues: Mapping[str, Mapping[str, str]]) -> QueueFacts:
     """Return a routing queue with the routes that are enabled; with none if one is on another server."""
-    if any(route not in said for route in queue.routes_to):
+    if any(route not in queues for route in queue.routes_to):
         return queue._replace(routes_to=())
-    routes = (route for route in queue.routes_to if said[route].get("enabled") == "True")
+    routes = (route for route in queue.routes_to if queues[route].get("enabled") == "True")
     return queue._replace(routes_to=tuple(dict.fromkeys(routes)))
 
 

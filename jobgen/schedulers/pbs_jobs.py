@@ -72,10 +72,10 @@ _SELECTED = re.compile(r"(\d+(?:-\d+)?)(\[\d*\])?(\.\S+)?")
 _DIRECTORY = re.compile(r"(?:^|,)PBS_O_WORKDIR=(.*?)(?=,[A-Za-z_]\w*=|$)", re.DOTALL)
 
 
-def submitted(said: str) -> list[str]:
+def submitted(output: str) -> list[str]:
     """Return the ids in the output of qsub: 4711.server, else 4711; 4711[].server for an array."""
     server = r"\.(?=[\w.-]*[A-Za-z])[\w.-]+"  # no server, but a version, is 22.05.11
-    return whole_lines(said, _JOB.format(server), _JOB.format(""))
+    return whole_lines(output, _JOB.format(server), _JOB.format(""))
 
 
 def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:

@@ -66,8 +66,8 @@ def read(name: str, sinfo: str, partitions: str = "", qos: str = "", whole_nodes
     binding = (
         {} if "OverPartQOS" in qos else limits
     )  # with it the QoS of a job replaces that of its partition
-    said = partition_limits(partitions, whole_nodes)
-    listed = tuple(_limited(one, said, binding) for one in queues.values())
+    limits_of_partitions = partition_limits(partitions, whole_nodes)
+    listed = tuple(_limited(one, limits_of_partitions, binding) for one in queues.values())
     return Facts(name, listed, kind, tuple(limits.values()))
 
 
@@ -87,10 +87,10 @@ def _partition(cells: list[str]) -> QueueFacts:
 
 
 def _limited(
-    queue: QueueFacts, said: Mapping[str, QueueFacts], limits: Mapping[str, QueueFacts]
+    queue: QueueFacts, limits_of_partitions: Mapping[str, QueueFacts], limits: Mapping[str, QueueFacts]
 ) -> QueueFacts:
     """Return a partition with what scontrol says of it, and with the limits of its own QoS."""
-    own = said.get(queue.name)
+    own = limits_of_partitions.get(queue.name)
     if own is None:
         return queue
     queue = queue._replace(

@@ -55,9 +55,9 @@ _UNKNOWN = "slurm_load_jobs error: Invalid job id specified"
 _NO_ACCOUNTING = "accounting storage is disabled"
 
 
-def submitted(said: str) -> list[str]:
+def submitted(output: str) -> list[str]:
     """Return the ids in the output of sbatch: 4711, or 4711;CLUSTER."""
-    ids = whole_lines(said, r"submitted batch job (\d+(?: on cluster [\w.-]+)?)", r"(\d+(?:;[\w.-]+)?)")
+    ids = whole_lines(output, r"submitted batch job (\d+(?: on cluster [\w.-]+)?)", r"(\d+(?:;[\w.-]+)?)")
     return [one.replace(" on cluster ", ";") for one in ids]
 
 

@@ -18,15 +18,15 @@ def partition_limits(text: str, whole_nodes: bool) -> dict[str, QueueFacts]:
     that of the partition's QoS. With ``whole_nodes`` (select/linear) no partition shares nodes."""
     found = {}
     for line in text.splitlines():
-        said = dict(word.split("=", 1) for word in line.split() if "=" in word)
-        if (name := said.get("PartitionName")) is None:
+        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        if (name := fields.get("PartitionName")) is None:
             continue
-        state = said.get("State", "UP")
-        sharing = said.get("OverSubscribe", "").partition(":")[0]
+        state = fields.get("State", "UP")
+        sharing = fields.get("OverSubscribe", "").partition(":")[0]
         found[name] = QueueFacts(
-            said.get("QoS", "N/A"),
-            most_nodes=count(said.get("MaxNodes", "")) or count(said.get("TotalNodes", "")),
-            enabled=state in _TAKES and said.get("RootOnly") != "YES",
+            fields.get("QoS", "N/A"),
+            most_nodes=count(fields.get("MaxNodes", "")) or count(fields.get("TotalNodes", "")),
+            enabled=state in _TAKES and fields.get("RootOnly") != "YES",
             started=state == "UP",
             shared=sharing in ("YES", "FORCE") or (sharing == "NO" and not whole_nodes) if sharing else None,
         )
@@ -39,15 +39,15 @@ def qos_limits(text: str) -> dict[str, QueueFacts]:
     names = head.split("|")
     found = {}
     for row in rows:
-        said = dict(zip(names, row.split("|"), strict=False))
-        if name := said.get("Name"):
-            job, user = _tres(said.get("MaxTRES", "")), _tres(_first(said, "MaxTRESPU", "MaxTRESPerUser"))
+        fields = dict(zip(names, row.split("|"), strict=False))
+        if name := fields.get("Name"):
+            job, user = _tres(fields.get("MaxTRES", "")), _tres(_first(fields, "MaxTRESPU", "MaxTRESPerUser"))
             found[name] = QueueFacts(
                 name,
-                least_nodes=_tres(said.get("MinTRES", "")).get("node"),
+                least_nodes=_tres(fields.get("MinTRES", "")).get("node"),
                 most_nodes=_least((job.get("node"), user.get("node"))),
-                walltime=seconds(said.get("MaxWall", "")),
-                max_jobs=count(_first(said, "MaxJobsPU", "MaxJobsPerUser")),
+                walltime=seconds(fields.get("MaxWall", "")),
+                max_jobs=count(_first(fields, "MaxJobsPU", "MaxJobsPerUser")),
                 max_gpus=user.get("gres/gpu"),
             )
     return found
@@ -64,8 +64,8 @@ def within(queue: QueueFacts, limits: QueueFacts) -> QueueFacts:
     )
 
 
-def _first(said: dict[str, str], *names: str) -> str:
-    return next((said[name] for name in names if name in said), "")
+def _first(fields: dict[str, str], *names: str) -> str:
+    return next((fields[name] for name in names if name in fields), "")
 
 
 def _tres(text: str) -> dict[str, int | None]:

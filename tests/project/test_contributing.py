@@ -157,8 +157,8 @@ def lsf_jobs(copy: Path) -> None:
         ]
 
 
-def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path) -> None:
-    section, before = "Add a scheduler", contents(copy)
+def add_scheduler(copy: Path) -> None:
+    section = "Add a scheduler"
     (copy / "jobgen/schedulers/lsf.py").write_text(block(section, "python"))
     (copy / "jobgen/schedulers/lsf_jobs.py").write_text(block(section, "python", 1))
     (copy / "templates/lsf.sh.j2").write_text(block(section, "jinja"))
@@ -166,7 +166,12 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
     table = copy / "jobgen/schedulers/table.py"
     insert(table, "import LOCAL\n", "from jobgen.schedulers.lsf import LSF\n")
     insert(table, "SLURM, ", "LSF, ")
-    done = run(copy, block(section, "bash"))
+
+
+def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path) -> None:
+    before = contents(copy)
+    add_scheduler(copy)
+    done = run(copy, block("Add a scheduler", "bash"))
     assert done.returncode == 0, done.stdout
     assert "#BSUB -q long\n" in done.stdout
     assert re.search(r"\n\d+ passed", done.stdout)
@@ -183,6 +188,28 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
         "saw 1 of 2",
     ]
     assert "jobgen: job 7 finished" in job.stderr
+    refused = run(copy, "jobgen lsf --begin 20:00 2>&1 || true").stdout
+    assert "--begin 20:00 (command line): LSF has no equivalent; remove it, or use" in refused
+    assert "Traceback" not in refused
+    lsf_jobs(copy)
+    site = 'title = "Ours"\nscheduler = "lsf"\ndirectives = ["-R rusage[tmp=10]"]\n[job]\nqueue = "gpu"\n'
+    (copy / "ours.toml").write_text(site)
+    script = run(copy, "jobgen site check ./ours.toml; jobgen lsf --site ./ours.toml -- train.py").stdout
+    assert "#BSUB -R rusage[tmp=10]\n" in script
+    assert "#BSUB -q gpu\n" in script
+
+
+def test_a_dialect_costs_one_module(copy: Path) -> None:
+    section = "Add a dialect"
+    add_scheduler(copy)
+    before = contents(copy)
+    (copy / "jobgen/script/dialects/lsf.py").write_text(block(section, "python"))
+    table = copy / "jobgen/script/dialects/table.py"
+    insert(table, "import Dialect\n", "from jobgen.script.dialects.lsf import LSF_DIALECT\n")
+    insert(table, "TORQUE_DIALECT, ", "LSF_DIALECT, ")
+    done = run(copy, block(section, "bash"))
+    modules = {"jobgen/script/dialects/lsf.py", "jobgen/script/dialects/table.py"}
+    assert changed(copy, before) == {*modules, "own.lsf"}
     directives = "#BSUB -J train -q gpu\n#BSUB -W 1:30\n#BSUB -n 4\n#BSUB -z\n"
     (copy / "own.lsf").write_text(f'#!/bin/bash\n{directives}cd "$LS_SUBCWD"\necho "$LSB_JOBID"\n')
     done = run(
@@ -193,10 +220,6 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
     assert 'cd "$SLURM_SUBMIT_DIR"\necho "$SLURM_JOB_ID"\n' in done.stdout
     assert "#PBS -l walltime=01:30:00\n" in done.stdout
     assert "own.lsf:5: error: bsub has no option -z [unknown-option]\n" in done.stdout
-    refused = run(copy, "jobgen lsf --begin 20:00 2>&1 || true").stdout
-    assert "--begin 20:00 (command line): LSF has no equivalent; remove it, or use" in refused
-    assert "Traceback" not in refused
-    lsf_jobs(copy)
 
 
 def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jobgen.train.accelerators import ACCELERATORS
 from jobgen.train.preflight import binding, judge, table
-from jobgen.train.preflight.judge import Job
+from jobgen.train.preflight.judge import JobRequest
 from jobgen.train.preflight.visit import reasons
 from support.require import need_package
 from topology_support import MACHINES, output, tree
@@ -160,4 +160,4 @@ def test_the_processors_of_this_process() -> None:
 def test_the_binding_is_no_finding_of_the_judgement() -> None:
     """A rank without this fact, of a preflight of an older release, is judged as before."""
     assert binding.findings({0: {"rank": 0, "host": "a"}}) == []
-    assert Job((), None).slots == []
+    assert JobRequest((), None).slots == []

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from jobgen.train import checkpoints, device, peers, ranks, report
 from jobgen.train.addresses import free_port
-from jobgen.train.checkpoints import directory, saving
+from jobgen.train.checkpoints import directory, save
 from torch import nn
 
 EVENTS = ("open", "os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.listdir", "os.scandir")
@@ -46,7 +46,7 @@ def work(place: Path, until: int) -> None:
     peers.connect(me, mine)
     run = report.Run({}, report.Clock(), 0)
     facts = {"world_size": 1, "settings": {"keep": 2}}
-    saver = saving.Saver(Engine(), mine, run, place, facts, checkpoints.Progress())  # type: ignore[arg-type]
+    saver = save.Saver(Engine(), mine, run, place, facts, checkpoints.Progress())  # type: ignore[arg-type]
     count = 0
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring, size
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report, size
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -27,12 +27,12 @@ from jobgen.train.models import gpt, hf
 def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
     settings = config.parse(["--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
-    refusals.check_device(how.config, mine.kind)
+    refusals.check_device(how.config, how.settings, mine.kind)
     task = data.of(settings)
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     with watched() as held:
         engine = engines.build(how, schedule, task, me, mine)
-    what = scoring.measures(task)
+    what = evaluation.measures(task)
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]
@@ -53,7 +53,7 @@ def watched() -> Iterator[list[int]]:
     """Yield a list of how many weights were in memory, after each layer of a model was made."""
     counts: list[int] = []
     made: list[torch.nn.Module] = []
-    layers, of_transformers = gpt.layers, hf._made
+    layers, of_transformers = gpt.layers, hf._model
 
     def count(layer: torch.nn.Module) -> None:
         made.append(layer)
@@ -75,11 +75,11 @@ def watched() -> Iterator[list[int]]:
         count(model)
         return model
 
-    gpt.layers, hf._made = watching, whole
+    gpt.layers, hf._model = watching, whole
     try:
         yield counts
     finally:
-        gpt.layers, hf._made = layers, of_transformers
+        gpt.layers, hf._model = layers, of_transformers
 
 
 def main() -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
+from jobgen.train.data.feed import Micro
 from jobgen.train.errors import BadInput
 
 SAMPLES, TESTED = 285, 90  # four batches of 64 and one of 29; uneven over two ranks
@@ -75,7 +76,7 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def train_step(self, micro_batches: Sequence[engines.Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
         for images, _, real in micro_batches:
             pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
             pixels = pixels.round().long()
@@ -88,9 +89,9 @@ class Recorder:
 def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: device.Device) -> dict[str, Any]:
     settings = config.parse(["--model", "mlp", "--epochs", "1", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
-    refusals.check_device(how.config, mine.kind)
+    refusals.check_device(how.config, how.settings, mine.kind)
     task = samples.task()
-    what = scoring.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric)
     per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
     trainer = Recorder(engines.build(how, schedule, task, me, mine), samples)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import checkpoints, config, data, device, engines, loop, peers, ranks, report, scoring
-from jobgen.train.checkpoints import export, saving, settling
+from jobgen.train import checkpoints, config, data, device, engines, evaluation, loop, peers, ranks, report
+from jobgen.train.checkpoints import agreement, save
+from jobgen.train.commands import export
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -60,7 +61,7 @@ class Training:
         self.how = recipe.resolve(self.settings, me.world_size)
         self.data, self.me, self.mine, self.place = digits(), me, mine, place
         self.samples = self.data.task()
-        self.measures = scoring.measures(self.samples, self.settings.loss, self.settings.metric)
+        self.measures = evaluation.measures(self.samples, self.settings.loss, self.settings.metric)
         self.run = report.Run({"JOBGEN_RUN_DIR": str(place)}, report.Clock(), me.rank)
         self.run.line = lambda text: None  # type: ignore[method-assign]
         self.run.prepare()
@@ -74,19 +75,19 @@ class Training:
         trainer = engines.build(self.how, schedule, self.samples, self.me, self.mine)
         if found:
             torch.rand(7)  # random numbers that the run did not draw before
-            settled = settling.settle(
+            settled = agreement.settle(
                 found, checkpoints.Check(found, self.me.rank, self.me.world_size), self.mine, self.run
             )
             assert settled == found
-            start = saving.restore(trainer, found, universal, self.mine, self.run)
+            start = save.restore(trainer, found, universal, self.mine, self.run)
         else:
             start = checkpoints.Progress()
-        facts = saving.facts(self.how, self.samples, self.me.world_size)
-        saver = saving.Saver(trainer, self.mine, self.run, self.place / "checkpoints", facts, start)
+        facts = save.facts(self.how, self.samples, self.me.world_size)
+        saver = save.Saver(trainer, self.mine, self.run, self.place / "checkpoints", facts, start)
         scores, steps = loop.Training(
             trainer, self.samples, self.measures, self.mine, self.how.batch, self.settings, self.run, saver
         ).run()
-        with trainer.evaluating():
+        with trainer.evaluation_mode():
             logits = trainer.predict(self.images(next(trainer.module.parameters()).dtype))
         rows = peers.exchange(None if logits is None else logits.float().tolist(), self.mine)
         return {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobgen.train import config, data, device, engines, loop, peers, ranks, report, scoring, trial
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report, trial
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -26,7 +26,7 @@ def run_case(
     settings = config.parse(["--epochs", "2", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
     task = data.of(settings)
-    what = scoring.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric)
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     trainer = engines.build(how, schedule, task, me, mine)
     run = report.Run({"JOBGEN_RUN_DIR": str(folder)}, report.Clock(), me.rank)

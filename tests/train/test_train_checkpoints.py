@@ -128,7 +128,7 @@ def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> Non
 
 
 def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
-    from jobgen.train.checkpoints import export
+    from jobgen.train.commands import export
 
     assert "error" not in two_ranks["moe-ep2"]
     both = [
@@ -272,7 +272,7 @@ def test_another_run_s_checkpoint(option: list[str], says: str, finished: Finish
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
-    written = storage.Written(tmp_path)
+    written = storage.FileWriter(tmp_path)
     written.save({"weight": torch.arange(1000)}, tmp_path / "model.pt")
     directory.verify(tmp_path, written.entries)
     assert torch.equal(storage.load(tmp_path / "model.pt")["weight"], torch.arange(1000))
@@ -303,11 +303,11 @@ def test_those_saved_last_are_kept(tmp_path: Path) -> None:
 def test_settings_come_back(tmp_path: Path) -> None:
     argv = ["--task", "mnist", "--data", "files", "--augment", "crop:2,flip", "--milestones", "3,6"]
     settings = config.parse([*argv, "--scheduler", "multistep"])
-    values = json.loads(json.dumps(config.recorded(settings)))
-    back = config.restored({**values, "an_option_of_later": 1})
+    values = json.loads(json.dumps(config.to_record(settings)))
+    back = config.from_record({**values, "an_option_of_later": 1})
     assert back.data == (Path.cwd() / "files",)
     assert (back.augment, back.milestones) == (settings.augment, settings.milestones)
-    assert config.recorded(back) == config.recorded(settings)
+    assert config.to_record(back) == config.to_record(settings)
 
 
 @pytest.mark.parametrize(

@@ -46,10 +46,10 @@ def names(paths: tuple[Path, ...]) -> list[str]:
 
 def test_the_latest_comes_first_and_then_those_before_it(place: Path) -> None:
     found = checkpoints.find("latest", place)
-    assert (found.directory.name, found.asked, found.trouble) == ("step-000006", False, ())
+    assert (found.directory.name, found.by_user, found.trouble) == ("step-000006", False, ())
     assert names(found.before) == ["step-000004", "step-000002"]
     asked = checkpoints.find("step-000006", place)
-    assert (asked.asked, asked.before) == (True, ())
+    assert (asked.by_user, asked.before) == (True, ())
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from jobgen.train import config
-from jobgen.train.config import batches, dsconfig, options, recipe, refusals
+from jobgen.train.config import batches, options, recipe, refusals
 from jobgen.train.config.batches import Batch
+from jobgen.train.config.deepspeed import merge
 from jobgen.train.config.engine import EngineSpec
 from jobgen.train.config.engines import ENGINES
 from jobgen.train.errors import BadInput, CommonMistake
@@ -38,7 +39,6 @@ from jobgen.train.errors import BadInput, CommonMistake
         (["--seed", "9" * 23], "999999999999999999... has more than 18 digits"),
         (["--device-memory", "4"], "--device-memory needs --explain"),
         (["--data", "."], "--data is not for --task digits"),
-        (["--optimizer", "adam", "--momentum", "0.9"], "--momentum is for --optimizer sgd"),
         (["--scheduler", "none", "--warmup-steps", "3"], "--warmup-steps needs --scheduler"),
     ],
 )
@@ -57,9 +57,9 @@ def test_launchers_options_are_accepted() -> None:
 def build(base: dict[str, Any], *argv: str, world: int = 2) -> tuple[dict[str, Any], list[str]]:
     settings = config.parse(argv)
     batch, notes = batches.batch_sizes(base, settings, world)
-    made, more = dsconfig.build(base, settings, batch, world)
+    made, more = merge.build(base, settings, batch, world)
     refusals.check(made, settings)
-    return dsconfig.schedule(made, settings, total=100), notes + more
+    return merge.schedule(made, settings, total=100), notes + more
 
 
 def test_defaults() -> None:
@@ -140,6 +140,7 @@ def test_batch_sizes_that_do_not_agree(base: dict[str, Any], numbers: list[str])
         ({"amp": {"enabled": True}, "zero_optimization": {"stage": 1}}, [], "amp cannot be combined with"),
         ({"zero_optimization": {"stage": 7}}, [], "stage is 7"),
         ({}, ["--momentum", "0.5"], "--momentum is for --optimizer sgd"),
+        ({}, ["--optimizer", "adam", "--momentum", "0.9"], "--momentum is for --optimizer sgd"),
         ({}, ["--scheduler", "warmup", "--warmup-steps", "101"], "more than the 100 steps"),
     ],
 )
@@ -196,9 +197,9 @@ def test_bad_config_files(tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "ds.json"
     file.write_text(text)
     with pytest.raises(CommonMistake, match=says):
-        dsconfig.read(file)
+        merge.read(file)
     with pytest.raises(CommonMistake, match="cannot be read"):
-        dsconfig.read(tmp_path / "absent.json")
+        merge.read(tmp_path / "absent.json")
 
 
 def test_an_engine_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,10 +37,10 @@ def test_what_several_ranks_add_at_once_does_not_mix(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_or_not_whole_is_left_out(tmp_path: Path) -> None:
-    assert list(nodefiles.listed(tmp_path / "nowhere")) == []
+    assert list(nodefiles.files(tmp_path / "nowhere")) == []
     assert list(nodefiles.objects(tmp_path / "nowhere")) == []
     nodefiles.append(tmp_path / "0" / "b", '{"rank": 1}\n[1]\n{"rank": 2')
     nodefiles.append(tmp_path / "10" / "a", "")
     nodefiles.append(tmp_path / "9" / "a", "")
-    assert [str(file.relative_to(tmp_path)) for file in nodefiles.listed(tmp_path)] == ["0/b", "9/a", "10/a"]
+    assert [str(file.relative_to(tmp_path)) for file in nodefiles.files(tmp_path)] == ["0/b", "9/a", "10/a"]
     assert list(nodefiles.objects(tmp_path / "0" / "b")) == [{"rank": 1}]

@@ -185,7 +185,7 @@ import json, time
 from pathlib import Path
 
 from jobgen.train.checkpoints.directory import RECORD
-from jobgen.train.pieces.sealing import Sealer
+from jobgen.train.pieces.sealer import Sealer
 
 sealer = Sealer(Path("checkpoints"))
 time.sleep(sealer.me.rank)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from jobgen.train.addresses import free_port
 from jobgen.train.preflight import judge, table
-from jobgen.train.preflight.judge import Finding, Job
+from jobgen.train.preflight.judge import Finding, JobRequest
 from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
 from support import ROOT, warm, warm_python
@@ -48,7 +48,7 @@ def fact(rank: int, host: str, **other: Any) -> dict[str, Any]:
         "versions": {"python": "3.11.7", "torch": "2.13.0"},
         "interface": {
             "variable": "GLOO_SOCKET_IFNAME",
-            "asked": "",
+            "value": "",
             "name": "eth0",
             "missing": False,
             "loopback": False,
@@ -67,7 +67,7 @@ def bad(findings: Sequence[Finding]) -> dict[str, str]:
     return judge.bad_hosts(findings)
 
 
-FOUR = Job((("a", 2), ("b", 2)), 4)
+FOUR = JobRequest((("a", 2), ("b", 2)), 4)
 
 
 def four(**other: Any) -> dict[int, dict[str, Any]]:
@@ -77,19 +77,19 @@ def four(**other: Any) -> dict[int, dict[str, Any]]:
 
 def test_nothing_is_wrong_with_healthy_hosts() -> None:
     assert judge.alone(FOUR, four(), 4) == []
-    assert judge.alone(Job((), None), four(), 4) == []
+    assert judge.alone(JobRequest((), None), four(), 4) == []
 
 
 def test_hostfile_is_read_in_rank_order() -> None:
     hosts = judge.read_hostfile("n2 slots=2\n\nn1 slots=1\n")
     assert hosts == (("n2", 2), ("n1", 1))
-    job = Job(hosts, 3)
+    job = JobRequest(hosts, 3)
     assert [job.host(rank, "x") for rank in range(4)] == ["n2", "n2", "n1", "x"]
-    assert Job(hosts, None).host(2, "x") == "n1"
+    assert JobRequest(hosts, None).host(2, "x") == "n1"
     # Where filters leave out slots, a rank is where it runs.
-    assert Job(hosts, 2).host(1, "n1.cluster") == "n1"
-    assert Job(hosts, 2).host(1, "login") == "login"
-    assert Job((), None).host(5, "here") == "here"
+    assert JobRequest(hosts, 2).host(1, "n1.cluster") == "n1"
+    assert JobRequest(hosts, 2).host(1, "login") == "login"
+    assert JobRequest((), None).host(5, "here") == "here"
 
 
 @pytest.mark.parametrize(("host", "name"), [("n1.cluster", "n1"), ("n1", "n1"), ("10.0.0.1", "10.0.0.1")])
@@ -136,20 +136,20 @@ def test_the_rendezvous_that_nobody_reaches_is_rank_0_s_fault() -> None:
 def test_the_number_of_ranks(
     started: int, wanted: int | None, hosts: tuple[tuple[str, int], ...], named: list[str] | None
 ) -> None:
-    found = judge.alone(Job(hosts, wanted), four(), started)
+    found = judge.alone(JobRequest(hosts, wanted), four(), started)
     assert any(each.failed for each in found) == (named is not None)
     assert list(bad(found)) == (named or [])
 
 
 def test_placement() -> None:
     facts = of(fact(0, "a"), fact(1, "b", hostname="c", placed=False))
-    assert bad(judge.alone(Job((("a", 1), ("b", 1)), 2), facts, 2)) == {
+    assert bad(judge.alone(JobRequest((("a", 1), ("b", 1)), 2), facts, 2)) == {
         "b": "rank 1 should run on it, but runs on c"
     }
 
 
 def test_placement_that_names_do_not_tell() -> None:
-    job = Job((("a", 2), ("b", 1)), 3)
+    job = JobRequest((("a", 2), ("b", 1)), 3)
     unknown: dict[str, Any] = {"placed": None}
     facts = of(fact(0, "a", **unknown), fact(1, "a", **unknown), fact(2, "b", hostname="x", **unknown))
     found = judge.alone(job, facts, 3)
@@ -167,20 +167,20 @@ def npus(count: int, own: str | None = None) -> dict[str, Any]:
 
 def test_fewer_or_other_devices() -> None:
     facts = of(fact(0, "a", **npus(8)), fact(1, "b", **npus(8)), fact(2, "c", **npus(7)))
-    assert bad(judge.alone(Job((), None), facts, 3)) == {
+    assert bad(judge.alone(JobRequest((), None), facts, 3)) == {
         "c": "it has the devices 7 x Ascend910B, but 2 others have 8 x Ascend910B"
     }
     facts[2]["device"] = {"kind": "npu", "names": ["Ascend910B"] * 7 + ["Ascend310"], "id": None}
-    assert "7 x Ascend910B, 1 x Ascend310" in bad(judge.alone(Job((), None), facts, 3))["c"]
+    assert "7 x Ascend910B, 1 x Ascend310" in bad(judge.alone(JobRequest((), None), facts, 3))["c"]
     facts[2]["device"] = {"kind": "cpu", "names": [], "id": None}
-    assert "it has the devices cpu" in bad(judge.alone(Job((), None), facts, 3))["c"]
+    assert "it has the devices cpu" in bad(judge.alone(JobRequest((), None), facts, 3))["c"]
 
 
 def test_two_ranks_on_one_device() -> None:
     facts = of(fact(0, "a", **npus(1, "0/0")), fact(1, "a", **npus(1, "0/0")))
-    assert "ranks 0, 1 share 1 device(s)" in bad(judge.alone(Job((), None), facts, 2))["a"]
+    assert "ranks 0, 1 share 1 device(s)" in bad(judge.alone(JobRequest((), None), facts, 2))["a"]
     facts[1]["device"]["id"] = "1/0"
-    assert judge.alone(Job((), None), facts, 2) == []
+    assert judge.alone(JobRequest((), None), facts, 2) == []
 
 
 def test_a_rank_s_own_problem_is_told_once_and_blames_nobody_else() -> None:
@@ -192,13 +192,15 @@ def test_a_rank_s_own_problem_is_told_once_and_blames_nobody_else() -> None:
 def test_versions_the_few_are_named() -> None:
     facts = of(*(fact(rank, host) for rank, host in enumerate("abc")))
     facts[1]["versions"] = {"python": "3.11.7", "torch": "2.12.0"}
-    assert bad(judge.alone(Job((), None), facts, 3)) == {"b": "it has torch 2.12.0, but 2 others have 2.13.0"}
+    assert bad(judge.alone(JobRequest((), None), facts, 3)) == {
+        "b": "it has torch 2.12.0, but 2 others have 2.13.0"
+    }
 
 
 def test_versions_a_package_that_is_not_everywhere() -> None:
     facts = of(*(fact(rank, host) for rank, host in enumerate("abc")))
     facts[2]["versions"]["deepspeed"] = "0.19.8"
-    assert bad(judge.alone(Job((), None), facts, 3)) == {
+    assert bad(judge.alone(JobRequest((), None), facts, 3)) == {
         "c": "it has deepspeed 0.19.8, but 2 others have none"
     }
 
@@ -215,19 +217,19 @@ def test_versions_that_differ_within_a_host() -> None:
 
 
 def test_interfaces() -> None:
-    wrong = {**fact(0, "a")["interface"], "asked": "ib0", "missing": True}
+    wrong = {**fact(0, "a")["interface"], "value": "ib0", "missing": True}
     assert bad(judge.alone(FOUR, four(interface=wrong), 4)) == {
         "b": "GLOO_SOCKET_IFNAME=ib0, but it has only lo, eth0"
     }
     loopback = {**fact(0, "a")["interface"], "name": "lo", "loopback": True}
     assert "loopback interface lo" in bad(judge.alone(FOUR, four(interface=loopback), 4))["b"]
     alone = of(fact(0, "a", interface=loopback), fact(1, "a", interface=loopback))
-    assert judge.alone(Job((), None), alone, 2) == []
+    assert judge.alone(JobRequest((), None), alone, 2) == []
 
 
 def test_little_space_is_a_note() -> None:
     facts = of(fact(0, "a", write={"directory": "/data", "free": 10 << 20, "seconds": 0.1}))
-    [found] = judge.alone(Job((), None), facts, 1)
+    [found] = judge.alone(JobRequest((), None), facts, 1)
     assert (found.failed, found.text) == (False, "only 10 MiB are free in /data")
 
 
@@ -298,15 +300,15 @@ def test_what_the_hosts_see_of_each_other() -> None:
 
 def test_the_all_reduce() -> None:
     fine, stuck = {"seconds": 1.0}, {"error": judge.LATE}
-    assert judge.reduced(four(), dict.fromkeys(range(4), fine)) == []
+    assert judge.sums(four(), dict.fromkeys(range(4), fine)) == []
     # Who does not answer at all is the cause; the others' errors follow.
-    found = judge.reduced(four(), {0: stuck, 1: stuck, 2: stuck, 3: None})
+    found = judge.sums(four(), {0: stuck, 1: stuck, 2: stuck, 3: None})
     assert bad(found) == {"b": "rank 3 did not return from the all-reduce"}
-    found = judge.reduced(four(), dict.fromkeys(range(4), stuck))
+    found = judge.sums(four(), dict.fromkeys(range(4), stuck))
     assert (bad(found), found[0].failed) == ({}, True)
-    found = judge.reduced(four(), {0: fine, 1: fine, 2: {"error": "returned 5 instead of 10"}, 3: fine})
+    found = judge.sums(four(), {0: fine, 1: fine, 2: {"error": "returned 5 instead of 10"}, 3: fine})
     assert bad(found) == {"b": "returned 5 instead of 10"}
-    found = judge.reduced(four(), {0: stuck, 1: stuck, 2: {"error": "uncorrectable ECC error"}, 3: stuck})
+    found = judge.sums(four(), {0: stuck, 1: stuck, 2: {"error": "uncorrectable ECC error"}, 3: stuck})
     assert bad(found) == {"b": "uncorrectable ECC error"}
 
 
@@ -332,7 +334,7 @@ def test_interfaces_that_a_variable_names(backend: str, asked: str, there: bool)
     need_package("torch")
     from jobgen.train.preflight import facts
 
-    assert facts.named(asked, ["lo", "eth0", "ib0"], backend) == there
+    assert facts.names_interfaces(asked, ["lo", "eth0", "ib0"], backend) == there
 
 
 def test_whether_a_host_is_here() -> None:
@@ -388,7 +390,7 @@ def test_the_table_of_many_hosts_has_a_row_for_those_that_are_alike() -> None:
     for rank in range(80, 88):
         facts[rank]["versions"] = {"python": "3.11.7", "torch": "2.12.0"}
     seen = {f"n{i:04}": {"clock": (-0.02 * (i == 7), 0.0)} for i in range(1024)}
-    rows = table.rows(facts, seen, {}, judge.alone(Job((), None), facts, 8192))
+    rows = table.rows(facts, seen, {}, judge.alone(JobRequest((), None), facts, 8192))
     common, deviating = table.short(rows)
     assert (common["host"], common["ranks"], common["verdict"]) == (
         "n0000 and 1022 more",

@@ -238,7 +238,7 @@ def test_another_mpi_than_the_launcher_s_is_an_error() -> None:
 
 def test_ranks_and_options_need_no_torch() -> None:
     code = (
-        "import sys, jobgen.train.ranks, jobgen.train.config, jobgen.train.config.dsconfig\n"
+        "import sys, jobgen.train.ranks, jobgen.train.config, jobgen.train.config.deepspeed.merge\n"
         "heavy = {'torch', 'deepspeed', 'mpi4py', 'click', 'jinja2'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

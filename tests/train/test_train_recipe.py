@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from jobgen.train import config, explain
-from jobgen.train.config import batches, dskeys, dsvalues, recipe, schedules
+from jobgen.train.config import batches, recipe, schedules
 from jobgen.train.config.batches import Batch
+from jobgen.train.config.deepspeed import keys, values
 from jobgen.train.errors import CommonMistake
 from support.require import need_package
 from train_support import launch_cases
@@ -106,12 +107,80 @@ def test_refused_with_the_reason(argv: list[str], world: int, says: str) -> None
     assert "\n" not in str(caught.value)
 
 
+LAMB, MUON = ({"optimizer": {"type": name}} for name in ("Lamb", "Muon"))
+OFFLOAD = "zero_optimization.offload_optimizer.device"
+ORIGINS: list[tuple[dict[str, Any] | None, str, str]] = [
+    (None, "--offload optimizer", "^--offload optimizer needs --zero-stage 1, 2 or 3, not 0"),
+    (
+        {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}},
+        "",
+        f"^the config file's {OFFLOAD} cpu needs",
+    ),
+    ({"zero_optimization": {"offload_param": {"device": "cpu"}}}, "--offload all", "^--offload all needs"),
+    (None, "--optimizer lamb --engine ddp", "^--optimizer lamb needs --engine deepspeed"),
+    (LAMB, "--engine ddp", "^the config file's optimizer.type lamb needs --engine deepspeed"),
+    (MUON, "--engine ddp --optimizer lamb", "^--optimizer lamb needs --engine deepspeed"),
+    (None, "--optimizer lamb --precision bf16", "^--optimizer lamb in bf16 needs"),
+    (LAMB, "--precision bf16", "^the config file's optimizer.type lamb in bf16 needs"),
+    (None, "--engine pipeline --optimizer muon", "^--optimizer muon needs"),
+    (MUON, "--engine pipeline", "^the config file's optimizer.type muon needs"),
+    (MUON, "--clip 1 --zero-stage 1", "^--clip fails with muon"),
+    (
+        MUON | {"gradient_clipping": 1.0},
+        "--zero-stage 1",
+        "^the config file's gradient_clipping fails with muon",
+    ),
+    (None, "--engine pipeline --precision autocast-fp16", "^--precision autocast-fp16 needs"),
+    (
+        {"torch_autocast": {"enabled": True, "dtype": "fp16"}},
+        "--engine pipeline",
+        "^the config file's torch_autocast needs --engine deepspeed or ddp",
+    ),
+    (
+        {"scheduler": {"type": "nowhere:x"}},
+        "",
+        "^the config file's scheduler.type nowhere:x: there is no module",
+    ),
+    (
+        {"optimizer": {"type": "SGD", "params": {"nesterov": True, "momentum": 0.9}}},
+        "--momentum 0",
+        "^the config file's optimizer.params.nesterov needs a momentum, and no dampening; --momentum is 0.0$",
+    ),
+    (
+        {"optimizer": {"type": "SGD", "params": {"nesterov": True, "momentum": 0.9, "dampening": 0.1}}},
+        "",
+        "; the config file's optimizer.params.momentum is 0.9; the config file's optimizer.params.dampening is 0.1$",
+    ),
+    (
+        {"optimizer": {"type": "Adam"}},
+        "--momentum 0.5",
+        "^--momentum is for --optimizer sgd, muon, not for Adam",
+    ),
+    (None, "--optimizer adamw --momentum 0.5", "^--momentum is for --optimizer sgd, muon, not for AdamW"),
+]
+
+
+@pytest.mark.parametrize(("base", "options", "says"), ORIGINS)
+def test_a_wrong_combination_names_the_origin_of_its_values(
+    base: dict[str, Any] | None, options: str, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CommonMistake, match=says) as caught:
+        resolve(*options.split(), file=tmp_path / "ds.json" if base else None, **base or {}).schedule(10)
+    assert base or "config file" not in str(caught.value)
+
+
+def test_a_note_names_the_option_that_overrides(tmp_path: Path) -> None:
+    for option in ("--amp O1", "--precision fp32"):
+        how = resolve(*option.split(), file=tmp_path / "ds.json", fp16={"enabled": True})
+        assert f"{option} overrides the config file's fp16" in how.notes
+
+
 def test_lamb_needs_a_gpu() -> None:
     from jobgen.train.config import refusals
 
     how = resolve("--optimizer", "lamb")
     with pytest.raises(CommonMistake, match="needs a CUDA device"):
-        refusals.check_device(how.config, "cpu")
+        refusals.check_device(how.config, how.settings, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -166,7 +235,7 @@ def test_lamb_needs_a_gpu() -> None:
         ({"data_efficiency": 3}, "data_efficiency must be an object, not 3"),
         ({"timers": 3}, "timers must be an object, not 3"),
         ({"csv_monitor": {"enabled": True, "job_name": 3}}, "csv_monitor.job_name must be a text, not 3"),
-        ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov .* needs a momentum"),
+        ({"optimizer": {"type": "SGD", "params": {"nesterov": True}}}, "nesterov needs a momentum"),
         ({"amp": {"enabled": True, "opt_level": []}}, r"amp.opt_level \[\] .* is not one of O0"),
         ({"fp16": {"enabled": "maybe"}}, "fp16.enabled must be true or false, not 'maybe'"),
         (
@@ -362,7 +431,9 @@ def test_what_deepspeed_s_validators_refuse_is_one_sentence() -> None:
     from jobgen.train.engines.deepspeed_common import mistakes_of_the_config
 
     with (
-        pytest.raises(CommonMistake, match="refuses reduce_bucket_size 'x' in the config file") as caught,
+        pytest.raises(
+            CommonMistake, match="refuses reduce_bucket_size 'x' in the config of this run"
+        ) as caught,
         mistakes_of_the_config(),
     ):
         DeepSpeedZeroConfig(reduce_bucket_size="x")
@@ -389,7 +460,7 @@ def test_the_schema_is_the_installed_deepspeed_s() -> None:
     from tools import write_deepspeed_schema
 
     made = write_deepspeed_schema.text()
-    assert dskeys.SCHEMA.read_text() == made, "run: python -m tools.write_deepspeed_schema"
+    assert keys.SCHEMA.read_text() == made, "run: python -m tools.write_deepspeed_schema"
 
 
 VALUES = (None, True, False, -1, 0, 1, 2, 1.0, 1.5, 5e8, [], ["x"], {})
@@ -411,7 +482,7 @@ def test_values_are_those_of_deepspeed_s_models() -> None:
         names = {name for key, field in model.model_fields.items() for name in (key, field.alias) if name}
         for key, value in itertools.product(sorted(names), VALUES):
             ours, theirs = read(section, key, value), read_by(model, key, value)
-            useless = isinstance(ours, str) and any(reason in ours for _, reason in dsvalues.USELESS.values())
+            useless = isinstance(ours, str) and any(reason in ours for _, reason in values.USELESS.values())
             if useless or (section, key) in VALIDATED:
                 continue
             other = isinstance(ours, bool | int | float) and theirs not in (ours, None)
@@ -426,7 +497,7 @@ def read(section: str, key: str, value: Any) -> Any:
     for part in reversed(section.split(".")):
         block = {part: block}
     try:
-        block = dskeys.check(block, "ds.json")
+        block = keys.check(block, "ds.json")
     except CommonMistake as error:
         return str(error)
     for part in section.split("."):

@@ -96,7 +96,7 @@ def test_a_mistake_right_after_another_run_is_told(
 def test_a_later_failure_is_told_too(alone: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(alone, 1).fail("no disk", "OSError", 1)
     zero = run(alone, 0)
-    assert command._failed(zero, RuntimeError("lost a peer"), 1) == 1
+    assert command._fail(zero, RuntimeError("lost a peer"), 1) == 1
     assert "because rank 1 on" in (told := capsys.readouterr().err)
     assert told.endswith("failed first; error of this rank: RuntimeError: lost a peer\n")
     assert status(alone)["message"] == "no disk"

@@ -213,7 +213,7 @@ def resolved(world: int, before: batches.Before, *argv: str) -> recipe.Recipe:
 
 
 def test_another_number_of_ranks_keeps_the_global_batch() -> None:
-    before = batches.Before(total=128, micro=32, parallel=4, scaled_for=4)
+    before = batches.Before(total=128, micro=32, parallel=4, lr_ranks=4)
     for world, expected in ((2, (32, 2)), (1, (32, 4)), (8, (16, 1)), (16, (8, 1)), (4, (32, 1))):
         how = resolved(world, before, "--batch-size", "32", "--scale-lr", "linear")
         assert how.batch == expected
@@ -279,7 +279,7 @@ def test_plateau_is_torch_s(higher: bool) -> None:
     )
     for place, value in enumerate([1.0, 0.9, 0.9, 0.95, 0.9, 1.1, 1.2, 1.3, 1.1, 1.0]):
         ours.step()
-        ours.evaluated(value)
+        ours.after_evaluation(value)
         theirs.step(value)
         assert ours.get_last_lr() == [optimizers[1].param_groups[0]["lr"]]
         if place == 5:
@@ -295,7 +295,7 @@ def test_the_best_is_the_first_of_the_best(values: list[float], higher: bool, cu
     now = fresh = best.of("accuracy" if higher else None, {"loss": False, "accuracy": True})
     for step, value in enumerate(values, 1):
         if step == cut:
-            now = best.restored(fresh, json.loads(json.dumps(now.numbers())))
+            now = best.from_record(fresh, json.loads(json.dumps(now.numbers())))
         now = now.after(value, step)
     real = [value for value in values if not math.isnan(value)]
     if real:
@@ -304,7 +304,7 @@ def test_the_best_is_the_first_of_the_best(values: list[float], higher: bool, cu
         assert now.since == len(values) - now.step
     else:
         assert (now.value, now.since) == (None, len(values))
-    assert best.restored(best.Best("other", higher), now.numbers()) == best.Best("other", higher)
+    assert best.from_record(best.Best("other", higher), now.numbers()) == best.Best("other", higher)
 
 
 def test_on_a_terminal_a_bar_shows_loss_and_time_left(tmp_path: Path) -> None:

@@ -197,9 +197,9 @@ def test_the_user_s_own() -> None:
         attach("Two")
     metric = attach("Plateau")
     metric.step()
-    metric.evaluated(1.0)
+    metric.after_evaluation(1.0)
     assert metric.get_last_lr() == pytest.approx([0.1, 0.2])
-    metric.evaluated(2.0)
+    metric.after_evaluation(2.0)
     assert metric.get_last_lr() == pytest.approx([0.05, 0.1])
     with pytest.raises(CommonMistake, match="returned 'half' for step 0: it must be the factor on --lr"):
         attach("words")

@@ -140,11 +140,11 @@ def test_data_are_made_in_a_stream_of_their_own(monkeypatch: pytest.MonkeyPatch)
     need_package("torch")
     import torch
     from jobgen.train import trees
-    from jobgen.train.data.streams import SideStream
+    from jobgen.train.data.feed import SideStream
 
     row = dataclasses.replace(ACCELERATORS["cpu"], streams=True)
     for accelerators in (ACCELERATORS, {"cpu": row}):
-        monkeypatch.setattr("jobgen.train.data.streams.ACCELERATORS", accelerators)
+        monkeypatch.setattr("jobgen.train.data.feed.ACCELERATORS", accelerators)
         made = SideStream(torch.device("cpu")).run(lambda: [{"a": torch.ones(2)}, (torch.zeros(1), 3)])
         assert [each.tolist() for each in trees.leaves(made)] == [[1, 1], [0]]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import shutil
 from pathlib import Path
@@ -285,8 +286,8 @@ def test_small_types_and_trees_reach_the_model_unchanged() -> None:
     half = trees.cast(tree, torch.bfloat16)
     assert half["a"][0].tolist() == [300, 301]
     assert half["a"][1][0].dtype == torch.bfloat16
-    assert trees.shown(half) == "{a: (int64 [2], (bfloat16 [2, 3])), b: None}"
-    assert trees.called(lambda a, b: (a, b), tree) == (tree["a"], None)
+    assert trees.shapes(half) == "{a: (int64 [2], (bfloat16 [2, 3])), b: None}"
+    assert trees.call(lambda a, b: (a, b), tree) == (tree["a"], None)
 
 
 @pytest.mark.parametrize(
@@ -333,13 +334,13 @@ def test_option_mistakes(argv: list[str], says: str) -> None:
 def test_the_options_name_what_there_is() -> None:
     from jobgen.train.config import options
 
-    assert set(options.LOSSES) == {*loss_functions.NAMED, loss_functions.OF_THE_MODEL}
+    assert set(options.LOSSES) == {*loss_functions.BY_NAME, loss_functions.OF_THE_MODEL}
     assert set(options.METRICS) == set(metrics.METRICS)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(sorted(loss_functions.NAMED)),
+    st.sampled_from(sorted(loss_functions.BY_NAME)),
     st.lists(st.integers(1, 5), min_size=1, max_size=4),
     st.integers(1, 4),
     st.integers(0, 2**16),
@@ -361,6 +362,36 @@ def test_losses_of_parts_add_up(name: str, sizes: list[int], length: int, seed: 
         begin += size
     assert parts == pytest.approx(loss(outputs, targets, total, total).item(), rel=1e-4)
     assert loss(outputs, targets, 0, total).item() == 0
+
+
+@pytest.mark.parametrize("name", loss_functions.BY_NAME)
+@pytest.mark.parametrize("shape", [(6, 4), (6, 3, 4)])
+def test_a_loss_by_name_is_the_loss_of_each_sample(name: str, shape: tuple[int, ...]) -> None:
+    """Only Objective adds losses: as a function it has the same value, not one that grows with the batch."""
+    outputs = torch.linspace(-2, -0.1, math.prod(shape)).view(shape)
+    targets = torch.arange(math.prod(shape[:-1])).view(shape[:-1]) % 4
+    if name == "bce":
+        targets = functional.one_hot(targets, 4).float()
+    losses = loss_functions.BY_NAME[name](outputs, targets)
+    assert losses.shape == (6,)
+    assert losses[0] == loss_functions.BY_NAME[name](outputs[:1], targets[:1])
+    by_name = loss_functions.build(name)(outputs, targets, 6, 6)
+    assert by_name == losses.sum()
+    assert by_name == loss_functions.Objective("fn", loss_functions.BY_NAME[name])(outputs, targets, 6, 6)
+    assert by_name.item() == pytest.approx(
+        loss_functions.Objective("mean", lambda *pair: loss_functions.BY_NAME[name](*pair).mean())(
+            outputs, targets, 6, 6
+        ).item()
+    )
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_loss_by_name_is_neither_mean_nor_sum(reduction: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    smooth = functools.partial(functional.cross_entropy, label_smoothing=0.1, reduction=reduction)
+    monkeypatch.setitem(loss_functions.BY_NAME, "smooth", smooth)
+    outputs, targets = torch.zeros(6, 4), torch.zeros(6, dtype=torch.int64)
+    with pytest.raises(TypeError, match=r"smooth returned float32 \[\], not the losses of 6 samples"):
+        loss_functions.build("smooth")(outputs, targets, 6, 6)
 
 
 def test_perplexity_and_accuracy_leave_out_what_is_ignored() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from jobgen.train import data, device, peers, ranks
-from jobgen.train.config import dskeys
+from jobgen.train.config.deepspeed import keys as deepspeed_keys
 from jobgen.train.errors import BadInput
 from matrix import numbered_digits, run_case
 
@@ -27,7 +27,7 @@ VALUES: tuple[Any, ...] = ("x", -1, 1.5, True, None, [])
 def cases(base: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The config with one key of it changed, by the key and the value."""
     made = {}
-    for path in sorted(keys(dskeys.schema())):
+    for path in sorted(keys(deepspeed_keys.schema())):
         for value in VALUES:
             config = copy.deepcopy(base)
             block = config

@@ -13,8 +13,8 @@ DIR/.step-000123.….writing   a checkpoint that is being written, or that a kil
 DIR/.step-000123.….replaced  an old checkpoint, while a new one takes its name
 DIR/.step-000123.removing    an old checkpoint that is being removed
 
-directory.py defines these names and verifies the files. finding.py selects a checkpoint and compares its
-options with those of the run; in settling.py, all ranks agree on it. saving.py writes and reads checkpoints
+directory.py defines these names and verifies the files. resume.py selects a checkpoint and compares its
+options with those of the run; in agreement.py, all ranks agree on it. save.py writes and reads checkpoints
 with storage.py, and rescue.py writes one when the training hangs. Importing the package itself does not
 import torch.
 """
@@ -32,7 +32,7 @@ from .directory import (
     place,
     prune,
 )
-from .finding import any_in, at, batch_before, check, find, identity, jump
+from .resume import any_in, at, batch_before, check, find, identity, jump
 
 __all__ = [
     "BEST",

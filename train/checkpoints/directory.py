@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any, BinaryIO, NamedTuple
 
 from .. import atomic
-from ..config import Settings, restored
+from ..config import Settings, from_record
 from ..errors import BadInput, CannotSave
 
 RECORD, LATEST, BEST, FOLDER = "checkpoint.json", "latest", "best", "checkpoints"
@@ -56,20 +56,20 @@ class Progress:
 class Checkpoint(NamedTuple):
     """The directory of a checkpoint, and the content of its checkpoint.json as `record`.
 
-    asked: the user selected this checkpoint, and no other one may be used. Otherwise, `before` lists older
+    by_user: the user selected this checkpoint, and no other one may be used. Otherwise, `before` lists older
     checkpoints to fall back on, newest first, and `trouble` describes the problems of newer ones.
     """
 
     directory: Path
     record: dict[str, Any]
-    asked: bool = True
+    by_user: bool = True
     before: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:
         """The settings of the training. Raise BadInput if the checkpoint is not of the training module."""
-        return restored(self.of_training("settings"))
+        return from_record(self.of_training("settings"))
 
     def of_training(self, key: str) -> Any:
         """Return a value of the training module's own checkpoints. Raise BadInput if it is missing."""
@@ -92,18 +92,18 @@ def read(directory: Path) -> Checkpoint:
     file = directory / RECORD
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        known, names = record["format"] == 1, record["files"].items()
+        valid, names = record["format"] == 1, record["files"].items()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput(f"{file} cannot be read as a checkpoint's: {reason}") from None
-    if not known or not names:
+    if not valid or not names:
         raise BadInput(f"{file} has format {record['format']}; this version of jobgen reads 1")
     return Checkpoint(directory.absolute(), record)
 
 
 def ids(directory: Path) -> list[str]:
     """Return the ids of the checkpoints in `directory`, in the order in which they were saved."""
-    return [file.parent.name for file in sorted(directory.glob(f"[!.]*/{RECORD}"), key=_saved)]
+    return [file.parent.name for file in sorted(directory.glob(f"[!.]*/{RECORD}"), key=_age)]
 
 
 def complete(directory: Path) -> list[str]:
@@ -119,7 +119,7 @@ def _complete(directory: Path) -> bool:
     return True
 
 
-def _saved(file: Path) -> tuple[float, str]:
+def _age(file: Path) -> tuple[float, str]:
     # Not by step: a run that resumed from an older checkpoint saves lower steps than some existing ones.
     return file.stat().st_mtime, file.parent.name
 
@@ -129,7 +129,7 @@ def prune(directory: Path, keep: int | None) -> None:
 
     The best checkpoint is kept, too.
     """
-    best = named(directory / BEST)
+    best = id_in(directory / BEST)
     for name in ids(directory)[:-keep] if keep else ():
         if name == best:
             continue
@@ -138,7 +138,7 @@ def prune(directory: Path, keep: int | None) -> None:
     sweep(directory)
 
 
-def named(file: Path) -> str | None:
+def id_in(file: Path) -> str | None:
     """Return the id of a checkpoint in a file such as `best`; None if there is no such file or checkpoint."""
     try:
         name = file.read_text(encoding="utf-8", errors="replace").strip()
@@ -172,8 +172,8 @@ def make_ready(directory: Path) -> None:
 
     One rank calls this before the training. Raise CannotSave if the directory cannot be written.
     """
-    there = next(folder for folder in (directory, *directory.parents) if folder.exists())
-    probe = there / f".{os.getpid()}.probe"
+    parent = next(folder for folder in (directory, *directory.parents) if folder.exists())
+    probe = parent / f".{os.getpid()}.probe"
     try:
         atomic.write_text(probe, "Can this be written?\n")
         probe.unlink()
@@ -194,19 +194,19 @@ def verify(directory: Path, entries: Entries) -> None:
         file = directory / name
         try:
             with open(file, "rb") as stream:
-                found = sha256(stream)
+                digest = sha256(stream)
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error.strerror}") from None
-        if found != entry["sha256"]:
+        if digest != entry["sha256"]:
             raise BadInput(f"{file} is damaged: its SHA-256 differs from that of the written data")
 
 
 def sha256(stream: BinaryIO) -> str:
     """Return the SHA-256 of a file, as a hexadecimal number."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while chunk := stream.read(CHUNK):
-        found.update(chunk)
-    return found.hexdigest()
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 def verify_sizes(directory: Path, entries: Entries) -> None:
@@ -228,16 +228,16 @@ def share(entries: Entries, rank: int, ranks: int) -> Entries:
 
 
 class Check:
-    """The verification of one rank's share of the checkpoint `found`, in a background thread."""
+    """The verification of one rank's share of a checkpoint, in a background thread."""
 
-    def __init__(self, found: Checkpoint, rank: int, ranks: int) -> None:
-        self.directory = found.directory
+    def __init__(self, checkpoint: Checkpoint, rank: int, ranks: int) -> None:
+        self.directory = checkpoint.directory
         self._damage: str | None = None
-        self._thread = Thread(target=self._look, args=(found, rank, ranks), daemon=True)
+        self._thread = Thread(target=self._look, args=(checkpoint, rank, ranks), daemon=True)
         self._thread.start()
 
-    def _look(self, found: Checkpoint, rank: int, ranks: int) -> None:
-        self._damage = damage(found.directory, rank, ranks)
+    def _look(self, checkpoint: Checkpoint, rank: int, ranks: int) -> None:
+        self._damage = damage(checkpoint.directory, rank, ranks)
 
     def damage(self) -> str | None:
         """Wait for the end of the verification. Return a description of the damage, or None."""

@@ -16,7 +16,7 @@ from .. import atomic
 from ..config.engines import ENGINES
 from . import storage
 from .directory import RECORD, WRITING, Entries
-from .saving import Saver
+from .save import Saver
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 
@@ -44,21 +44,21 @@ def _save(saver: Saver) -> None:
     draft = saver.directory / f".{name}.hanging{WRITING}"
     try:
         draft.mkdir(parents=True, exist_ok=True)
-        written = storage.Written(draft)
-        saver.engine.save(draft, written.save, here.numbers())
-        written.save(storage.own_state(saver.engine, saver.device, here), storage.rank_file(draft, rank))
-        if written.failure:
+        writer = storage.FileWriter(draft)
+        saver.engine.save(draft, writer.save, here.numbers())
+        writer.save(storage.own_state(saver.engine, saver.device, here), storage.rank_file(draft, rank))
+        if writer.failure:
             return
-        atomic.write_json(draft / f"entries-{rank}.json", written.entries)
+        atomic.write_json(draft / f"entries-{rank}.json", writer.entries)
         if rank:
             return
         entries: Entries = {}
         for each in range(distributed.get_world_size()):
-            told = draft / f"entries-{each}.json"
-            while not told.exists():
+            file = draft / f"entries-{each}.json"
+            while not file.exists():
                 time.sleep(0.1)
-            entries |= json.loads(told.read_text(encoding="utf-8"))
-            told.unlink()
+            entries |= json.loads(file.read_text(encoding="utf-8"))
+            file.unlink()
         atomic.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here.step)
         saver.mark(here)

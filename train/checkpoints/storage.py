@@ -5,7 +5,6 @@ The files are hashed while they are written, and forced to the disk before they 
 
 import hashlib
 import os
-import random
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,16 +12,19 @@ from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import torch
 from torch import nn
 
+from .. import randomness
 from ..device import Device
-from ..engines.base import Engine
 from ..errors import CommonMistake
 from .directory import Checkpoint, Entries, Progress
+
+if TYPE_CHECKING:
+    from ..engines.base import Engine
 
 _sync = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 _CORE = import_module(f"numpy.{'_core' if np.__version__ >= '2' else 'core'}.multiarray")
@@ -34,7 +36,7 @@ _NUMPY = [
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
-class Written:
+class FileWriter:
     """Writes tensors below one directory and records the files as {file: {"bytes", "sha256"}}.
 
     failure: the first file that could not be written, and the reason. An error is recorded instead of raised,
@@ -54,16 +56,16 @@ class Written:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
-                hashed = _Hashed(stream, threads)
-                torch.save(state, hashed)  # type: ignore[arg-type]  # it needs write and flush only
-                hashed.finish()
+                stream_hash = _HashStream(stream, threads)
+                torch.save(state, stream_hash)  # type: ignore[arg-type]  # it needs write and flush only
+                stream_hash.finish()
         except OSError as error:
-            self.failed(error, file)
+            self.fail(error, file)
         else:
             name = file.relative_to(self._directory).as_posix()
-            self.entries[name] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
+            self.entries[name] = {"bytes": stream_hash.bytes, "sha256": stream_hash.sha256.hexdigest()}
 
-    def failed(self, error: OSError, file: Path) -> None:
+    def fail(self, error: OSError, file: Path) -> None:
         """Record an error of the disk and the free space, unless an error is recorded already."""
         self.failure = self.failure or failure(error, file)
 
@@ -78,7 +80,7 @@ def failure(error: OSError, file: Path) -> dict[str, Any]:
     return {"file": str(file), "reason": error.strerror or str(error), "free": free}
 
 
-class _Hashed:
+class _HashStream:
     """The file object that torch.save writes to.
 
     torch.save writes sequentially, so the hash is computed in a thread while the same bytes are written.
@@ -88,7 +90,7 @@ class _Hashed:
 
     def __init__(self, stream: BinaryIO, threads: ThreadPoolExecutor) -> None:
         self._stream, self._threads = stream, threads
-        self._syncing: Future[None] | None = None
+        self._sync_task: Future[None] | None = None
         self._error: OSError | None = None
         self.bytes = 0
         self.sha256 = hashlib.sha256()
@@ -107,18 +109,18 @@ class _Hashed:
             self.sha256.update(data)
             self._stream.write(data)
             return
-        hashing = self._threads.submit(self.sha256.update, data)
+        hash_task = self._threads.submit(self.sha256.update, data)
         try:
             self._stream.write(data)
         finally:
-            hashing.result()  # torch reuses the memory after this returns
-        if self._syncing is None or self._syncing.done():
+            hash_task.result()  # torch reuses the memory after this returns
+        if self._sync_task is None or self._sync_task.done():
             self._wait_for_the_disk()
-            self._syncing = self._threads.submit(_sync, self._stream.fileno())
+            self._sync_task = self._threads.submit(_sync, self._stream.fileno())
 
     def _wait_for_the_disk(self) -> None:
-        if self._syncing:
-            self._syncing.result()  # a disk error is reported once only, perhaps here
+        if self._sync_task:
+            self._sync_task.result()  # a disk error is reported once only, perhaps here
 
     def flush(self) -> None:
         pass  # done by `finish`, where an error can be raised
@@ -152,27 +154,27 @@ def load(file: Path) -> Any:
 
 def check_state(state: Any, what: str) -> None:
     """Raise CommonMistake if `load` could not read `state` again. what: whose it is, for the message."""
-    written = BytesIO()
-    torch.save(state, written)
-    written.seek(0)
+    buffer = BytesIO()
+    torch.save(state, buffer)
+    buffer.seek(0)
     with torch.serialization.safe_globals(_NUMPY):
-        kinds = torch.serialization.get_unsafe_globals_in_checkpoint(written)
+        kinds = torch.serialization.get_unsafe_globals_in_checkpoint(buffer)
     if kinds:
-        named = ", ".join(sorted(kinds))
+        names = ", ".join(sorted(kinds))
         raise CommonMistake(
-            f"{what}: its state_dict() has {named}, which a checkpoint cannot hold: it may have "
+            f"{what}: its state_dict() has {names}, which a checkpoint cannot hold: it may have "
             "numbers, texts, lists, dicts, tensors, and NumPy's numbers and arrays"
         )
 
 
-def own_state(engine: Engine, device: Device, progress: Progress) -> dict[str, Any]:
+def own_state(engine: "Engine", device: Device, progress: Progress) -> dict[str, Any]:
     """Return the state of this rank.
 
     Engines that shard the weights save one copy of the buffers only, but each rank has its own running
     statistics.
     """
     return {
-        "random": random_state(device),
+        "random": randomness.state(device),
         "buffers": {name: buffer.detach().cpu() for name, buffer in engine.module.named_buffers()},
         "temporary": _not_persistent(engine.module),
         "since_log": torch.stack(progress.since_log).cpu() if progress.since_log else torch.zeros(0),
@@ -192,11 +194,11 @@ def rank_file(directory: Path, rank: int) -> Path:
     return directory / f"rank-{rank:05d}.pt"
 
 
-def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
+def buffers(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
     """Return the buffers of the model's state_dict: running statistics are averaged over the ranks."""
     columns: dict[str, list[torch.Tensor]] = {}
-    for rank in range(found.record["world_size"]):
-        state = load(rank_file(found.directory, rank))
+    for rank in range(checkpoint.record["world_size"]):
+        state = load(rank_file(checkpoint.directory, rank))
         for name, buffer in state["buffers"].items():
             if name not in state.get("temporary", ()):
                 columns.setdefault(name, []).append(buffer)
@@ -204,26 +206,3 @@ def buffers(found: Checkpoint) -> dict[str, torch.Tensor]:
         name: torch.stack(column).mean(0) if column[0].is_floating_point() else column[0]
         for name, column in columns.items()
     }
-
-
-def random_state(device: Device) -> dict[str, Any]:
-    """Return the random states of Python, NumPy, torch and the device, as plain values and tensors."""
-    layout, numbers, gauss = random.getstate()
-    of_numpy: Any = np.random.get_state()
-    kind, keys, *rest = of_numpy
-    on_device = None if device.kind == "cpu" else torch.get_device_module(device.torch).get_rng_state()
-    return {
-        "python": (layout, numbers, gauss),
-        "numpy": (kind, torch.from_numpy(keys.astype(np.int64)), *rest),
-        "torch": torch.get_rng_state(),
-        "device": on_device,
-    }
-
-
-def set_random_state(state: dict[str, Any], device: Device) -> None:
-    random.setstate(state["python"])
-    kind, keys, *rest = state["numpy"]
-    np.random.set_state((kind, keys.numpy().astype(np.uint32), *rest))
-    torch.set_rng_state(state["torch"])
-    if device.kind != "cpu" and state["device"] is not None:
-        torch.get_device_module(device.torch).set_rng_state(state["device"])

@@ -3,7 +3,7 @@
 Does not import torch, so that an error in the options is reported at once.
 """
 
-from .parsing import parse, restored
-from .settings import MOE_OPTIONS, Settings, recorded
+from .parsing import from_record, parse
+from .settings import MOE_OPTIONS, Settings, to_record
 
-__all__ = ["MOE_OPTIONS", "Settings", "parse", "recorded", "restored"]
+__all__ = ["MOE_OPTIONS", "Settings", "from_record", "parse", "to_record"]

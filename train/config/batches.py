@@ -63,36 +63,40 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
     sizes that they leave open. Raise CommonMistake, with all numbers, if the sizes contradict each other.
     """
     options = {TOTAL: settings.global_batch, MICRO: settings.batch_size, ACCUMULATION: settings.accumulation}
-    said = {key: value for key, value in options.items() if value}
-    in_file = {key: size for key in options if (size := _size(config, key))}
-    sizes = {key: Number(value, OPTIONS[key]) for key, value in said.items()}
+    from_options = {key: value for key, value in options.items() if value}
+    from_file = {key: size for key in options if (size := _size(config, key))}
+    sizes = {key: Number(value, OPTIONS[key]) for key, value in from_options.items()}
     notes = [
-        f"{OPTIONS[key]} {said[key]} overrides the config file's {in_file[key]}"
-        for key in said
-        if in_file.get(key, said[key]) != said[key]
+        f"{OPTIONS[key]} {from_options[key]} overrides the config file's {from_file[key]}"
+        for key in from_options
+        if from_file.get(key, from_options[key]) != from_options[key]
     ]
     # Of the file's sizes, the total has the lowest priority: the micro batch must fit into device memory.
     for key in (MICRO, ACCUMULATION, TOTAL):
-        if key in in_file and key not in sizes and (not said or _fits(sizes, key, in_file[key], parallel)):
-            sizes[key] = Number(in_file[key], "the config file")
-        elif key in in_file and key not in sizes:
-            notes.append(f"the options override the config file's {key} {in_file[key]}")
+        if (
+            key in from_file
+            and key not in sizes
+            and (not from_options or _fits(sizes, key, from_file[key], parallel))
+        ):
+            sizes[key] = Number(from_file[key], "the config file")
+        elif key in from_file and key not in sizes:
+            notes.append(f"the options override the config file's {key} {from_file[key]}")
     return _complete(sizes, parallel), notes
 
 
 class Before(NamedTuple):
     """The batch sizes of a checkpoint to resume from.
 
-    total: global batch; parallel: data-parallel ranks; scaled_for: see recipe.Recipe
+    total: global batch; parallel: data-parallel ranks; lr_ranks: see recipe.Recipe
     """
 
     total: int
     micro: int
     parallel: int
-    scaled_for: int
+    lr_ranks: int
 
 
-def kept(
+def same_total(
     before: Before, config: Mapping[str, Any], settings: Settings, parallel: int
 ) -> tuple[Batch, list[str]]:
     """Return batch sizes for another number of data-parallel ranks with the same global batch, and notes.
@@ -117,10 +121,10 @@ def kept(
         )
     limit = min(settings.batch_size or before.micro, each)
     micro = next(size for size in range(limit, 0, -1) if each % size == 0)
-    made = Batch(micro, each // micro)
-    return made, [
+    result = Batch(micro, each // micro)
+    return result, [
         f"resumed with {parallel} data-parallel rank(s) instead of {before.parallel}: the global batch stays "
-        f"{before.total} = micro batch {made.micro} x accumulation {made.accumulation} x {parallel}"
+        f"{before.total} = micro batch {result.micro} x accumulation {result.accumulation} x {parallel}"
     ]
 
 

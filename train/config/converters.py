@@ -17,7 +17,7 @@ from ..errors import suggestion
 
 SCHEDULERS = ("none", "warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep", "plateau")
 # Features that DeepSpeed has removed, with the message about each.
-GONE = {
+REMOVALS = {
     "onebitadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
     "onebitlamb": "the 1-bit optimizers left DeepSpeed in 0.19.7",
     "zerooneadam": "the 1-bit optimizers left DeepSpeed in 0.19.7",
@@ -55,8 +55,8 @@ def one_of(allowed: Sequence[str]) -> Callable[[str], str]:
     @accepts(f"one of {', '.join(allowed)}", enum=list(allowed))
     def convert(text: str) -> str:
         if text not in allowed:
-            if text.lower() in GONE:
-                raise argparse.ArgumentTypeError(f"{text!r}: {GONE[text.lower()]}")
+            if text.lower() in REMOVALS:
+                raise argparse.ArgumentTypeError(f"{text!r}: {REMOVALS[text.lower()]}")
             choices = ", ".join(allowed)
             raise argparse.ArgumentTypeError(f"{text!r} is not one of {choices}{suggestion(text, allowed)}")
         return text
@@ -146,7 +146,7 @@ def paths(text: str) -> tuple[Path, ...]:
     return tuple(map(Path, text.split(",")))
 
 
-def file_named(suffixes: Sequence[str]) -> Callable[[str], Path]:
+def file_with_suffix(suffixes: Sequence[str]) -> Callable[[str], Path]:
     """Return a converter for a file to write, in an existing directory and with one of the suffixes."""
 
     def convert(text: str) -> Path:
@@ -207,7 +207,7 @@ def scheduler(text: str) -> str:
     return text if is_own(text) else one_of(SCHEDULERS)(text)
 
 
-def named_or_own(names: Sequence[str]) -> Callable[[str], str]:
+def name_or_own(names: Sequence[str]) -> Callable[[str], str]:
     """Return a converter for one of `names` or the user's own package.module:name."""
 
     @accepts(f"one of {', '.join(names)} or PKG.MOD:NAME", enum=list(names), pattern=_OWN)
@@ -219,7 +219,7 @@ def named_or_own(names: Sequence[str]) -> Callable[[str], str]:
 
 def metrics(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
     """Return a converter for a list of `names` or the user's own package.module:name; 'none' is ()."""
-    each, one = named_or_own(names), f"({'|'.join(names)}|{_OWN})"
+    each, one = name_or_own(names), f"({'|'.join(names)}|{_OWN})"
 
     @accepts(f"a list of {', '.join(names)} or PKG.MOD:NAME, or none", pattern=rf"none|{one}(,{one})*")
     def convert(text: str) -> tuple[str, ...]:
@@ -230,7 +230,7 @@ def metrics(names: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
 
 def model(names: Sequence[str]) -> Callable[[str], str]:
     """Return a converter for one of `names`, the user's own package.module:name, or hf:DIR."""
-    other = named_or_own(names)
+    other = name_or_own(names)
 
     @accepts(f"one of {', '.join(names)}, PKG.MOD:NAME or hf:DIR", enum=list(names), pattern=f"{_OWN}|hf:.+")
     def convert(text: str) -> str:

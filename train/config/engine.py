@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from .dsquery import Config
+from .deepspeed.query import Config
 from .settings import Settings
 
 
@@ -12,7 +12,7 @@ class EngineSpec:
     """The properties of an engine.
 
     name: value of --engine; implementation: module:class below train/engines, called with a Job
-    layout: form of the weights in a checkpoint, one of LAYOUTS in checkpoints/export.py
+    layout: form of the weights in a checkpoint, one of LAYOUTS in commands/export.py
     options: the options that only this engine has
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload
@@ -21,7 +21,7 @@ class EngineSpec:
     own_optimizers: the reason why --fused-optimizer has no effect; '' if it has
     no_experts: the reason why the engine cannot train --model moe; '' if it can
     fixed_ranks: the reason why another number of ranks cannot load sharded states; '' if it can
-    settle: set defaults of the engine in the config, and return notes on them
+    set_defaults: set defaults of the engine in the config, and return notes on them
     reasons: yield the reasons why the engine cannot train with the config
     plugin: return the plug-in of a run, or None
     check_environment: raise CommonMistake if a package is missing
@@ -39,7 +39,7 @@ class EngineSpec:
     own_optimizers: str = ""
     no_experts: str = ""
     fixed_ranks: str = ""
-    settle: Callable[[Config, Settings], list[str]] = lambda config, settings: []
+    set_defaults: Callable[[Config, Settings], list[str]] = lambda config, settings: []
     reasons: Callable[[Config, Settings], Iterator[str]] = lambda config, settings: iter(())
     plugin: Callable[[Settings], str | None] = lambda settings: None
     check_environment: Callable[[], None] = lambda: None

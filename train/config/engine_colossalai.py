@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from ..errors import CommonMistake
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed.query import Config, optimizer_name, precision
 from .engine import EngineSpec
 from .settings import Settings
 
@@ -37,17 +37,17 @@ def _check_environment() -> None:
         )
 
 
-def _settle(config: Config, settings: Settings) -> list[str]:
+def _set_defaults(config: Config, settings: Settings) -> list[str]:
     """Set the plug-in's defaults in DeepSpeed's config where no value is given. Return notes on them."""
-    plugin, said = _plugin(settings), settings.precision or settings.amp or precision(config) != "fp32"
+    plugin, explicit = _plugin(settings), settings.precision or settings.amp or precision(config) != "fp32"
     zero = config["zero_optimization"]
     if plugin == "low_level_zero" and settings.zero_stage is None and not zero["stage"]:
         zero["stage"] = 1
     if plugin == "gemini" and settings.zero_stage is None and not zero["stage"]:
         zero["stage"] = 3
-    if plugin == "torch_ddp_fp16" and not said:
+    if plugin == "torch_ddp_fp16" and not explicit:
         config["torch_autocast"] = {"enabled": True, "dtype": "float16"}
-    if plugin == "gemini" and not said:
+    if plugin == "gemini" and not explicit:
         config["bf16"] = {**config.get("bf16", {}), "enabled": True}
         return ["--plugin gemini trains in bf16, because it has no fp32; --precision fp16 works, too"]
     return []
@@ -67,18 +67,19 @@ OPTIMIZERS = dict.fromkeys(STAGES, ("adam", "adamw", "sgd")) | {"gemini": ("adam
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     """Yield the reasons why the plug-in cannot train this run; nothing if it can."""
     plugin = _plugin(settings)
-    wanted, stage = precision(config), config["zero_optimization"]["stage"]
+    option = f"{'' if settings.plugin else 'the default '}--plugin {plugin}"
+    kind, stage = precision(config), config["zero_optimization"]["stage"]
     optimizer = optimizer_name(config)
-    if wanted not in PRECISIONS[plugin]:
-        others = [other for other in PRECISIONS if wanted in PRECISIONS[other]]
+    if kind not in PRECISIONS[plugin]:
+        others = [other for other in PRECISIONS if kind in PRECISIONS[other]]
         yield (
-            f"--plugin {plugin} trains in {' or '.join(PRECISIONS[plugin])}, not in {wanted}"
+            f"{option} trains in {' or '.join(PRECISIONS[plugin])}, not in {kind}"
             + (f", which {' and '.join(others)} can" if others else ", which no plug-in of ColossalAI has")
         )
     if stage not in STAGES[plugin]:
-        yield (f"--plugin {plugin} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
+        yield (f"{option} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
     if optimizer not in OPTIMIZERS[plugin]:
-        yield f"--plugin {plugin} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
+        yield f"{option} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
     if settings.ema is not None and plugin == "gemini":
         yield "--ema is not supported by --plugin gemini, where no rank has the whole weights"
 
@@ -91,7 +92,7 @@ SPEC = EngineSpec(
     own_optimizers="ColossalAI's plug-ins use its HybridAdam",
     no_experts="the expert layer is DeepSpeed's",
     fixed_ranks="each rank has saved only its share; --plugin torch_ddp shards nothing and can resume",
-    settle=_settle,
+    set_defaults=_set_defaults,
     reasons=_reasons,
     plugin=_plugin,
     check_environment=_check_environment,

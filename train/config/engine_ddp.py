@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, optimizer_name
+from .deepspeed import origin
+from .deepspeed.query import Config, optimizer_name
 from .engine import EngineSpec
 from .settings import Settings
 
@@ -13,7 +14,8 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch keeps all states on every rank"
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
-        yield f"--optimizer {name} needs --engine deepspeed: plain torch does not have it for all parameters"
+        optimizer = origin.name(settings, "optimizer.type")
+        yield f"{optimizer} {name} needs --engine deepspeed: plain torch lacks it for some parameters"
 
 
 SPEC = EngineSpec(

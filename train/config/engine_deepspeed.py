@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, clips_the_update, enabled
+from .deepspeed import origin
+from .deepspeed.query import Config, clips_the_update, enabled
 from .engine import EngineSpec
 from .settings import Settings
 
 
-def common_reasons(config: Config) -> Iterator[str]:
+def common_reasons(config: Config, settings: Settings) -> Iterator[str]:
     """Yield the reasons why DeepSpeed cannot train with the config, with or without a pipeline."""
     stage = config["zero_optimization"]["stage"]
     if enabled(config, "fp16") and stage == 0:
@@ -16,13 +17,14 @@ def common_reasons(config: Config) -> Iterator[str]:
             "unscale the gradients"
         )
     if clips_the_update(config) and config["gradient_clipping"]:
-        yield f"--clip fails with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's final update"
+        clip = origin.name(settings, "gradient_clipping")
+        yield f"{clip} fails with muon at ZeRO stage {stage}: DeepSpeed would clip Muon's final update"
     if config.get("bf16", {}).get("bf16_master_weights_and_grads") and enabled(config, "bf16") and stage == 0:
         yield "bf16 without an fp32 master copy (amp O3) needs --engine ddp: DeepSpeed requires ZeRO for it"
 
 
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
-    yield from common_reasons(config)
+    yield from common_reasons(config, settings)
     zero = config["zero_optimization"]
     stage = zero["stage"]
     if settings.has_experts and stage == 3:

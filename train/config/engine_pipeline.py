@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed import origin
+from .deepspeed.query import Config, optimizer_name, precision
 from .engine import EngineSpec
 from .engine_deepspeed import common_reasons
 from .settings import Settings
 
 
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
-    yield from common_reasons(config)
+    yield from common_reasons(config, settings)
     stage = config["zero_optimization"]["stage"]
     if stage > 1:
         yield (
@@ -24,11 +25,12 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         )
     if precision(config) == "autocast-fp16":
         yield (
-            "--precision autocast-fp16 needs --engine deepspeed or ddp, not pipeline, where DeepSpeed scales "
-            "the loss only in the last stage; autocast, to bf16, works"
+            f"{origin.precision(settings, config)} needs --engine deepspeed or ddp, not pipeline, where "
+            "DeepSpeed scales the loss only in the last stage; autocast, to bf16, works"
         )
     if optimizer_name(config) == "muon":
-        yield "--optimizer muon needs --engine deepspeed, not pipeline: its stages would wait forever"
+        optimizer = origin.name(settings, "optimizer.type")
+        yield f"{optimizer} muon needs --engine deepspeed, not pipeline: its stages would wait forever"
 
 
 SPEC = EngineSpec(

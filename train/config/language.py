@@ -90,15 +90,15 @@ def gpt(add: Callable[..., Any]) -> None:
 
 def size(settings: Settings) -> Size:
     """Return the size that the options name. Raise CommonMistake if the heads do not divide the width."""
-    said: dict[str, Any] = {name: getattr(settings, name) for name in Size._fields}
-    given = {name: value for name, value in said.items() if value is not None}
-    chosen = SIZES[settings.size or "tiny"]._replace(**given)
-    if chosen.width % (2 * chosen.heads):
+    options: dict[str, Any] = {name: getattr(settings, name) for name in Size._fields}
+    sizes = {name: value for name, value in options.items() if value is not None}
+    result = SIZES[settings.size or "tiny"]._replace(**sizes)
+    if result.width % (2 * result.heads):
         raise CommonMistake(
-            f"--width {chosen.width} with --heads {chosen.heads}: the width must be a multiple of twice the "
+            f"--width {result.width} with --heads {result.heads}: the width must be a multiple of twice the "
             "heads, because rotary embeddings turn pairs of numbers"
         )
-    return chosen
+    return result
 
 
 def identity(settings: Settings) -> dict[str, Any]:

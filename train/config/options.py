@@ -19,7 +19,7 @@ from .converters import (
     metric,
     metrics,
     model,
-    named_or_own,
+    name_or_own,
     normalization,
     one_of,
     own,
@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser() -> Parser:
-    made = Parser(
+    result = Parser(
         prog="python -m jobgen.train",
         description="Train a network, one process per device, under any launcher.",
         epilog="Exit status: 0 finished, 1 failed, 2 bad input, 3 below --target-accuracy, 4 checkpoints "
@@ -77,13 +77,13 @@ def parser() -> Parser:
         "text (--task text)": language.text,
         "transformer (--model gpt)": language.gpt,
         "mixture of experts (--model moe)": experts,
-        "watching": watching,
+        "watching": observation,
         "checkpoints and survival": checkpoints,
         "launchers": launchers,
     }
     for title, fill in groups.items():
-        fill(made.add_argument_group(title).add_argument)
-    return made
+        fill(result.add_argument_group(title).add_argument)
+    return result
 
 
 def task(add: Add) -> None:
@@ -113,7 +113,7 @@ def task(add: Add) -> None:
     )
     add(
         "--loss",
-        type=named_or_own(LOSSES),
+        type=name_or_own(LOSSES),
         metavar="|".join((*LOSSES, "PKG.MOD:FN")),
         help="what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
         "loss; PKG.MOD:FN is your own function of outputs and targets",
@@ -216,7 +216,7 @@ def batch(add: Add) -> None:
 def optimizer(add: Add) -> None:
     add(
         "--optimizer",
-        type=named_or_own(OPTIMIZERS),
+        type=name_or_own(OPTIMIZERS),
         metavar="|".join((*OPTIMIZERS, "PKG.MOD:FN")),
         help="default: adam; lamb needs a GPU; PKG.MOD:FN is your own function, called with the model and, "
         "if it has this parameter, with lr; it returns an optimizer of torch",
@@ -375,7 +375,7 @@ def experts(add: Add) -> None:
     add("--aux-weight", type=real(), metavar="X", help="weight of the load-balancing loss (default: 0.01)")
 
 
-def watching(add: Add) -> None:
+def observation(add: Add) -> None:
     _count(
         add,
         "--log-every",
@@ -450,7 +450,6 @@ def checkpoints(add: Add) -> None:
         help="hang timeout, such as 90s, 30m or 2h: after this time without a step, write the stacks of all "
         "ranks and exit with status 75 (default: JOBGEN_HANG_TIMEOUT, or 30m; 0: none)",
     )
-    add("--stall", dest="hang_timeout", type=seconds, help=argparse.SUPPRESS, default=argparse.SUPPRESS)
 
 
 def launchers(add: Add) -> None:

@@ -39,10 +39,10 @@ def parse(argv: Sequence[str]) -> Settings:
     namespace, rest = parser.parse_known_args(argv)
     if rest:
         word = rest[0].split("=")[0]
-        known = [option for action in parser._actions for option in action.option_strings]
+        names = [option for action in parser._actions for option in action.option_strings]
         what = "option" if word.startswith("-") else "argument"
         ours = FOREIGN.get(word if word.startswith("--") else word[:2])
-        hint = f"; here it is {ours}" if ours else suggestion(word, known) or "; see --help"
+        hint = f"; here it is {ours}" if ours else suggestion(word, names) or "; see --help"
         raise CommonMistake(f"unknown {what} {word!r}{hint}")
     values = vars(namespace)
     values.pop("deepspeed")
@@ -60,18 +60,16 @@ def parse(argv: Sequence[str]) -> Settings:
     return settings
 
 
-def restored(values: Mapping[str, Any]) -> Settings:
-    """Return the settings that `recorded` returned, possibly in a version with fewer options."""
+def from_record(values: Mapping[str, Any]) -> Settings:
+    """Return the settings that `to_record` returned. Values of unknown options are ignored."""
     settings = parse([])
-    known: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for key, value in values.items():
         if key in PATHS and value is not None:
             value = [Path(each) for each in value] if isinstance(value, list) else Path(value)
-        if key == "data" and isinstance(value, Path):  # written when there was one directory only
-            value = [value]
         if hasattr(settings, key):
-            known[key] = tuple(value) if isinstance(value, list) else value
-    return replace(settings, **known)
+            fields[key] = tuple(value) if isinstance(value, list) else value
+    return replace(settings, **fields)
 
 
 def _check(settings: Settings) -> None:
@@ -88,8 +86,6 @@ def _check(settings: Settings) -> None:
         raise CommonMistake(f"--data takes one directory with --task {settings.task}, not {places}")
     if settings.model in ("lenet", "resnet18") and settings.task == "digits":
         raise CommonMistake(f"--model {settings.model} is for larger images: 8 x 8 pixels are too small")
-    if settings.momentum is not None and settings.optimizer in ("adam", "adamw", "lamb"):
-        raise CommonMistake(f"--momentum is for --optimizer sgd, not for {settings.optimizer}")
     if settings.device_memory is not None and not (settings.explain or settings.explain_for):
         raise CommonMistake("--device-memory needs --explain or --explain-for")
     _check_scheduler(settings)
@@ -136,19 +132,19 @@ def _check_engine(settings: Settings) -> None:
 
 
 def _check_checkpoints(settings: Settings) -> None:
-    saving = {
+    options = {
         "--save-every": settings.save_every,
         "--save-every-epochs": settings.save_every_epochs,
         "--keep-best": settings.keep_best,
     }
-    given = [f"{option} {value}" for option, value in saving.items() if value]
-    if settings.keep is not None and not given:
+    requests = [f"{option} {value}" for option, value in options.items() if value]
+    if settings.keep is not None and not requests:
         raise CommonMistake(
             f"--keep {settings.keep} needs --save-every, --save-every-epochs or --keep-best: otherwise there "
             "is one checkpoint, at the end"
         )
-    if settings.no_save and given:
-        raise CommonMistake(f"--no-save and {given[0]} contradict each other")
+    if settings.no_save and requests:
+        raise CommonMistake(f"--no-save and {requests[0]} contradict each other")
 
 
 def _check_experts(settings: Settings) -> None:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .. import own
-from . import batches, dsconfig, dsquery, refusals, schedules
+from .. import user_code
+from . import batches, refusals, schedules
 from .converters import is_own
+from .deepspeed import merge, origin, query
 from .settings import Settings
 
 
@@ -29,7 +30,7 @@ class Recipe:
     """The resolved plan of a training.
 
     settings: with the values of the config file; parallel: number of data-parallel ranks; config: DeepSpeed's
-    dict without the schedule of --scheduler; notes: values that were overruled or changed; scaled_for: number
+    dict without the schedule of --scheduler; notes: values that were overruled or changed; lr_ranks: number
     of ranks of which --scale-lr computes the learning rate, that of the first run if this one resumes with
     another number
     """
@@ -37,9 +38,9 @@ class Recipe:
     settings: Settings
     batch: batches.Batch
     parallel: int
-    config: dsquery.Config
+    config: query.Config
     notes: list[str]
-    scaled_for: int
+    lr_ranks: int
 
     def schedule(self, per_epoch: int, higher: bool = False) -> schedules.Plan:
         """Return the schedule for epochs of `per_epoch` steps. higher: see schedules.Plan.
@@ -49,10 +50,11 @@ class Recipe:
         by_epoch = self.settings.scheduler_unit == "epoch"
         steps, epochs = length(self.settings, per_epoch)
         total = epochs if by_epoch else steps
-        block = dsconfig.schedule(self.config, self.settings, total).get("scheduler")
+        block = merge.schedule(self.config, self.settings, total).get("scheduler")
+        source = origin.name(self.settings, "scheduler.type")
         if block and is_own(block["type"]):
-            own.find("--scheduler", block["type"])
-        return schedules.Plan(block, dsquery.learning_rate(self.config), total, by_epoch, higher)
+            user_code.find(source, block["type"])
+        return schedules.Plan(block, query.learning_rate(self.config), total, by_epoch, higher, source)
 
 
 def resolve(settings: Settings, world_size: int, before: batches.Before | None = None) -> Recipe:
@@ -61,7 +63,7 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     before: batch sizes of the checkpoint to resume from. Raise CommonMistake if the settings cannot work
     together, or if this number of ranks cannot divide the global batch of the checkpoint.
     """
-    base, autos = dsconfig.read(settings.deepspeed_config)
+    base, auto_paths = merge.read(settings.deepspeed_config)
     settings = replace(
         settings,
         drop_last=settings.drop_last or bool(base.get("dataloader_drop_last")),
@@ -69,10 +71,10 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     )
     parallel = batches.replicas(settings, world_size)
     if before and before.parallel != parallel:
-        batch, notes = batches.kept(before, base, settings, parallel)
+        batch, notes = batches.same_total(before, base, settings, parallel)
     else:
         batch, notes = batches.batch_sizes(base, settings, parallel)
-    scaled_for = before.scaled_for if before else parallel
-    config, more = dsconfig.build(base, settings, batch, parallel, autos, scaled_for)
+    lr_ranks = before.lr_ranks if before else parallel
+    config, more = merge.build(base, settings, batch, parallel, auto_paths, lr_ranks)
     refusals.check(config, settings)
-    return Recipe(settings, batch, parallel, config, notes + more, scaled_for)
+    return Recipe(settings, batch, parallel, config, notes + more, lr_ranks)

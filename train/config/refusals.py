@@ -8,8 +8,8 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .dsquery import Config, enabled, optimizer_name, precision
-from .engine import EngineSpec
+from .deepspeed import origin
+from .deepspeed.query import Config, enabled, optimizer_name, precision
 from .engines import spec_of
 from .settings import Settings
 
@@ -29,29 +29,33 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     zero = config["zero_optimization"]
     # Measured on an H100. At the other stages the kernel gets the master weights, which are fp32.
     if optimizer_name(config) == "lamb" and precision(config) in ("bf16", "pure-bf16") and not zero["stage"]:
-        yield "--optimizer lamb in bf16 needs --zero-stage 1, 2 or 3: DeepSpeed's kernel has no bf16"
-    yield from _offload(zero, spec)
+        optimizer = origin.name(settings, "optimizer.type")
+        yield f"{optimizer} lamb in bf16 needs --zero-stage 1, 2 or 3: DeepSpeed's kernel has no bf16"
+    yield from _offload(zero, settings)
 
 
-def _offload(zero: dict[str, Any], spec: EngineSpec) -> Iterator[str]:
-    stage = zero["stage"]
-    for part, option, least in (("offload_param", "all", 3), ("offload_optimizer", "optimizer", 1)):
+def _offload(zero: dict[str, Any], settings: Settings) -> Iterator[str]:
+    stage, spec = zero["stage"], spec_of(settings)
+    for part, least in (("offload_param", 3), ("offload_optimizer", 1)):
         device = (zero.get(part) or {}).get("device", "none")
         if device == "none":
             continue
+        offload = f"{origin.name(settings, f'zero_optimization.{part}.device')} {settings.offload or device}"
         if not spec.offloads:
-            yield f"--offload {option} needs --engine deepspeed, not {spec.name}"
+            yield f"{offload} needs --engine deepspeed, not {spec.name}"
         if stage < least:
             stages = "1, 2 or 3" if least == 1 else "3"
-            yield f"--offload {option} ({part}) needs --zero-stage {stages}, not {stage}"
+            yield f"{offload} needs --zero-stage {stages}, not {stage}"
 
 
-def check_device(config: Config, kind: str) -> None:
+def check_device(config: Config, settings: Settings, kind: str) -> None:
     """Raise CommonMistake for settings that this kind of device does not support."""
     if ACCELERATORS[kind].deepspeed_kernels:
         return
     if config["zero_optimization"].get("zenflow") is not None:
-        raise CommonMistake(f"zero_optimization.zenflow needs CUDA devices, not {kind}")
+        zenflow = origin.name(settings, "zero_optimization.zenflow")
+        raise CommonMistake(f"{zenflow} needs CUDA devices, not {kind}")
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
-        raise CommonMistake(f"--optimizer {name} needs a CUDA device: DeepSpeed has no kernel for {kind}")
+        optimizer = origin.name(settings, "optimizer.type")
+        raise CommonMistake(f"{optimizer} {name} needs a CUDA device: DeepSpeed has no kernel for {kind}")

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .. import own
+from .. import user_code
 from ..errors import CommonMistake
 from .converters import is_own
 from .steppers import Curve, MetricScheduler, OwnScheduler, Schedule, Scheduler
@@ -26,7 +26,7 @@ def make(block: Params | None, lr: float, total: int) -> Schedule:
     lr: learning rate of the optimizer; total: number of steps of the run
     """
     if not block:
-        return Schedule(lambda done: lr)
+        return Schedule(lambda step: lr)
     kind, params = block["type"], block.get("params", {})
     if kind == "OneCycle":
         return one_cycle(params)
@@ -43,7 +43,7 @@ def make(block: Params | None, lr: float, total: int) -> Schedule:
 
 def warmup(params: Params, lr: float, total: int) -> Curve:
     """Return WarmupLR: from warmup_min_lr up to warmup_max_lr in warmup_num_steps, then constant."""
-    return _from_low_to_high(params, params.get("warmup_max_lr") or lr, lambda done: 1.0)
+    return _from_low_to_high(params, params.get("warmup_max_lr") or lr, lambda step: 1.0)
 
 
 def warmup_decay(params: Params, lr: float, total: int) -> Curve:
@@ -56,7 +56,7 @@ def warmup_decay(params: Params, lr: float, total: int) -> Curve:
     return _from_low_to_high(
         params,
         params.get("warmup_max_lr", 0.001),
-        lambda done: max(0.0, (end - done) / max(1, end - steps)),
+        lambda step: max(0.0, (end - step) / max(1, end - steps)),
         params.get("end_lr"),
     )
 
@@ -72,8 +72,8 @@ def warmup_cosine(params: Params, lr: float, total: int) -> Curve:
     end: int = params.get("total_num_steps", total)
     floor: float = params.get("cos_min_ratio", 0.0001)
 
-    def rate(done: int) -> float:
-        after = done - 1
+    def rate(step: int) -> float:
+        after = step - 1
         if after < steps:
             return lr * (low + (1 - low) * _rise(params, after, steps))
         progress = min(1.0, (after - steps + 1) / max(1, end - steps))
@@ -86,19 +86,19 @@ def range_test(params: Params, lr: float, total: int) -> Curve:
     """Return LRRangeTest: an increase to find the largest usable rate (Smith 2017, arXiv 1506.01186)."""
     low, size = params.get("lr_range_test_min_lr", 0.001), params.get("lr_range_test_step_size", 2000)
     slope, stairs = params.get("lr_range_test_step_rate", 1.0), params.get("lr_range_test_staircase", False)
-    return lambda done: low * (1 + slope * (done // size if stairs else done / size))
+    return lambda step: low * (1 + slope * (step // size if stairs else step / size))
 
 
 def multistep(params: Params, lr: float, total: int) -> Curve:
     """Return MultiStepLR: `lr`, multiplied by gamma at each milestone."""
     milestones, gamma = sorted(params["milestones"]), params.get("gamma", 0.1)
-    return lambda done: lr * gamma ** bisect_right(milestones, done)
+    return lambda step: lr * gamma ** bisect_right(milestones, step)
 
 
 def cosine(params: Params, lr: float, total: int) -> Curve:
     """Return CosineAnnealingLR: `lr` to eta_min in T_max steps (Loshchilov and Hutter, arXiv 1608.03983)."""
     end, low = params.get("T_max", total), params.get("eta_min", 0.0)
-    return lambda done: low + (lr - low) * (1 + math.cos(math.pi * min(1.0, done / end))) / 2
+    return lambda step: low + (lr - low) * (1 + math.cos(math.pi * min(1.0, step / end))) / 2
 
 
 def one_cycle(params: Params) -> Schedule:
@@ -114,28 +114,28 @@ def one_cycle(params: Params) -> Schedule:
     down_stairs: int = params.get("cycle_second_stair_count") or up_stairs
     interval: int = params.get("decay_step_size", 0)
 
-    def height(done: int) -> float:
-        place = done % (first + second)
+    def height(step: int) -> float:
+        place = step % (first + second)
         up = place <= first
         part = place / first if up else (first + second - place) / second
         count = up_stairs if up else down_stairs
         return math.floor(part * count) / count if count else part
 
-    def decay(done: int, rate: str) -> float:
+    def decay(step: int, rate: str) -> float:
         slope: float = params.get(rate, 0.0)
-        return 1 + slope * (done - first - second) / interval if interval else 1.0
+        return 1 + slope * (step - first - second) / interval if interval else 1.0
 
-    def lr(done: int) -> float:
-        if done <= first + second:
-            return low + (high - low) * height(done)
-        return low / decay(done, "decay_lr_rate")
+    def lr(step: int) -> float:
+        if step <= first + second:
+            return low + (high - low) * height(step)
+        return low / decay(step, "decay_lr_rate")
 
-    def beta(done: int) -> float:
-        if done == 0:
+    def beta(step: int) -> float:
+        if step == 0:
             return least  # the value before the first step in DeepSpeed's class
-        if done <= first + second:
-            return most - (most - least) * height(done)
-        return most * decay(done, "decay_mom_rate")
+        if step <= first + second:
+            return most - (most - least) * height(step)
+        return most * decay(step, "decay_mom_rate")
 
     return Schedule(lr, beta if params.get("cycle_momentum", True) else None)
 
@@ -146,8 +146,8 @@ def _from_low_to_high(params: Params, high: float, then: Curve, end: float | Non
     low: float = params.get("warmup_min_lr", 0.0)
     last = low if end is None else end
 
-    def rate(done: int) -> float:
-        after = done - 1
+    def rate(step: int) -> float:
+        after = step - 1
         if after < steps:
             return low + (high - low) * _rise(params, after, steps)
         return last + (high - last) * then(after)
@@ -172,6 +172,7 @@ class Plan(NamedTuple):
     """A description of the schedule, from which `attach` makes the scheduler when the optimizer exists.
 
     higher: larger values are better, of the metric that the scheduler of a metric is called with
+    source: origin of the block, for messages
     """
 
     block: dict[str, Any] | None
@@ -179,6 +180,7 @@ class Plan(NamedTuple):
     total: int
     per_epoch: bool
     higher: bool = False
+    source: str = "--scheduler"
 
     def attach(self, optimizer: Any) -> Scheduler | OwnScheduler:
         """Return the scheduler of this optimizer, with the rate of the first step set.
@@ -186,7 +188,7 @@ class Plan(NamedTuple):
         Raise CommonMistake if the user's own scheduler cannot be called as required.
         """
         if self.block and self.block["type"] == PLATEAU:
-            of_torch = own.find("--scheduler", f"torch.optim.lr_scheduler:{PLATEAU}")
+            of_torch = user_code.find(self.source, f"torch.optim.lr_scheduler:{PLATEAU}")
             mode = "max" if self.higher else "min"
             return MetricScheduler(optimizer, of_torch(optimizer, mode, **self.block["params"]))
         if not self.block or not is_own(self.block["type"]):
@@ -201,50 +203,50 @@ class Plan(NamedTuple):
         return make(self.block, self.lr, self.total).rate
 
     def _own(self, name: str, optimizer: Any) -> Scheduler | OwnScheduler:
-        made_by = own.find("--scheduler", name)
+        function = user_code.find(self.source, name)
         assert self.block
         facts = {"total_steps": self.total, "lr": self.lr, **self.block.get("params", {})}
-        accepted = own.parameters(made_by)
-        known = {key: value for key, value in facts.items() if key in accepted}
-        words = "".join(f", {key}={value}" for key, value in known.items())
-        if "step" in accepted:
+        parameters = user_code.parameters(function)
+        arguments = {key: value for key, value in facts.items() if key in parameters}
+        words = "".join(f", {key}={value}" for key, value in arguments.items())
+        if "step" in parameters:
 
-            def rate(done: int) -> float:
-                form = f"NAME(step={done}{words})"
-                factor = own.call("--scheduler", name, made_by, form, step=done, **known)
-                return self.lr * _factor(factor, name, done)
+            def rate(step: int) -> float:
+                form = f"NAME(step={step}{words})"
+                factor = user_code.call(self.source, name, function, form, step=step, **arguments)
+                return self.lr * _factor(factor, f"{self.source} {name}", step)
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
-        made = own.call("--scheduler", name, made_by, f"NAME(optimizer{words})", optimizer, **known)
-        return _wrapped(made, name, optimizer, self.per_epoch)
+        result = user_code.call(
+            self.source, name, function, f"NAME(optimizer{words})", optimizer, **arguments
+        )
+        return _wrap(result, f"{self.source} {name}", optimizer, self.per_epoch)
 
 
-def _wrapped(made: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnScheduler:
+def _wrap(result: Any, name: str, optimizer: Any, per_epoch: bool) -> OwnScheduler:
     """Return the scheduler around what the user's function returned. Raise CommonMistake if it is not one."""
-    step = getattr(made, "step", None)
+    step = getattr(result, "step", None)
     if not callable(step):
         raise CommonMistake(
-            f"--scheduler {name} returned {type(made).__name__}, which has no step(): it must return a "
+            f"{name} returned {type(result).__name__}, which has no step(): it must return a "
             "scheduler, or take an argument 'step' and return the factor on --lr"
         )
-    reason = own.misfit(step)
+    reason = user_code.misfit(step)
     if not reason:
-        return OwnScheduler(optimizer, made, per_epoch)
-    if own.misfit(step, 0.0):
+        return OwnScheduler(optimizer, result, per_epoch)
+    if user_code.misfit(step, 0.0):
         raise CommonMistake(
-            f"--scheduler {name}: its step() is called without arguments here, or with a metric: {reason}"
+            f"{name}: its step() is called without arguments here, or with a metric: {reason}"
         )
-    return MetricScheduler(optimizer, made)
+    return MetricScheduler(optimizer, result)
 
 
-def _factor(given: Any, name: str, done: int) -> float:
+def _factor(value: Any, name: str, step: int) -> float:
     """Return the factor of a user's function. Raise CommonMistake unless it is finite and at least 0."""
     try:
-        factor = float(given)
+        factor = float(value)
     except (TypeError, ValueError):
         factor = math.nan
     if not 0 <= factor < math.inf:
-        raise CommonMistake(
-            f"--scheduler {name} returned {given!r:.60} for step {done}: it must be the factor on --lr"
-        )
+        raise CommonMistake(f"{name} returned {value!r:.60} for step {step}: it must be the factor on --lr")
     return factor

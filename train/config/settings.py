@@ -125,7 +125,7 @@ MOE_OPTIONS = (
 PATHS = ("data", "cache", "tokenizer", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
 
 
-def recorded(settings: Settings) -> dict[str, Any]:
+def to_record(settings: Settings) -> dict[str, Any]:
     """Return the settings as values for JSON. Paths are absolute."""
     return {key: _plain(value) for key, value in asdict(settings).items()}
 

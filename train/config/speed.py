@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..accelerators import ACCELERATORS, Accelerator
 from ..errors import CommonMistake
-from .dsquery import Config, optimizer_name, precision
+from .deepspeed.query import Config, optimizer_name, precision
 from .engines import spec_of
 from .settings import Settings
 
@@ -105,17 +105,17 @@ def _batch_norm(config: Config, settings: Settings) -> Iterator[str]:
 
 
 def _kernels(settings: Settings, name: str, kind: str, row: Accelerator) -> Iterator[str]:
-    asked, spec = settings.fused_optimizer, spec_of(settings)
+    kernels, spec = settings.fused_optimizer, spec_of(settings)
     if spec.own_optimizers:
-        yield f"--fused-optimizer {asked} is not for --engine {settings.engine}: {spec.own_optimizers}"
-    allowed = TORCH_FUSED if asked == TORCH_KERNELS else DEEPSPEED_FUSED
-    if name not in allowed:
-        yield f"--fused-optimizer {asked} is for {', '.join(allowed)}, not for {name}"
-    if asked == DEEPSPEED_KERNELS and not spec.runs_deepspeed:
+        yield f"--fused-optimizer {kernels} is not for --engine {settings.engine}: {spec.own_optimizers}"
+    optimizers = TORCH_FUSED if kernels == TORCH_KERNELS else DEEPSPEED_FUSED
+    if name not in optimizers:
+        yield f"--fused-optimizer {kernels} is for {', '.join(optimizers)}, not for {name}"
+    if kernels == DEEPSPEED_KERNELS and not spec.runs_deepspeed:
         yield f"--fused-optimizer deepspeed needs --engine deepspeed or pipeline, not {settings.engine}"
-    if asked == DEEPSPEED_KERNELS and not row.deepspeed_kernels:
+    if kernels == DEEPSPEED_KERNELS and not row.deepspeed_kernels:
         yield f"--fused-optimizer deepspeed needs CUDA devices, not {kind}: use --fused-optimizer torch"
-    if asked == TORCH_KERNELS and not row.torch_fused:
+    if kernels == TORCH_KERNELS and not row.torch_fused:
         yield f"--fused-optimizer torch: torch has no fused kernels for {kind} devices"
 
 

@@ -1,6 +1,6 @@
 """Objects that set the learning rate of an optimizer, with the interface of torch's schedulers.
 
-Engines call `step` after each optimizer step, `end_epoch` after each epoch and `evaluated` after each
+Engines call `step` after each optimizer step, `end_epoch` after each epoch and `after_evaluation` after each
 evaluation. Does not import torch.
 """
 
@@ -39,7 +39,7 @@ class Scheduler:
         self._shares = [group["lr"] / lr for group in optimizer.param_groups]
         self._schedule = schedule
         self._per_epoch = per_epoch
-        self.done = 0
+        self.count = 0
         self._set()
 
     def step(self) -> None:
@@ -50,7 +50,7 @@ class Scheduler:
         if self._per_epoch:
             self._advance()
 
-    def evaluated(self, metric: float) -> None:
+    def after_evaluation(self, metric: float) -> None:
         """Do nothing: the schedule does not depend on a metric."""
 
     def get_last_lr(self) -> list[float]:
@@ -58,22 +58,22 @@ class Scheduler:
         return [group["lr"] for group in self._optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"done": self.done}
+        return {"count": self.count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.done = state["done"]
+        self.count = state["count"]
         self._set()
 
     def _advance(self) -> None:
-        self.done += 1
+        self.count += 1
         self._set()
 
     def _set(self) -> None:
-        rate = self._schedule.rate(self.done)
+        rate = self._schedule.rate(self.count)
         for group, share in zip(self._optimizer.param_groups, self._shares, strict=True):
             group["lr"] = rate * share
             if self._schedule.beta and "betas" in group:
-                group["betas"] = (self._schedule.beta(self.done), 0.99)  # as in DeepSpeed
+                group["betas"] = (self._schedule.beta(self.count), 0.99)  # as in DeepSpeed
 
 
 class OwnScheduler:
@@ -92,7 +92,7 @@ class OwnScheduler:
         if self._per_epoch:
             self._inner.step()
 
-    def evaluated(self, metric: float) -> None:
+    def after_evaluation(self, metric: float) -> None:
         """Do nothing: the inner scheduler takes no metric."""
 
     def get_last_lr(self) -> list[float]:
@@ -115,7 +115,7 @@ class MetricScheduler(OwnScheduler):
     def end_epoch(self) -> None:
         pass
 
-    def evaluated(self, metric: float) -> None:
+    def after_evaluation(self, metric: float) -> None:
         self._inner.step(metric)
 
     def state_dict(self) -> dict[str, Any]:

@@ -26,12 +26,12 @@ class Augmentation(NamedTuple):
 class Draw(NamedTuple):
     """The random changes to a batch of images, one element for each image.
 
-    down, right: shift in pixels, from -padding to padding; mirrored: whether the image is flipped
+    down, right: shift in pixels, from -padding to padding; mirror: whether the image is flipped
     """
 
     down: np.ndarray
     right: np.ndarray
-    mirrored: np.ndarray
+    mirror: np.ndarray
 
 
 def parse(words: Sequence[str], height: int, width: int | None = None) -> Augmentation | None:
@@ -57,9 +57,9 @@ def draw(augmentation: Augmentation, seed: int, epoch: int, samples: np.ndarray)
     down, right = (
         (bits >> np.uint64(shift) & np.uint64(0xFFFF)) * places >> np.uint64(16) for shift in (0, 16)
     )
-    mirrored = (bits >> np.uint64(32) & np.uint64(1)).astype(bool) & augmentation.flip
+    mirror = (bits >> np.uint64(32) & np.uint64(1)).astype(bool) & augmentation.flip
     return Draw(
-        down.astype(np.int64) - augmentation.padding, right.astype(np.int64) - augmentation.padding, mirrored
+        down.astype(np.int64) - augmentation.padding, right.astype(np.int64) - augmentation.padding, mirror
     )
 
 
@@ -76,11 +76,11 @@ def on_host(images: np.ndarray, samples: np.ndarray, changes: Draw) -> np.ndarra
     height, width = images.shape[2:]
     out = np.zeros((len(samples), *images.shape[1:]), images.dtype)
     rows = zip(samples.tolist(), *(each.tolist() for each in changes), strict=True)
-    for made, (sample, down, right, mirrored) in zip(out, rows, strict=True):
-        image = images[sample, :, :, ::-1] if mirrored else images[sample]
+    for image_out, (sample, down, right, mirror) in zip(out, rows, strict=True):
+        image = images[sample, :, :, ::-1] if mirror else images[sample]
         to_y, from_y = _overlap(down, height)
         to_x, from_x = _overlap(right, width)
-        made[:, to_y, to_x] = image[:, from_y, from_x]
+        image_out[:, to_y, to_x] = image[:, from_y, from_x]
     return out
 
 
@@ -92,11 +92,11 @@ def _overlap(shift: int, size: int) -> tuple[slice, slice]:
 def on_device(images: torch.Tensor, changes: Draw, padding: int) -> torch.Tensor:
     """Return the changed images, [n, channels, height, width], by one gather on their device."""
     n, channels, height, width = images.shape
-    down, right, mirrored = (torch.from_numpy(each).to(images.device)[:, None] for each in changes)
+    down, right, mirror = (torch.from_numpy(each).to(images.device)[:, None] for each in changes)
     rows = torch.arange(height, device=images.device) - down + padding
     columns = torch.arange(width, device=images.device) - right
-    columns = torch.where(mirrored, width - 1 - columns, columns) + padding
+    columns = torch.where(mirror, width - 1 - columns, columns) + padding
     place = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
-    padded = functional.pad(images, [padding] * 4).view(n, channels, -1)
+    image = functional.pad(images, [padding] * 4).view(n, channels, -1)
     place = place.view(n, 1, -1).expand(n, channels, -1)
-    return padded.gather(2, place).view(images.shape)
+    return image.gather(2, place).view(images.shape)

@@ -33,9 +33,9 @@ class Task:
         if not isinstance(train, Images) or not isinstance(test, Images):
             return None
         first, second = (Split(each.images, each.labels) for each in (train, test))
-        made = Data(first, second, self.classes, *train.scale)
-        plain = replace(made.task(), train=train, test=test) == self and train.scale == test.scale
-        return made if plain else None
+        arrays = Data(first, second, self.classes, *train.scale)
+        plain = replace(arrays.task(), train=train, test=test) == self and train.scale == test.scale
+        return arrays if plain else None
 
 
 class Split(NamedTuple):

@@ -107,12 +107,12 @@ class Stream(Source):
 
     @property
     def shape(self) -> Any:
-        found = super().shape
+        shape = super().shape
         self._iterator = None  # the epoch begins with the first sample again
-        return found
+        return shape
 
 
-class Adopted(Source):
+class UserSource(Source):
     """The user's own object with __len__ and batch."""
 
     def __init__(self, batches: Batches) -> None:
@@ -131,7 +131,7 @@ def pair(batch: Any) -> Batch:
     A tuple or list of two is (inputs, targets). A mapping with `labels` has these as targets, and stays whole
     as inputs. Anything else is inputs without targets.
     """
-    tensors = trees.mapped(tensor, batch)
+    tensors = trees.map_leaves(tensor, batch)
     if isinstance(tensors, list | tuple) and len(tensors) == 2:
         return tensors[0], tensors[1]
     if isinstance(tensors, dict) and "labels" in tensors:

@@ -10,17 +10,30 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
 from .. import trees
-from ..engines.base import Micro
+from ..accelerators import ACCELERATORS
+from ..trees import Tree
 from .sampling import Piece, Step
 from .sources import Source
-from .streams import SideStream
 
+Result = TypeVar("Result")
 AHEAD = 2  # steps that each worker prepares in advance
+
+
+class Micro(NamedTuple):
+    """The samples of one forward pass, on the device.
+
+    inputs, targets: trees of tensors with n rows, see trees.py
+    real: only the first `real` samples are counted
+    """
+
+    inputs: Tree
+    targets: Tree
+    real: int
 
 
 class Feed:
@@ -40,25 +53,25 @@ class Feed:
     def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[list[Micro], int]]:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         self._source.start(epoch)
-        for prepare, total in self._prepared(steps):
+        for prepare, total in self._preparations(steps):
             yield self._stream.run(functools.partial(self._micros, prepare)), total
 
     def _micros(self, prepare: Callable[[], list[Micro]]) -> list[Micro]:
         return [self._on_device(raw) for raw in prepare()]
 
-    def _prepared(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
+    def _preparations(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
         """Yield for each step a function that returns its samples. It may use the device."""
         if self._pool is None:
             for step in steps:
                 yield functools.partial(self._prepare, step), step.total
             return
-        waiting: deque[tuple[Future[list[Micro]], int]] = deque()
+        queue: deque[tuple[Future[list[Micro]], int]] = deque()
         for step in steps:
-            waiting.append((self._pool.submit(self._prepare, step), step.total))
-            if len(waiting) > self._ahead:
-                first, total = waiting.popleft()
+            queue.append((self._pool.submit(self._prepare, step), step.total))
+            if len(queue) > self._ahead:
+                first, total = queue.popleft()
                 yield first.result, total
-        for first, total in waiting:
+        for first, total in queue:
             yield first.result, total
 
     def _prepare(self, step: Step) -> list[Micro]:
@@ -67,15 +80,48 @@ class Feed:
     def _choose(self, piece: Piece) -> Micro:
         batch: Any = self._source.batch(piece.indices)
         if self._device.type != "cpu":
-            batch = trees.mapped(_pinned, batch)
+            batch = trees.map_leaves(_pin, batch)
         inputs, targets = batch
         return Micro(inputs, targets, piece.real)
 
     def _on_device(self, raw: Micro) -> Micro:
-        inputs, targets = (trees.moved(tree, self._device) for tree in raw[:2])
+        inputs, targets = (trees.move_to(tree, self._device) for tree in raw[:2])
         return Micro(self._finish(inputs), targets, raw.real)
 
 
-def _pinned(leaf: Any) -> Any:
+def _pin(leaf: Any) -> Any:
     host = isinstance(leaf, torch.Tensor) and leaf.device.type == "cpu"
     return leaf.pin_memory() if host else leaf
+
+
+class SideStream:
+    """A stream of the device in which batches are prepared beside the computation.
+
+    The host is ahead of the device: it asks for the next samples while the device still computes the last
+    step. In the stream of the computation, their preparation would wait for the end of that step. On a device
+    without streams, all work is done in order.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        streams = any(row.streams for row in ACCELERATORS.values() if row.type == device.type)
+        self._module = torch.get_device_module(device) if streams else None
+        self._side = None
+        if self._module:
+            self._side = self._module.Stream()
+            self._side.wait_stream(self._module.current_stream())  # data that are on the device already
+
+    def run(self, make: Callable[[], Result]) -> Result:
+        """Return make(), whose work is done in the stream. The computation that follows waits for it.
+
+        make does not wait for the computation: it must not use what that has written.
+        """
+        if not self._module:
+            return make()
+        with self._module.stream(self._side):
+            result = make()
+        now = self._module.current_stream()
+        now.wait_stream(self._side)
+        for leaf in trees.leaves(result):
+            if isinstance(leaf, torch.Tensor) and leaf.device.type != "cpu":
+                leaf.record_stream(now)  # its memory is reused only after the computation
+        return result

@@ -31,11 +31,11 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, default_collate
 from torch.utils.data.distributed import DistributedSampler
 
-from .. import own, trees
+from .. import trees, user_code
 from ..errors import BadInput
 from ..loss_functions import OF_THE_MODEL
 from .dataset import Data, Task
-from .datasets import Adopted, Items, Stream
+from .datasets import Items, Stream, UserSource
 from .sources import Arrays, Images, Scale, Source
 
 SCALE = ("full", "mean", "std")
@@ -43,49 +43,49 @@ KEYS = (
     *("train", "test", "collate", "classes", "outputs", "loss", "metrics", "train_samples", "test_samples"),
     *SCALE,
 )
-Made = Mapping[str, Any]
+Result = Mapping[str, Any]
 
 
 def load(name: str, directory: Path | None) -> Task:
     """Return the task of the function `name`. Raise BadInput if it does not have the form described above."""
-    build = own.find("--dataset", name)
-    arguments = [directory] if own.parameters(build) else []
-    made = own.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
-    if isinstance(made, Task):
-        return made
-    if isinstance(made, Data):
-        made = {**made._asdict(), "train": tuple(made.train), "test": tuple(made.test)}
+    build = user_code.find("--dataset", name)
+    arguments = [directory] if user_code.parameters(build) else []
+    result = user_code.call("--dataset", name, build, "NAME() or NAME(directory)", *arguments)
+    if isinstance(result, Task):
+        return result
+    if isinstance(result, Data):
+        result = {**result._asdict(), "train": tuple(result.train), "test": tuple(result.test)}
     where = f"--dataset {name}"
-    if not isinstance(made, Mapping) or not {"train", "test"} <= made.keys():
-        raise BadInput(f"{where} must return a mapping with train and test, not {made!r:.60}")
-    unknown = [key for key in made if key not in KEYS]
-    if unknown:
-        raise BadInput(f"{where} returns {unknown[0]!r}, which is not one of {', '.join(KEYS)}")
-    return _task(made, where)
+    if not isinstance(result, Mapping) or not {"train", "test"} <= result.keys():
+        raise BadInput(f"{where} must return a mapping with train and test, not {result!r:.60}")
+    others = [key for key in result if key not in KEYS]
+    if others:
+        raise BadInput(f"{where} returns {others[0]!r}, which is not one of {', '.join(KEYS)}")
+    return _task(result, where)
 
 
-def _task(made: Made, where: str) -> Task:
-    train, test = (_source(made, part, f"{where}: {part}") for part in ("train", "test"))
+def _task(result: Result, where: str) -> Task:
+    train, test = (_source(result, part, f"{where}: {part}") for part in ("train", "test"))
     shapes = [source.shape for source in (train, test)]
-    _check_used(made, {"train": train, "test": test}, where)
+    _check_effects(result, {"train": train, "test": test}, where)
     if train.scale and shapes[0] != shapes[1]:
         raise BadInput(f"{where}: images of train have shape {shapes[0]}, of test {shapes[1]}")
     _, targets = train.batch(np.zeros(1, np.int64))
-    classes = _classes(made, (train, test), targets, where)
+    classes = _classes(result, (train, test), targets, where)
     loss, metrics = _defaults(targets)
-    metrics = made.get("metrics", metrics)
+    metrics = result.get("metrics", metrics)
     return Task(
         train,
         test,
         classes,
-        int(made.get("outputs") or len(classes) or _width(targets)),
-        made.get("loss", loss),
+        int(result.get("outputs") or len(classes) or _width(targets)),
+        result.get("loss", loss),
         (metrics,) if isinstance(metrics, str) or callable(metrics) else tuple(metrics),
-        _notes(made),
+        _notes(result),
     )
 
 
-def _check_used(made: Made, sources: Mapping[str, Source], where: str) -> None:
+def _check_effects(result: Result, sources: Mapping[str, Source], where: str) -> None:
     """Raise BadInput for a key that has no effect on these sources."""
     kinds = tuple(map(type, sources.values()))
     effects = {
@@ -93,51 +93,55 @@ def _check_used(made: Made, sources: Mapping[str, Source], where: str) -> None:
         "collate": ("samples of data sets", not {Items, Stream}.isdisjoint(kinds)),
         **{f"{part}_samples": ("iterable data sets", source.sequential) for part, source in sources.items()},
     }
-    for key, (what, used) in effects.items():
-        if made.get(key) is not None and not used:
+    for key, (what, has_effect) in effects.items():
+        if result.get(key) is not None and not has_effect:
             raise BadInput(f"{where} returns {key}, which is for {what}; here it would have no effect")
 
 
-def _source(made: Made, part: str, where: str) -> Source:
+def _source(result: Result, part: str, where: str) -> Source:
     """Return the source that the function gave as train or test."""
-    given, collate = made[part], made.get("collate")
-    if isinstance(given, Source):
-        return given
+    samples, collate = result[part], result.get("collate")
+    if isinstance(samples, Source):
+        return samples
     # Data sets of Hugging Face have a method batch, too, of another meaning.
-    if hasattr(given, "batch") and hasattr(given, "__len__") and not hasattr(given, "__getitem__"):
-        return Adopted(given)
-    if _is_arrays(given):
-        return _arrays(given, made, where)
+    if hasattr(samples, "batch") and hasattr(samples, "__len__") and not hasattr(samples, "__getitem__"):
+        return UserSource(samples)
+    if _is_arrays(samples):
+        return _arrays(samples, result, where)
     sampler = None
-    if isinstance(given, DataLoader):
-        loader: DataLoader[Any] = given
-        given, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
+    if isinstance(samples, DataLoader):
+        loader: DataLoader[Any] = samples
+        samples, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
     collate = collate or default_collate
-    if hasattr(given, "__getitem__") and hasattr(given, "__len__") and not isinstance(given, IterableDataset):
-        return _items(given, collate, sampler, made, where)
-    if hasattr(given, "__iter__"):
-        return _stream(given, collate, made, part, where)
+    if (
+        hasattr(samples, "__getitem__")
+        and hasattr(samples, "__len__")
+        and not isinstance(samples, IterableDataset)
+    ):
+        return _items(samples, collate, sampler, result, where)
+    if hasattr(samples, "__iter__"):
+        return _stream(samples, collate, result, part, where)
     raise BadInput(
-        f"{where} is {type(given).__name__}; it must be (inputs, targets), a map-style or iterable data set, "
-        "a DataLoader, or an object with __len__ and batch(indices)"
+        f"{where} is {type(samples).__name__}; it must be (inputs, targets), a map-style or iterable data "
+        "set, a DataLoader, or an object with __len__ and batch(indices)"
     )
 
 
-def _is_arrays(given: Any) -> bool:
-    if not isinstance(given, tuple) or len(given) != 2:
+def _is_arrays(samples: Any) -> bool:
+    if not isinstance(samples, tuple) or len(samples) != 2:
         return False
-    found = list(trees.leaves(given[0]))
-    return bool(found) and all(isinstance(each, np.ndarray | torch.Tensor) for each in found)
+    arrays = list(trees.leaves(samples[0]))
+    return bool(arrays) and all(isinstance(each, np.ndarray | torch.Tensor) for each in arrays)
 
 
-def _arrays(given: tuple[Any, Any], made: Made, where: str) -> Source:
-    inputs, targets = given
-    targets = None if targets is None else trees.mapped(_array, targets)
+def _arrays(samples: tuple[Any, Any], result: Result, where: str) -> Source:
+    inputs, targets = samples
+    targets = None if targets is None else trees.map_leaves(_array, targets)
     sizes = {leaf.shape[:1] for leaf in trees.leaves((inputs, targets))}
     if len(sizes) != 1 or sizes == {()} or sizes == {(0,)}:
         raise BadInput(
-            f"{where} has inputs {trees.shown(inputs)} and targets {trees.shown(targets)}; all need the same "
-            "number of samples, from 1"
+            f"{where} has inputs {trees.shapes(inputs)} and targets {trees.shapes(targets)}; all need the "
+            "same number of samples, from 1"
         )
     for leaf in trees.leaves((inputs, targets)):
         if isinstance(leaf, np.ndarray) and leaf.dtype.kind not in "biuf":
@@ -150,7 +154,7 @@ def _arrays(given: tuple[Any, Any], made: Made, where: str) -> Source:
         inputs = np.asarray(inputs, np.float32)
         if not np.isfinite(inputs).all():
             raise BadInput(f"{where} images have values that are not finite")
-    return Images(inputs, targets, _scale(made, inputs.shape[1], inputs.dtype == np.uint8, where))
+    return Images(inputs, targets, _scale(result, inputs.shape[1], inputs.dtype == np.uint8, where))
 
 
 def _array(leaf: Any) -> Any:
@@ -161,7 +165,7 @@ def _array(leaf: Any) -> Any:
     return array.astype(np.int64) if array.dtype.kind in "iu" and array.ndim == 1 else array
 
 
-def _items(samples: Any, collate: Any, sampler: Any, made: Made, where: str) -> Source:
+def _items(samples: Any, collate: Any, sampler: Any, result: Result, where: str) -> Source:
     try:
         if not len(samples):
             raise BadInput(f"{where} has no samples")
@@ -169,11 +173,11 @@ def _items(samples: Any, collate: Any, sampler: Any, made: Made, where: str) -> 
         inputs, _ = source.batch(np.zeros(1, np.int64))
     except (TypeError, ValueError, LookupError) as error:
         raise BadInput(f"{where}: its first sample cannot be read: {error!r}") from None
-    return Items(samples, collate, sampler, _scale_of(inputs, made, where))
+    return Items(samples, collate, sampler, _scale_of(inputs, result, where))
 
 
-def _stream(samples: Any, collate: Any, made: Made, part: str, where: str) -> Source:
-    length = made.get(f"{part}_samples", len(samples) if hasattr(samples, "__len__") else None)
+def _stream(samples: Any, collate: Any, result: Result, part: str, where: str) -> Source:
+    length = result.get(f"{part}_samples", len(samples) if hasattr(samples, "__len__") else None)
     if not isinstance(length, int) or isinstance(length, bool) or length < 1:
         raise BadInput(
             f"{where} is an iterable data set: give the number of samples of an epoch as {part}_samples, "
@@ -182,7 +186,7 @@ def _stream(samples: Any, collate: Any, made: Made, part: str, where: str) -> So
     if iter(samples) is samples:
         raise BadInput(f"{where} is an iterator, which ends after one epoch: give an object with __iter__")
     inputs, _ = Stream(samples, collate, length).batch(np.zeros(1, np.int64))
-    return Stream(samples, collate, length, _scale_of(inputs, made, where))
+    return Stream(samples, collate, length, _scale_of(inputs, result, where))
 
 
 def _sampler(loader: Any, where: str) -> Any:
@@ -201,55 +205,55 @@ def _sampler(loader: Any, where: str) -> Any:
     return None if plain and len(sampler) == len(loader.dataset) else sampler
 
 
-def _notes(made: Made) -> tuple[str, ...]:
+def _notes(result: Result) -> tuple[str, ...]:
     """Return notes on the settings of a DataLoader that options replace."""
-    loaders = [made[part] for part in ("train", "test") if isinstance(made[part], DataLoader)]
-    unused = {
+    loaders = [result[part] for part in ("train", "test") if isinstance(result[part], DataLoader)]
+    notes = {
         "batch_size, which --batch-size replaces": any(each.batch_size != 1 for each in loaders),
         "num_workers, which --workers replaces": any(each.num_workers for each in loaders),
         "drop_last: every sample is used": any(each.drop_last for each in loaders),
     }
-    return tuple(f"the DataLoader is used without its {what}" for what, there in unused.items() if there)
+    return tuple(f"the DataLoader is used without its {what}" for what, there in notes.items() if there)
 
 
-def _scale_of(inputs: Any, made: Made, where: str) -> Scale | None:
+def _scale_of(inputs: Any, result: Result, where: str) -> Scale | None:
     """Return the normalisation if the inputs, a batch of one, are images."""
     if not isinstance(inputs, torch.Tensor) or inputs.ndim != 4:
         return None
-    return _scale(made, inputs.shape[1], inputs.dtype == torch.uint8, where)
+    return _scale(result, inputs.shape[1], inputs.dtype == torch.uint8, where)
 
 
-def _scale(made: Made, channels: int, small: bool, where: str) -> Scale:
+def _scale(result: Result, channels: int, small: bool, where: str) -> Scale:
     where = where.rpartition(":")[0]
-    (full,) = _numbers(made.get("full"), 255.0 if small else 1.0, 1, "full", where)
-    mean = _numbers(made.get("mean"), 0.0, channels, "mean", where)
-    std = _numbers(made.get("std"), 1.0, channels, "std", where)
+    (full,) = _numbers(result.get("full"), 255.0 if small else 1.0, 1, "full", where)
+    mean = _numbers(result.get("mean"), 0.0, channels, "mean", where)
+    std = _numbers(result.get("std"), 1.0, channels, "std", where)
     if full <= 0 or min(std) <= 0:
         raise BadInput(f"{where}: full and std divide the pixels and must be above 0")
     return Scale(full, mean, std)
 
 
-def _numbers(given: Any, fill: float, count: int, key: str, where: str) -> tuple[float, ...]:
+def _numbers(value: Any, fill: float, count: int, key: str, where: str) -> tuple[float, ...]:
     """Return one number for each of `count` channels; `fill` where none is given."""
     try:
-        values = (fill,) * count if given is None else tuple(float(v) for v in np.atleast_1d(given))
+        values = (fill,) * count if value is None else tuple(float(v) for v in np.atleast_1d(value))
     except (TypeError, ValueError):
-        raise BadInput(f"{where}: {key} must be numbers, not {given!r:.60}") from None
+        raise BadInput(f"{where}: {key} must be numbers, not {value!r:.60}") from None
     if len(values) != count:
         raise BadInput(f"{where}: {key} has {len(values)} values for {count} channels")
     return values
 
 
-def _classes(made: Made, sources: tuple[Source, Source], targets: Any, where: str) -> tuple[str, ...]:
+def _classes(result: Result, sources: tuple[Source, Source], targets: Any, where: str) -> tuple[str, ...]:
     """Return the names of the classes; () if the targets are not one class index for each sample."""
-    named = made.get("classes")
-    if named is not None and (isinstance(named, str) or not isinstance(named, Sequence) or not named):
-        raise BadInput(f"{where}: classes must be a list of names, not {named!r:.60}")
-    names = tuple(map(str, named or ()))
+    classes = result.get("classes")
+    if classes is not None and (isinstance(classes, str) or not isinstance(classes, Sequence) or not classes):
+        raise BadInput(f"{where}: classes must be a list of names, not {classes!r:.60}")
+    names = tuple(map(str, classes or ()))
     if not _is_index(targets):
         return names
-    names = names or tuple(map(str, getattr(made["train"], "classes", ())))  # as torchvision's have
-    largest = _largest(sources, made, bool(names), where)
+    names = names or tuple(map(str, getattr(result["train"], "classes", ())))  # as torchvision's have
+    largest = _largest(sources, result, bool(names), where)
     if names and largest >= len(names):
         raise BadInput(f"{where} has label {largest} but only {len(names)} classes")
     return names or tuple(map(str, range(largest + 1)))
@@ -260,19 +264,19 @@ def _is_index(targets: Any) -> bool:
     return whole and targets.ndim == 1
 
 
-def _largest(sources: tuple[Source, Source], made: Made, named: bool, where: str) -> int:
+def _largest(sources: tuple[Source, Source], result: Result, has_names: bool, where: str) -> int:
     """Return the largest label of arrays, or of data sets without names of classes; -1 if unknown."""
-    found = [-1]
+    labels = [-1]
     for source in sources:
         if isinstance(source, Arrays | Images):
             if int(source.labels.min()) < 0:
                 raise BadInput(f"{where}: labels must be whole numbers from 0, not {source.labels.min()}")
-            found.append(int(source.labels.max()))
-        elif not named and "outputs" not in made:
+            labels.append(int(source.labels.max()))
+        elif not has_names and "outputs" not in result:
             if source.sequential:
                 raise BadInput(f"{where} is an iterable data set: give the names of its `classes`")
-            found += (int(source.batch(np.array([i]))[1]) for i in range(len(source)))
-    return max(found)
+            labels += (int(source.batch(np.array([i]))[1]) for i in range(len(source)))
+    return max(labels)
 
 
 def _width(targets: Any) -> int:

@@ -1,4 +1,4 @@
-"""Readers of digits, MNIST and CIFAR-10.
+"""The task that the settings name, and the readers of digits, MNIST and CIFAR-10.
 
 mnist: the idx files, plain or .gz. cifar10: the python batches, as a directory or as .tar.gz.
 """
@@ -9,15 +9,17 @@ import pickle
 import tarfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..config import Settings
 from ..config.converters import is_own
 from ..errors import BadInput, CommonMistake
-from . import cache, own
+from . import cache, own, text
 from .dataset import Data, Split, Task
 
 NUMERALS = tuple("0123456789")
@@ -26,16 +28,35 @@ CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", 
 CIFAR_MEAN, CIFAR_STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 
 
-def load(task: str, directory: Path | None, cached: Path | None = None) -> Task:
+def of(settings: Settings) -> Task:
+    """Return the task that the settings name, with its data.
+
+    Raise BadInput if a file is missing or damaged, or if --normalize does not fit the data.
+    """
+    if settings.task == "text":
+        result = text.task(settings)
+    else:
+        result = load(settings.task, settings.data[0] if settings.data else None, settings.cache)
+    if settings.normalize is None:
+        return result
+    half = len(settings.normalize) // 2
+    train, test = (
+        source.scaled(settings.normalize[:half], settings.normalize[half:])
+        for source in (result.train, result.test)
+    )
+    return replace(result, train=train, test=test)
+
+
+def load(task: str, directory: Path | None, cache_folder: Path | None = None) -> Task:
     """Return the task of this name, with data from `directory` (None for digits).
 
-    cached: the directory of --cache, or None. A task package.module:name is the user's own, see own.py. Raise
-    BadInput, naming the file, if a file is missing or damaged.
+    cache_folder: the directory of --cache, or None. A task package.module:name is the user's own, see own.py.
+    Raise BadInput, naming the file, if a file is missing or damaged.
     """
     if directory is not None and not directory.is_dir():
         raise BadInput(f"--data {directory} is not a directory on this host")
-    if cached is not None:
-        return cache.through(cached, task, directory, lambda: _read(task, directory)).task()
+    if cache_folder is not None:
+        return cache.through(cache_folder, task, directory, lambda: _read(task, directory)).task()
     return own.load(task, directory) if is_own(task) else _read(task, directory).task()
 
 
@@ -59,8 +80,8 @@ def digits() -> Data:
     table = _digits_table()
     images, labels = table[:, :64].reshape(-1, 1, 8, 8), table[:, 64].astype(np.int64)
     # The file is sorted by writer. The split is always the same and independent of the run's seed.
-    mixed = np.random.default_rng(0).permutation(len(labels))
-    train, test = mixed[:1437], mixed[1437:]
+    order = np.random.default_rng(0).permutation(len(labels))
+    train, test = order[:1437], order[1437:]
     return Data(
         Split(images[train], labels[train]),
         Split(images[test], labels[test]),
@@ -123,9 +144,9 @@ def read_idx(file: Path, dimensions: int) -> np.ndarray:
     if len(content) < header or content[:4] != bytes([0, 0, 8, dimensions]):
         raise BadInput(f"{file} is not an idx file of unsigned bytes in {dimensions} dimension(s)")
     shape = tuple(int(n) for n in np.frombuffer(content, ">u4", dimensions, 4))
-    wanted = int(np.prod(shape, dtype=np.int64))
-    if len(content) - header != wanted:
-        raise BadInput(f"{file} is damaged: its header gives {wanted} values, it has {len(content) - header}")
+    count = int(np.prod(shape, dtype=np.int64))
+    if len(content) - header != count:
+        raise BadInput(f"{file} is damaged: its header gives {count} values, it has {len(content) - header}")
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
@@ -144,12 +165,12 @@ def cifar10(directory: Path) -> Data:
     BadInput if a file is missing or damaged.
     """
     names = [f"data_batch_{i}" for i in range(1, 6)]
-    unpacked = [
+    folders = [
         place for place in (directory / "cifar-10-batches-py", directory) if (place / names[0]).is_file()
     ]
     archive = directory / "cifar-10-python.tar.gz"
-    if unpacked:
-        folder = unpacked[0]
+    if folders:
+        folder = folders[0]
         for name in (*names, "test_batch"):
             if not (folder / name).is_file():
                 raise BadInput(f"--task cifar10: {name} is missing in {folder}")
@@ -186,7 +207,7 @@ def _from_archive(archive: Path, names: tuple[str, ...]) -> dict[str, Split]:
 class _BatchUnpickler(pickle.Unpickler):
     """An unpickler that builds NumPy arrays only: a pickle could otherwise call any function."""
 
-    ALLOWED = frozenset({"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"})
+    NAMES = frozenset({"_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"})
     MODULES = frozenset(
         {
             *("numpy", "numpy.core.multiarray", "numpy._core.multiarray", "numpy._core.numeric"),
@@ -195,7 +216,7 @@ class _BatchUnpickler(pickle.Unpickler):
     )
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module in self.MODULES and name in self.ALLOWED) or (module, name) == ("_codecs", "encode"):
+        if (module in self.MODULES and name in self.NAMES) or (module, name) == ("_codecs", "encode"):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"it loads {module}.{name}, which no CIFAR-10 batch needs")
 

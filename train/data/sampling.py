@@ -43,22 +43,22 @@ def steps(
     accumulation: int,
     rank: int,
     world_size: int,
-    done: int = 0,
+    skip: int = 0,
     drop_last: bool = False,
 ) -> Iterator[Step]:
     """Yield this rank's steps over the samples of `order`. Their number is the same on every rank.
 
-    done: number of steps to skip; drop_last: leave out a last step of fewer samples
+    skip: number of steps to skip; drop_last: leave out a last step of fewer samples
     """
     batch = micro * accumulation * world_size
     parts = accumulation * world_size
     end = len(order) - len(order) % batch if drop_last else len(order)
     first = rank * accumulation
-    lent = order[: min(LEAST, micro)]
-    for start in range(done * batch, end, batch):
-        chosen = order[start : start + batch]
-        pieces = [_piece(chosen, i, parts, lent) for i in range(first, first + accumulation)]
-        yield Step(pieces, len(chosen))
+    extras = order[: min(LEAST, micro)]
+    for start in range(skip * batch, end, batch):
+        selection = order[start : start + batch]
+        pieces = [_piece(selection, i, parts, extras) for i in range(first, first + accumulation)]
+        yield Step(pieces, len(selection))
 
 
 def steps_per_epoch(
@@ -69,13 +69,13 @@ def steps_per_epoch(
     return samples // batch if drop_last else -(-samples // batch)
 
 
-def _piece(chosen: np.ndarray, part: int, parts: int, lent: np.ndarray) -> Piece:
-    """Return one part of the samples, filled up with other samples of `lent` to at least as many as those."""
-    size, larger = divmod(len(chosen), parts)
+def _piece(selection: np.ndarray, part: int, parts: int, extras: np.ndarray) -> Piece:
+    """Return one part of the samples, filled up with samples of `extras` to at least as many as those."""
+    size, larger = divmod(len(selection), parts)
     start = part * size + min(part, larger)
     real = size + (part < larger)
-    indices = chosen[start : start + real]
-    if real < len(lent):
-        others = lent[~np.isin(lent, indices)]
-        indices = np.concatenate([indices, others[: len(lent) - real]])
+    indices = selection[start : start + real]
+    if real < len(extras):
+        others = extras[~np.isin(extras, indices)]
+        indices = np.concatenate([indices, others[: len(extras) - real]])
     return Piece(indices, real)

@@ -122,7 +122,7 @@ class Source:
     def shape(self) -> Any:
         """The shapes of the inputs of one sample, as a tree; for one tensor, its shape."""
         inputs, _ = self.batch(np.zeros(1, np.int64))
-        return trees.mapped(lambda leaf: tuple(getattr(leaf, "shape", (0,))[1:]), inputs)
+        return trees.map_leaves(lambda leaf: tuple(getattr(leaf, "shape", (0,))[1:]), inputs)
 
 
 class Arrays(Source):
@@ -136,12 +136,12 @@ class Arrays(Source):
 
     def batch(self, indices: np.ndarray) -> Batch:
         inputs, targets = (
-            trees.mapped(lambda array: _taken(array, indices), tree) for tree in (self.inputs, self.labels)
+            trees.map_leaves(lambda array: _rows(array, indices), tree) for tree in (self.inputs, self.labels)
         )
         return inputs, targets
 
 
-def _taken(array: Any, indices: np.ndarray) -> Any:
+def _rows(array: Any, indices: np.ndarray) -> Any:
     if isinstance(array, torch.Tensor):
         return array[torch.from_numpy(indices)]
     return None if array is None else tensor(np.take(array, indices, axis=0))

@@ -34,9 +34,9 @@ CHUNK = 1 << 20  # characters that are encoded at a time
 
 
 class Alphabet(Protocol):
-    """The tokens of a text. used: number of token ids; size: the same, rounded up to a MULTIPLE"""
+    """The tokens of a text. count: number of token ids; size: the same, rounded up to a MULTIPLE"""
 
-    used: int
+    count: int
     size: int
 
     def encode(self, text: str) -> list[int]: ...
@@ -47,7 +47,7 @@ class Alphabet(Protocol):
 class OfBytes:
     """Every byte of UTF-8 is a token."""
 
-    used = size = 256
+    count = size = 256
 
     def encode(self, text: str) -> list[int]:
         return list(text.encode("utf-8", errors="replace"))
@@ -72,21 +72,21 @@ class OfFile:
             ) from None
         try:
             self.content = file.read_bytes()
-            self._made: Any = tokenizers.Tokenizer.from_buffer(self.content)
+            self._tokenizer: Any = tokenizers.Tokenizer.from_buffer(self.content)
         except Exception as error:  # tokenizers raises plain Exceptions
             raise BadInput(f"--tokenizer {file} cannot be read: {error}") from None
-        self.used = self._made.get_vocab_size()
-        self.size = -(-self.used // MULTIPLE) * MULTIPLE
-        found = (self._made.token_to_id(name) for name in SEPARATORS)
-        self.separator: list[int] = [token for token in found if token is not None][:1]
+        self.count = self._tokenizer.get_vocab_size()
+        self.size = -(-self.count // MULTIPLE) * MULTIPLE
+        ids = (self._tokenizer.token_to_id(name) for name in SEPARATORS)
+        self.separator: list[int] = [token for token in ids if token is not None][:1]
         self.kind = np.uint16 if self.size <= 1 << 16 else np.uint32
 
     def encode(self, text: str) -> list[int]:
-        tokens: list[int] = self._made.encode(text, add_special_tokens=False).ids
+        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        text: str = self._made.decode(list(tokens), skip_special_tokens=False)
+        text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=False)
         return text
 
 
@@ -114,13 +114,13 @@ class Sequences(Source):
     def _tokens(self, start: int) -> np.ndarray:
         """Return context + 1 tokens from `start` on, from as many pieces as they are in."""
         tokens = np.empty(self._context + 1, np.int64)
-        filled, piece = 0, int(np.searchsorted(self._ends, start, side="right"))
-        while filled < len(tokens):
+        count, piece = 0, int(np.searchsorted(self._ends, start, side="right"))
+        while count < len(tokens):
             here = self._pieces[piece]
-            at = start + filled - (int(self._ends[piece]) - len(here))
-            some = here[at : at + len(tokens) - filled]
-            tokens[filled : filled + len(some)] = some
-            filled, piece = filled + len(some), piece + 1
+            at = start + count - (int(self._ends[piece]) - len(here))
+            some = here[at : at + len(tokens) - count]
+            tokens[count : count + len(some)] = some
+            count, piece = count + len(some), piece + 1
         return tokens
 
 
@@ -145,8 +145,8 @@ def split(pieces: Sequence[np.ndarray], context: int, held_out: float) -> tuple[
             f"--task text: the data has {tokens} tokens, and --context {context} needs at least "
             f"{2 * context + 1}, for one sequence to train on and one to evaluate"
         )
-    tested = min(max(1, round(count * held_out)), count - 1)
-    bounds = (0, count - tested, count)
+    test_count = min(max(1, round(count * held_out)), count - 1)
+    bounds = (0, count - test_count, count)
     return Sequences(pieces, context, *bounds[:2]), Sequences(pieces, context, *bounds[1:])
 
 
@@ -155,16 +155,16 @@ def files(places: Sequence[Path]) -> list[Path]:
 
     Raise CommonMistake if there is none, or if one is missing or empty.
     """
-    found = [file for place in places for file in _below(place)]
-    for file in found:
+    result = [file for place in places for file in _below(place)]
+    for file in result:
         try:
             if not file.stat().st_size:
                 raise CommonMistake(f"--data {file} is empty")
         except OSError as error:
             raise CommonMistake(f"--data {file} cannot be read: {error.strerror}") from None
-    if not found:
+    if not result:
         raise CommonMistake(f"--data {', '.join(map(str, places))} has no files")
-    return found
+    return result
 
 
 def _below(place: Path) -> list[Path]:
@@ -179,23 +179,23 @@ def tokens_of(places: Sequence[Path], tokens: Alphabet, cache: Path | None) -> l
 
     cache: directory of encoded tokens; bytes need none. Raise BadInput if a file cannot be read.
     """
-    found = files(places)
+    paths = files(places)
     try:
         if isinstance(tokens, OfBytes):
             separator = np.zeros(1, np.uint8)
-            mapped = (np.asarray(np.memmap(file, np.uint8, "r")) for file in found)
-            return [part for each in mapped for part in (separator, each)][1:]
+            maps = (np.asarray(np.memmap(file, np.uint8, "r")) for file in paths)
+            return [part for each in maps for part in (separator, each)][1:]
         assert isinstance(tokens, OfFile)
         if cache is None:
-            return [np.concatenate(list(_encoded(found, tokens)))]
-        return [_through(cache, found, tokens)]
+            return [np.concatenate(list(_encode(paths, tokens)))]
+        return [_through(cache, paths, tokens)]
     except OSError as error:
         raise BadInput(f"--task text: {error.filename} cannot be used: {error.strerror}") from None
 
 
-def _encoded(found: Sequence[Path], tokens: OfFile) -> Iterator[np.ndarray]:
+def _encode(paths: Sequence[Path], tokens: OfFile) -> Iterator[np.ndarray]:
     """Yield the tokens of the files and, between them, the separator."""
-    for number, file in enumerate(found):
+    for number, file in enumerate(paths):
         if number:
             yield np.array(tokens.separator, tokens.kind)
         with open(file, encoding="utf-8", errors="replace", newline="") as stream:
@@ -203,19 +203,19 @@ def _encoded(found: Sequence[Path], tokens: OfFile) -> Iterator[np.ndarray]:
                 yield np.array(tokens.encode("".join(lines)), tokens.kind)
 
 
-def _through(cache: Path, found: Sequence[Path], tokens: OfFile) -> np.ndarray:
+def _through(cache: Path, paths: Sequence[Path], tokens: OfFile) -> np.ndarray:
     """Return the tokens from a file in `cache`, which is written if it is not there.
 
     Its name depends on the content of the tokenizer and on names, sizes and times of the files. Several ranks
     may write it at the same time, and the last one wins.
     """
-    facts = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in found]
+    facts = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in paths]
     name = hashlib.sha256(tokens.content + json.dumps(facts).encode()).hexdigest()[:16]
     file = cache / f"text-{name}.tokens"
     if not file.is_file():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=cache, prefix=".draft-", delete=False) as draft:
-            for part in _encoded(found, tokens):
+            for part in _encode(paths, tokens):
                 part.tofile(draft)
         os.replace(draft.name, file)
     return np.asarray(np.memmap(file, tokens.kind, "r"))

@@ -5,7 +5,7 @@ parallelism with ZeRO and experts, pipeline.py is its pipeline, colossalai.py ha
 engine declares what it supports in config/engine_NAME.py, and config/engines.py lists the engines.
 """
 
-from .base import Engine, Evaluator, Job, Micro, Share
-from .building import build, model, seed
+from .base import Engine, Evaluator, Job, Share
+from .factory import build, model
 
-__all__ = ["Engine", "Evaluator", "Job", "Micro", "Share", "build", "model", "seed"]
+__all__ = ["Engine", "Evaluator", "Job", "Share", "build", "model"]

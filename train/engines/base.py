@@ -12,25 +12,14 @@ from torch import distributed, nn
 from .. import loss_functions, trees
 from ..config.schedules import Plan
 from ..config.speed import Speed
+from ..data.feed import Micro
 from ..device import Device
-from ..loss_functions import Objective
+from ..loss_functions import LossSum, Objective
 from ..ranks import Ranks
 from ..trees import Tree
 from .ema import Average
 
 Save = Callable[[Any, Path], None]
-
-
-class Micro(NamedTuple):
-    """The samples of one forward pass, on the device.
-
-    inputs, targets: trees of tensors with n rows, see trees.py
-    real: only the first `real` samples are counted
-    """
-
-    inputs: Tree
-    targets: Tree
-    real: int
 
 
 class Share(NamedTuple):
@@ -56,7 +45,7 @@ class Evaluator(Protocol):
 
     share: Share
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         """Return a context for calls of `predict`, in which the weights to evaluate are in place."""
 
     def predict(self, inputs: Tree) -> Tree | None:
@@ -70,10 +59,10 @@ class Engine(Evaluator, Protocol):
     module: nn.Module
     average: Average | None
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         """Do one optimizer step on the mean loss of `total` samples over all ranks.
 
-        Return the sum of the losses of the samples that this rank counts, in fp32, on the device.
+        Return the sum of the losses of the samples that this rank counts, on the device.
         """
 
     def learning_rate(self) -> float:
@@ -85,7 +74,7 @@ class Engine(Evaluator, Protocol):
     def end_epoch(self) -> None:
         """Called once after the last step of each epoch."""
 
-    def evaluated(self, metric: float) -> None:
+    def after_evaluation(self, metric: float) -> None:
         """Called after each evaluation with a metric, the same on all ranks, for a schedule that needs it."""
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
@@ -131,28 +120,33 @@ def evaluation(module: nn.Module, average: Average | None, group: Any = None) ->
     """
     module.eval()
     size = distributed.get_world_size(group)
-    own = [(b, b.clone()) for b in module.buffers() if b.is_floating_point()] if size > 1 else []
-    for buffer, _ in own:
+    buffers = [(b, b.clone()) for b in module.buffers() if b.is_floating_point()] if size > 1 else []
+    for buffer, _ in buffers:
         distributed.all_reduce(buffer, group=group)
         buffer /= size
     with average.in_place() if average else nullcontext():
         yield
-    for buffer, before in own:
+    for buffer, before in buffers:
         buffer.copy_(before)
     module.train()
 
 
-def padded(micro: Micro, samples: int) -> Micro:
+def pad(micro: Micro, samples: int) -> Micro:
     """Repeat the samples of `micro` up to `samples`, for layers that exchange equal shapes among ranks."""
-    inputs, targets = (trees.repeated(tree, samples) for tree in micro[:2])
+    inputs, targets = (trees.repeat(tree, samples) for tree in micro[:2])
     return Micro(inputs, targets, micro.real)
 
 
-def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> torch.Tensor:
-    """Return the loss, summed over the samples of `micro` that are counted.
+def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> LossSum:
+    """Return the sum of the losses of the samples of `micro` that are counted.
 
     If the model has a method auxiliary_loss(), the result, a loss per sample of the last forward pass, is
     added.
     """
-    summed = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
-    return loss_functions.of_module(module, summed, micro.real)
+    result = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
+    return loss_functions.of_module(module, result, micro.real)
+
+
+def sum_of(losses: list[torch.Tensor]) -> LossSum:
+    """Return the sum of the losses of several micro batches."""
+    return LossSum(torch.stack(losses).sum())

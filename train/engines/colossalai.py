@@ -12,11 +12,13 @@ from typing import Any
 import torch
 
 from ..checkpoints import storage
-from ..config.dsquery import Config, optimizer_name, precision
+from ..config.deepspeed.query import Config, optimizer_name, precision
+from ..data.feed import Micro
 from ..errors import BadInput
-from ..trees import Tree, called, cast
+from ..loss_functions import LossSum
+from ..trees import Tree, call, cast
 from . import colossalai_patches
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
+from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 
 
@@ -33,42 +35,42 @@ class ColossalaiEngine:
         self._clip = float(job.config.get("gradient_clipping", 0))
         self._type = job.device.type
         self.optimizer = _optimizer(colossalai, job)
-        made = _plugin(colossalai, job)
+        plugin = _plugin(colossalai, job)
         mixed = "fp16" if job.plugin == "torch_ddp_fp16" else None
-        self._booster = colossalai.booster.Booster(plugin=made, mixed_precision=mixed)
-        self._model, self._boosted, *_ = self._booster.boost(job.model, self.optimizer)
+        self._booster = colossalai.booster.Booster(plugin=plugin, mixed_precision=mixed)
+        self._model, self._wrapper, *_ = self._booster.boost(job.model, self.optimizer)
         if mixed:
             # ColossalAI uses the GradScaler of torch.cuda, which has no effect without CUDA.
-            self._boosted.scaler = torch.amp.GradScaler(self._type, **_scale(job.config))
+            self._wrapper.scaler = torch.amp.GradScaler(self._type, **_scale(job.config))
         self.scheduler = job.schedule.attach(self.optimizer)
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: float | None = None
-        self._clipped: torch.Tensor | None = None  # the norm before clipping
+        self._clip_norm: torch.Tensor | None = None  # the norm before clipping
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        self._boosted.zero_grad()
-        summed = []
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+        self._wrapper.zero_grad()
+        losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
-            with self._synchronised(i == len(micro_batches)):
-                outputs = called(self._model, cast(micro.inputs, torch.float32))  # the plug-in casts them
+            with self._exchange(i == len(micro_batches)):
+                outputs = call(self._model, cast(micro.inputs, torch.float32))  # the plug-in casts them
                 loss = loss_of(self.module, self._loss, outputs, micro)
                 # All plug-ins average the gradients over the ranks. This factor undoes that and gives the
                 # mean over samples.
-                self._booster.backward(loss * (self.share.size / total), self._boosted)
-            summed.append(loss.detach())
+                self._booster.backward(loss * (self.share.size / total), self._wrapper)
+            losses.append(loss.detach())
         self._step()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
     def _step(self) -> None:
-        scaler, mixin = getattr(self._boosted, "scaler", None), self._mixin()
+        scaler, mixin = getattr(self._wrapper, "scaler", None), self._mixin()
         if self._plugin.startswith("torch_ddp") and self._clip:  # the other plug-ins clip by themselves
             if scaler:
-                self._boosted.unscale_grad()
-            self._clipped = torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
+                self._wrapper.unscale_grad()
+            self._clip_norm = torch.nn.utils.clip_grad_norm_(self.module.parameters(), self._clip)
         overflow = getattr(mixin, "found_overflow", None)
         scale = scaler.get_scale() if scaler else mixin.loss_scale if overflow is not None else 1.0
-        self._boosted.step()
-        norm = getattr(self._boosted, "_current_grad_norm", None)
+        self._wrapper.step()
+        norm = getattr(self._wrapper, "_current_grad_norm", None)
         self._norm = None if norm is None else float(norm) / scale  # it is the norm of the scaled gradients
         overflown = scaler.get_scale() < scale if scaler else overflow is not None and overflow.item() > 0
         if not overflown:
@@ -76,7 +78,7 @@ class ColossalaiEngine:
         if self.average:
             self.average.update()
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average)
 
     @torch.no_grad()
@@ -85,7 +87,7 @@ class ColossalaiEngine:
         model = self.module if self._plugin.startswith("torch_ddp") else self._model
         mixed = self._plugin == "torch_ddp_fp16"
         with torch.autocast(self._type, torch.float16) if mixed else nullcontext():
-            return called(model, cast(inputs, torch.float32))
+            return call(model, cast(inputs, torch.float32))
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -94,16 +96,16 @@ class ColossalaiEngine:
         """Return the norm of the last step's gradients. gemini has it only if it clips."""
         if not self._plugin.startswith("torch_ddp"):
             return self._norm
-        if self._clipped is not None:
-            return float(self._clipped)
+        if self._clip_norm is not None:
+            return float(self._clip_norm)
         norms = [p.grad.float().norm() for p in self.module.parameters() if p.grad is not None]
         return float(torch.stack(norms).norm())
 
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
 
-    def evaluated(self, metric: float) -> None:
-        self.scheduler.evaluated(metric)
+    def after_evaluation(self, metric: float) -> None:
+        self.scheduler.after_evaluation(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write model.pt as --engine ddp does, and the shards of each rank into a file of its own.
@@ -145,30 +147,30 @@ class ColossalaiEngine:
     def _mixin(self) -> Any:
         """Return the loss scaler of low_level_zero or gemini, which have different names for it."""
         name = "mix_precision_mixin" if self._plugin == "gemini" else "mixed_precision_mixin"
-        return getattr(self._boosted, name, None)
+        return getattr(self._wrapper, name, None)
 
     def _scaler_state(self) -> dict[str, Any]:
-        if hasattr(self._boosted, "scaler"):
-            state: dict[str, Any] = self._boosted.scaler.state_dict()
+        if hasattr(self._wrapper, "scaler"):
+            state: dict[str, Any] = self._wrapper.scaler.state_dict()
             return state
         scaler = getattr(self._mixin(), "grad_scaler", None)
         return {name: getattr(scaler, name) for name in SCALER} if scaler else {}
 
     def _set_scaler_state(self, state: dict[str, Any]) -> None:
-        if hasattr(self._boosted, "scaler"):
-            self._boosted.scaler.load_state_dict(state)
+        if hasattr(self._wrapper, "scaler"):
+            self._wrapper.scaler.load_state_dict(state)
         elif state:
             scaler = self._mixin().grad_scaler
             for name in SCALER:
                 value = state[name]
                 setattr(scaler, name, value.to(scaler._scale.device) if name == "_scale" else value)
 
-    def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
+    def _exchange(self, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a pass: if possible, only the last one of a step exchanges gradients."""
         if last or not self._booster.plugin.support_no_sync():
             return nullcontext()
         model = self._model.module if self._plugin == "torch_ddp_fp16" else self._model
-        context: AbstractContextManager[Any] = self._booster.no_sync(model, self._boosted)
+        context: AbstractContextManager[Any] = self._booster.no_sync(model, self._wrapper)
         return context
 
 

@@ -169,7 +169,7 @@ def _adam_without_nvcc() -> None:
     step = HybridAdam.step
 
     @functools.wraps(step)
-    def divided(self: Any, closure: Any = None, div_scale: float = -1) -> Any:
+    def scaled_step(self: Any, closure: Any = None, div_scale: float = -1) -> Any:
         if div_scale > 0:
             for group in self.param_groups:
                 for p in group["params"]:
@@ -177,4 +177,4 @@ def _adam_without_nvcc() -> None:
                         p.grad = p.grad.float() / div_scale
         return step(self, closure)
 
-    HybridAdam.step = divided
+    HybridAdam.step = scaled_step

@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,15 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.dsquery import Config, enabled, optimizer_name
+from ..config.deepspeed.query import Config, enabled
+from ..data.feed import Micro
 from ..errors import BadInput
-from ..trees import Tree, called, cast
-from . import own_optimizer
-from .base import Job, Micro, Part, Save, Share, evaluation, loss_of
+from ..loss_functions import LossSum
+from ..trees import Tree, call, cast
+from . import optimizers
+from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
-from .muon import MuonAndAdam
-from .speed import compiled
+from .speed import with_compile
 
 
 class DdpEngine:
@@ -31,7 +32,7 @@ class DdpEngine:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
-        self._loss = compiled(job.loss, job.speed)
+        self._loss = with_compile(job.loss, job.speed)
         self.module = job.model.to(job.device.torch, self._dtype)
         self._model: nn.Module = self.module
         if job.ranks.world_size > 1:
@@ -43,18 +44,18 @@ class DdpEngine:
                 static_graph=job.speed.static_graph,
                 bucket_cap_mb=job.speed.bucket_mb,
             )
-        self._compiled = compiled(self._model, job.speed)
-        self.optimizer = optimizer(job.config, self.module, job.speed.fused == "torch")
+        self._compiled = with_compile(self._model, job.speed)
+        self.optimizer = optimizers.build(job.config, self.module, job.speed.fused == "torch")
         self.scheduler = job.schedule.attach(self.optimizer)
-        storage.check_state(self.scheduler.state_dict(), "--scheduler")
+        storage.check_state(self.scheduler.state_dict(), job.schedule.source)
         self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
-        self._resumed, self._first = False, True
+        self._after_resume, self._first = False, True
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: torch.Tensor | None = None
 
-    def _settle(self, micro: Micro) -> None:
+    def _rebuild_buckets(self, micro: Micro) -> None:
         """Do one pass whose gradients are discarded.
 
         DDP rebuilds its buckets after the first pass, and the position of a gradient in the buckets
@@ -66,39 +67,41 @@ class DdpEngine:
             torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"),
             self._autocast(),
         ):
-            outputs = called(self._compiled, cast(micro.inputs, self._dtype))
+            outputs = call(self._compiled, cast(micro.inputs, self._dtype))
         loss_of(self.module, self._loss, outputs, micro).backward()  # type: ignore[no-untyped-call]
         self.optimizer.zero_grad()
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        if self._resumed:
-            self._resumed = False
-            self._settle(micro_batches[0])
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+        if self._after_resume:
+            self._after_resume = False
+            self._rebuild_buckets(micro_batches[0])
         self.optimizer.zero_grad()
-        summed = []
+        losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
-            with self._synchronised(i == len(micro_batches)):
+            with self._exchange(i == len(micro_batches)):
                 with self._autocast():
-                    outputs = called(self._compiled, cast(micro.inputs, self._dtype))
+                    outputs = call(self._compiled, cast(micro.inputs, self._dtype))
                 loss = loss_of(self.module, self._loss, outputs, micro)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
                 # samples.
-                scaled = self._scaler.scale(loss * (self.share.size / total))
-                scaled.backward()  # type: ignore[no-untyped-call]
-            summed.append(loss.detach())
+                product = self._scaler.scale(loss * (self.share.size / total))
+                product.backward()  # type: ignore[no-untyped-call]
+            losses.append(loss.detach())
         if self._first:
             self._first = False
             self._check_gradients()
         self._step()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
-        unused = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
-        if unused and self._model is not self.module:
-            names = ", ".join(unused[:5])
+        without_gradient = [
+            n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None
+        ]
+        if without_gradient and self._model is not self.module:
+            names = ", ".join(without_gradient[:5])
             raise BadInput(
                 f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
                 "remove them, set their requires_grad to False, or use --engine deepspeed"
@@ -116,13 +119,13 @@ class DdpEngine:
         if self.average:
             self.average.update()
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         return evaluation(self._model, self.average)
 
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
         with self._autocast():
-            return called(self.module, cast(inputs, self._dtype))
+            return call(self.module, cast(inputs, self._dtype))
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
@@ -136,8 +139,8 @@ class DdpEngine:
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
 
-    def evaluated(self, metric: float) -> None:
-        self.scheduler.evaluated(metric)
+    def after_evaluation(self, metric: float) -> None:
+        self.scheduler.after_evaluation(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         if self.share.rank == 0:
@@ -148,7 +151,7 @@ class DdpEngine:
         states = storage.load(directory / "model.pt")
         for name, part in self._states().items():
             part.load_state_dict(states[name])
-        self._resumed = self._model is not self.module
+        self._after_resume = self._model is not self.module
 
     def _states(self) -> dict[str, Any]:
         """Return the objects to load, in order: the schedule overwrites the optimizer's learning rate."""
@@ -162,7 +165,7 @@ class DdpEngine:
     def _autocast(self) -> AbstractContextManager[Any]:
         return nullcontext() if self._cast is None else torch.autocast(self._type, self._cast)
 
-    def _synchronised(self, last: bool) -> AbstractContextManager[Any]:
+    def _exchange(self, last: bool) -> AbstractContextManager[Any]:
         """Return the context of a pass: only the last one of a step exchanges gradients."""
         if last or not isinstance(self._model, DistributedDataParallel):
             return nullcontext()
@@ -180,28 +183,3 @@ def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
     if enabled(config, "torch_autocast"):
         return torch.float32, getattr(torch, config["torch_autocast"].get("dtype", "bfloat16"))
     return torch.float32, None
-
-
-def optimizer(config: Config, module: nn.Module, fused: bool = False) -> torch.optim.Optimizer:
-    """Return torch's optimizer for DeepSpeed's block. Adam is AdamW unless adam_w_mode is false.
-
-    fused: use torch's fused kernels
-    """
-    if own_optimizer.wanted(config):
-        return own_optimizer.build(config, module)
-    name, params = optimizer_name(config), dict(config["optimizer"]["params"])
-    params.setdefault("lr", 0.001)
-    if name == "muon":
-        return MuonAndAdam(module, params)
-    for foreign in ("torch_adam", "fp32_optimizer_states", "bias_correction"):
-        params.pop(foreign, None)
-    if name == "adam" and params.pop("adam_w_mode", True):
-        name = "adamw"
-    params.pop("adam_w_mode", None)
-    kinds: dict[str, Callable[..., torch.optim.Optimizer]] = {
-        "sgd": torch.optim.SGD,
-        "adam": torch.optim.Adam,
-        "adamw": torch.optim.AdamW,
-        "adagrad": torch.optim.Adagrad,
-    }
-    return kinds[name](module.parameters(), **params, **({"fused": True} if fused else {}))

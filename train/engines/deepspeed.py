@@ -7,11 +7,13 @@ from typing import Any
 import torch
 
 from .. import trees
-from ..config.dsquery import enabled
+from ..config.deepspeed.query import enabled
+from ..data.feed import Micro
 from ..device import Device
+from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division
-from ..trees import Tree, called, cast
-from .base import Job, Micro, Part, Share, evaluation, loss_of, padded
+from ..trees import Tree, call, cast
+from .base import Job, Part, Share, evaluation, loss_of, pad, sum_of
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,
@@ -21,7 +23,7 @@ from .deepspeed_common import (
     mistakes_of_the_config,
 )
 from .ema import Average, SpreadAverage
-from .speed import compiled
+from .speed import with_compile
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -45,13 +47,13 @@ class DeepSpeedEngine(Common):
         if job.speed.compile:
             engine.compile(compile_kwargs={"mode": job.speed.compile, "dynamic": False})
         engine.train()  # called once, because it visits all modules
-        self.module, self._loss = job.model, compiled(job.loss, job.speed)
+        self.module, self._loss = job.model, with_compile(job.loss, job.speed)
         normalise_in_fp32(job.model)
         self._dtype = next(job.model.parameters()).dtype
         self._passes = job.ranks.world_size * engine.gradient_accumulation_steps()
         self.average = self._average(job) if job.ema else None
-        shared = experts_shared_by(job.model)
-        self.part = Part(job.ranks.rank % shared, job.ranks.rank < shared)
+        group = ranks_per_expert_group(job.model)
+        self.part = Part(job.ranks.rank % group, job.ranks.rank < group)
         # Ranks that share experts exchange samples, and every rank must send the same number.
         self._rows = job.micro if engine.has_moe_layers else 0
 
@@ -65,14 +67,14 @@ class DeepSpeedEngine(Common):
         if config["zero_optimization"]["stage"] < 3:
             return WHOLE
         deepspeed = load_deepspeed(device)
-        adapted = deepspeed_config(config, device)
+        own_config = deepspeed_config(config, device)
         half = next((kind for block, kind in HALVES.items() if enabled(config, block)), torch.float32)
 
         def divide(layer: torch.nn.Module) -> None:
             with mistakes_of_the_config():
-                deepspeed.zero.Init(module=layer.to(half), config_dict_or_path=adapted, dtype=half)
+                deepspeed.zero.Init(module=layer.to(half), config_dict_or_path=own_config, dtype=half)
 
-        return Division(divide, adapted)
+        return Division(divide, own_config)
 
     def _average(self, job: Job) -> Average:
         assert job.ema is not None
@@ -80,34 +82,34 @@ class DeepSpeedEngine(Common):
             return Average(job.model, job.ema)
         return SpreadAverage(job.model, job.ema, self._engine.optimizer)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         self.before_step()
-        summed = []
+        losses: list[torch.Tensor] = []
         for micro in micro_batches:
-            micro = padded(micro, self._rows)
-            outputs = called(self._engine, cast(micro.inputs, self._dtype))
+            micro = pad(micro, self._rows)
+            outputs = call(self._engine, cast(micro.inputs, self._dtype))
             loss = loss_of(self.module, self._loss, outputs, micro)
             # DeepSpeed averages over the ranks and over the passes of a step, as if all had the same
             # number of samples. This factor gives the mean over samples for any sizes of the passes.
             self._engine.backward(loss * (self._passes / total))
             self._engine.step()
-            summed.append(loss.detach())
+            losses.append(loss.detach())
         self.after_step()
         if self.average:
             self.average.update()
-        return torch.stack(summed).sum()
+        return sum_of(losses)
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         return evaluation(self._engine, self.average)
 
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
         count = trees.rows(inputs)
-        inputs = trees.repeated(inputs, self._rows)
-        outputs = called(self._engine, cast(inputs, self._dtype))
+        inputs = trees.repeat(inputs, self._rows)
+        outputs = call(self._engine, cast(inputs, self._dtype))
         return trees.first(trees.as_tree(outputs), count, trees.rows(inputs))
 
 
-def experts_shared_by(model: torch.nn.Module) -> int:
+def ranks_per_expert_group(model: torch.nn.Module) -> int:
     """Return the number of neighbouring ranks that hold the experts together; 1 without experts."""
     return max((getattr(module, "ep_size", 1) for module in model.modules()), default=1)

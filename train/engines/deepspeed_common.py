@@ -3,7 +3,7 @@
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,12 @@ from typing import Any
 import torch
 from torch import distributed
 
-from ..config.dsquery import enabled, optimizer_name
+from ..config.deepspeed.query import enabled, optimizer_name
 from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
-from . import deepspeed_patches, own_optimizer
+from . import deepspeed_patches, optimizers
 from .base import Save
-from .muon_norm import MuonNorm
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -40,11 +39,11 @@ class Common:
         self._clip = float(engine.gradient_clipping())
         self._scaler = getattr(engine.optimizer, "torch_autocast_gradscaler", None)
         self._scale = 1.0
-        self._clipped: torch.Tensor | None = None
+        self._clip_norm: torch.Tensor | None = None
         self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
         self._muon = engine.zero_optimization() and engine.optimizer_name() == "muon"
-        measured = self._muon and not engine.has_moe_layers and not engine.zero_cpu_offload()
-        self._muon_norm = MuonNorm(engine.optimizer, engine.zero_optimization_stage()) if measured else None
+        has_norm = self._muon and not engine.has_moe_layers and not engine.zero_cpu_offload()
+        self._muon_norm = MuonNorm(engine.optimizer, engine.zero_optimization_stage()) if has_norm else None
         self._own_norm = not (
             engine.zero_optimization() or engine.bfloat16_enabled() or engine.fp16_enabled()
         )
@@ -74,15 +73,15 @@ class Common:
         if not self._own_norm:
             norm = self._engine.get_global_grad_norm()
             return None if norm is None else float(norm) / self._scale
-        if self._clipped is not None:
-            return float(self._clipped)
+        if self._clip_norm is not None:
+            return float(self._clip_norm)
         return self._norm_of_gradients() if self._gradients else None
 
     def end_epoch(self) -> None:
         self._engine.lr_scheduler.end_epoch()
 
-    def evaluated(self, metric: float) -> None:
-        self._engine.lr_scheduler.evaluated(metric)
+    def after_evaluation(self, metric: float) -> None:
+        self._engine.lr_scheduler.after_evaluation(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write DeepSpeed's own checkpoint into the folder deepspeed/. `save` writes its files."""
@@ -110,8 +109,8 @@ class Common:
         Raise TrainingFailure if DeepSpeed finds none. It would otherwise continue with the initial weights.
         """
         place = universal or directory / CHECKPOINT
-        loaded, client = self._engine.load_checkpoint(str(place.parent), place.name)
-        if loaded is None:
+        path, client = self._engine.load_checkpoint(str(place.parent), place.name)
+        if path is None:
             raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
         scaler = self._loss_scaler()
         if scaler and (client or {}).get("scaler"):  # DeepSpeed saves its own scaler, but not torch's
@@ -124,7 +123,7 @@ class Common:
     def _clip_gradients(self) -> None:
         from deepspeed.runtime.utils import clip_grad_norm_
 
-        self._clipped = clip_grad_norm_(self._parameters, self._clip, mpu=self._engine.mpu)
+        self._clip_norm = clip_grad_norm_(self._parameters, self._clip, mpu=self._engine.mpu)
 
     def _keep_gradients(self) -> None:
         """Set the gradients to None, but keep them until the next step, in case the norm is requested."""
@@ -142,15 +141,58 @@ class Common:
             by_group.setdefault(experts, []).append(gradient)
         total = torch.zeros((), device=self._engine.device)
         for experts, gradients in by_group.items():
-            squared = torch.nn.utils.get_total_norm(gradients).float() ** 2 if gradients else total * 0
+            square = torch.nn.utils.get_total_norm(gradients).float() ** 2 if gradients else total * 0
             if experts is not None:
                 from deepspeed.utils import groups
 
-                distributed.all_reduce(squared, group=groups._get_expert_parallel_group(experts))
-            total += squared
+                distributed.all_reduce(square, group=groups._get_expert_parallel_group(experts))
+            total += square
         if self._group is not None:
             distributed.all_reduce(total, group=self._group)
         return float(total.sqrt())
+
+
+class MuonNorm:
+    """Keeps the norm of the gradients before DeepSpeed 0.19.8 replaces them by Muon's update.
+
+    optimizer: DeepSpeed's optimizer of ZeRO, without offload and without experts. Stage 3 replaces divided
+    gradients. Stages 1 and 2 replace them when they divide them: here, they are divided a second time.
+    """
+
+    def __init__(self, optimizer: Any, stage: int) -> None:
+        self._optimizer = optimizer
+        self._squares: dict[int, torch.Tensor] = {}
+        if stage == 3:
+            self._replace = optimizer._apply_muon_to_accumulated_grads
+            optimizer._apply_muon_to_accumulated_grads = self._before_replacing
+        else:
+            self._divide = optimizer.get_flat_partition
+            optimizer.get_flat_partition = self._divide_twice
+
+    def norm(self) -> float | None:
+        """Return the norm of the last step over all ranks, a collective operation; None before a step."""
+        if not self._squares:
+            return None
+        total = torch.stack([*self._squares.values()]).sum()
+        distributed.all_reduce(total, group=self._optimizer.dp_process_group)
+        return float(total.sqrt()) / float(self._optimizer.loss_scale)
+
+    def _keep(self, group: int, gradients: Iterable[torch.Tensor]) -> None:
+        self._squares[group] = torch.nn.utils.get_total_norm(gradients).float() ** 2
+
+    def _before_replacing(self) -> None:
+        for group, gradients in self._optimizer.averaged_gradients.items():
+            self._keep(group, gradients)
+        self._replace()
+
+    def _divide_twice(self, parameters: list[Any], *args: Any, param_group_idx: int, **named: Any) -> Any:
+        by_muon = [one for one in parameters if getattr(one, "use_muon", False)]
+        for one in by_muon:
+            one.use_muon = False
+        self._keep(param_group_idx, self._divide(parameters, *args, param_group_idx=param_group_idx, **named))
+        for one in by_muon:
+            one.use_muon = True
+        return self._divide(parameters, *args, param_group_idx=param_group_idx, **named)
 
 
 def deepspeed_config(
@@ -171,7 +213,7 @@ def deepspeed_config(
 
     if enabled(config, "fp16") and not deepspeed.get_accelerator().is_fp16_supported():
         raise CommonMistake(f"DeepSpeed has no fp16 on this {device.kind}; bf16 works")
-    if own_optimizer.wanted(config):
+    if optimizers.is_users(config):
         config = {key: value for key, value in config.items() if key != "optimizer"}
         return {**config, "zero_force_ds_cpu_optimizer": False}
     # DeepSpeed's Adam, and the one for offloaded states, are compiled for minutes at the first use unless
@@ -186,8 +228,8 @@ def deepspeed_config(
         del params["bias_correction"]  # torch's always correct it
     if fused == "torch":
         params["fused"] = True
-    forced = {} if own else {"zero_force_ds_cpu_optimizer": False}
-    return {**forced, **config, "optimizer": {**optimizer, "params": params}}
+    defaults = {} if own else {"zero_force_ds_cpu_optimizer": False}
+    return {**defaults, **config, "optimizer": {**optimizer, "params": params}}
 
 
 def client_optimizer(config: dict[str, Any], model: torch.nn.Module) -> Any:
@@ -195,7 +237,7 @@ def client_optimizer(config: dict[str, Any], model: torch.nn.Module) -> Any:
 
     DeepSpeed calls it when the model is on its device and in its type.
     """
-    return (lambda parameters: own_optimizer.build(config, model)) if own_optimizer.wanted(config) else None
+    return (lambda parameters: optimizers.build_users(config, model)) if optimizers.is_users(config) else None
 
 
 @contextmanager
@@ -210,21 +252,21 @@ def mistakes_of_the_config() -> Iterator[None]:
         key = ".".join(map(str, first["loc"]))
         what = f"{key} {first['input']!r}" if key else "a combination"
         raise CommonMistake(
-            f"DeepSpeed refuses {what} in the config file ({error.title}): {first['msg']}"
+            f"DeepSpeed refuses {what} in the config of this run ({error.title}): {first['msg']}"
         ) from None
     except Exception as error:
         # DeepSpeed also checks with assertions, in all places where parts of the config are combined.
         frames = traceback.extract_tb(error.__traceback__)
-        checking = any(frame.filename.endswith(CHECKERS) for frame in frames)
-        asserting = isinstance(error, AssertionError | ValueError | NotImplementedError)
-        if not checking and not (asserting and "/deepspeed/" in frames[-1].filename):
+        in_checker = any(frame.filename.endswith(CHECKERS) for frame in frames)
+        is_assertion = isinstance(error, AssertionError | ValueError | NotImplementedError)
+        if not in_checker and not (is_assertion and "/deepspeed/" in frames[-1].filename):
             raise
         if any(frame.name == "compute_capability_args" for frame in frames):
-            said = f"DeepSpeed cannot read TORCH_CUDA_ARCH_LIST={os.environ.get('TORCH_CUDA_ARCH_LIST')}"
-            raise CommonMistake(f"{said}: write numbers with a point, such as 8.0;9.0+PTX") from None
-        said = " ".join(str(error).split()) or type(error).__name__
+            text = f"DeepSpeed cannot read TORCH_CUDA_ARCH_LIST={os.environ.get('TORCH_CUDA_ARCH_LIST')}"
+            raise CommonMistake(f"{text}: write numbers with a point, such as 8.0;9.0+PTX") from None
+        text = " ".join(str(error).split()) or type(error).__name__
         where = f"{frames[-1].filename.rpartition('/site-packages/')[2]}, line {frames[-1].lineno}"
-        raise CommonMistake(f"DeepSpeed cannot train with this config: {said} ({where})") from None
+        raise CommonMistake(f"DeepSpeed cannot train with this config: {text} ({where})") from None
 
 
 CHECKERS = ("deepspeed/runtime/config.py", "deepspeed/monitor/monitor.py")

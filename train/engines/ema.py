@@ -20,13 +20,13 @@ class Average:
     spread = False
 
     def __init__(self, module: nn.Module, decay: float) -> None:
-        named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self._names, self._parameters = list(named), self._held(list(named.values()))
+        parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        self._names, self._parameters = list(parameters), self._local(list(parameters.values()))
         self._decay = decay
         self.updates = 0
         self.shadows = [p.detach().float().clone() for p in self._parameters]
 
-    def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+    def _local(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
         """Return the tensors of the parameters that this rank holds."""
         return list(parameters)
 
@@ -40,8 +40,8 @@ class Average:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the number of updates, and the averages by the names of the parameters, on the CPU."""
-        named = zip(self._names, self.shadows, strict=True)
-        return {"updates": self.updates, "weights": {name: shadow.cpu() for name, shadow in named}}
+        averages = zip(self._names, self.shadows, strict=True)
+        return {"updates": self.updates, "weights": {name: shadow.cpu() for name, shadow in averages}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.updates = state["updates"]
@@ -52,11 +52,11 @@ class Average:
     def in_place(self) -> Iterator[None]:
         """Copy the average into the module within the context, then restore the module's own weights."""
         with torch.no_grad():
-            kept = [p.detach().clone() for p in self._parameters]
+            originals = [p.detach().clone() for p in self._parameters]
             for parameter, shadow in zip(self._parameters, self.shadows, strict=True):
                 parameter.copy_(shadow)
             yield
-            for parameter, weight in zip(self._parameters, kept, strict=True):
+            for parameter, weight in zip(self._parameters, originals, strict=True):
                 parameter.copy_(weight)
 
 
@@ -69,7 +69,7 @@ class SpreadAverage(Average):
         self._optimizer = optimizer
         super().__init__(module, decay)
 
-    def _held(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+    def _local(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
         self._whole: list[Any] = list(parameters)
         return [p.ds_tensor for p in self._whole]
 

@@ -15,10 +15,11 @@ import torch
 from torch import nn
 
 from .. import trees
+from ..data.feed import Micro
 from ..errors import BadInput, CommonMistake
-from ..loss_functions import OF_THE_MODEL
+from ..loss_functions import OF_THE_MODEL, LossSum
 from ..trees import Tree, cast
-from .base import Job, Micro, Part, Share, evaluation
+from .base import Job, Part, Share, evaluation
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,
@@ -42,7 +43,7 @@ class PipelineEngine(Common):
         layers = _layers(job)
         self._objective = job.loss
         self._shapes = ""  # of the inputs
-        self._waiting: deque[tuple[Tree, int]] = deque()  # targets, and number of samples to count
+        self._targets: deque[tuple[Tree, int]] = deque()  # targets, and number of samples to count
         deepspeed = load_deepspeed(job.device)
         from deepspeed.pipe import PipelineModule
 
@@ -76,21 +77,20 @@ class PipelineEngine(Common):
         self.average = Average(module, job.ema) if job.ema else None
         self.part = Part(engine.stage_id, self.share.rank == 0)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
+    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
         # As in deepspeed.py: turns DeepSpeed's average over ranks and passes into the mean over samples.
         self._factor = self._passes / total
         self.before_step()
-        self._waiting = deque((trees.repeated(each.targets, self._rows), each.real) for each in micro_batches)
+        self._targets = deque((trees.repeat(each.targets, self._rows), each.real) for each in micro_batches)
         self._engine.train_batch(iter([self._pair(micro.inputs) for micro in micro_batches]))
         self.after_step()
         if self.average:
             self.average.update()
         if not self._engine.is_last_stage():
-            return torch.zeros((), device=self._engine.device)
-        loss: torch.Tensor = self._engine.total_loss / self._factor
-        return loss.float()
+            return LossSum(torch.zeros((), device=self._engine.device))
+        return LossSum((self._engine.total_loss / self._factor).float())
 
-    def evaluating(self) -> AbstractContextManager[None]:
+    def evaluation_mode(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average, self._replicas)
 
     @torch.no_grad()
@@ -112,21 +112,21 @@ class PipelineEngine(Common):
         """Return the padded inputs, and a substitute for the targets."""
         if isinstance(inputs, Mapping):
             raise CommonMistake(
-                f"--engine pipeline: the inputs are {trees.shown(inputs)}, but the first layer of an "
+                f"--engine pipeline: the inputs are {trees.shapes(inputs)}, but the first layer of an "
                 "nn.Sequential takes one tensor or a tuple of tensors, not values by name"
             )
-        inputs = cast(trees.repeated(inputs, self._rows), self._dtype)
-        self._shapes = self._shapes or trees.shown(inputs)
-        if trees.shown(inputs) != self._shapes:
+        inputs = cast(trees.repeat(inputs, self._rows), self._dtype)
+        self._shapes = self._shapes or trees.shapes(inputs)
+        if trees.shapes(inputs) != self._shapes:
             raise BadInput(
-                f"--engine pipeline: the inputs are {trees.shown(inputs)} after {self._shapes}; the stages "
+                f"--engine pipeline: the inputs are {trees.shapes(inputs)} after {self._shapes}; the stages "
                 "agree on one shape, so that collate must make all batches equally long"
             )
         return inputs, torch.zeros(1)
 
     def _loss(self, outputs: Tree, _: torch.Tensor) -> torch.Tensor:
         """Return the loss of the next pass in the last stage."""
-        targets, real = self._waiting.popleft()
+        targets, real = self._targets.popleft()
         return self._objective(outputs, targets, real, self._rows) * self._factor
 
 

@@ -37,11 +37,11 @@ def _check_compiler(device: Device) -> None:
     for need in device.row.compiler or ():
         if need in COMPILERS:
             variable, *names = COMPILERS[need]
-            found = any(shutil.which(name) for name in (os.environ.get(variable, ""), *names) if name)
+            there = any(shutil.which(name) for name in (os.environ.get(variable, ""), *names) if name)
             what = f"a compiler on this host ({', '.join(names)}, or {variable})"
         else:
-            found, what = importlib.util.find_spec(need) is not None, f"the Python package {need}"
-        if not found:
+            there, what = importlib.util.find_spec(need) is not None, f"the Python package {need}"
+        if not there:
             raise CommonMistake(f"--compile on {device.kind} devices needs {what}")
 
 
@@ -67,16 +67,16 @@ def prepare(model: nn.Module, speed: Speed, ranks: int, weights: bool) -> nn.Mod
 
 
 def _channels_last(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(_converted(each) for each in inputs)
+    return tuple(_convert(each) for each in inputs)
 
 
-def _converted(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     if isinstance(value, torch.Tensor) and value.dim() == 4:
         return value.contiguous(memory_format=torch.channels_last)
     return value
 
 
-def compiled(function: Function, speed: Speed) -> Function:
+def with_compile(function: Function, speed: Speed) -> Function:
     """Return the function, compiled if --compile is set.
 
     Each shape gets its own code: the last batch of an epoch must not make the others slower.

@@ -25,9 +25,9 @@ STD = 0.02  # of the initial weights, as in GPT-2
 
 
 def linear(inputs: int, outputs: int, std: float = STD) -> nn.Linear:
-    made = nn.Linear(inputs, outputs, bias=False)
-    nn.init.normal_(made.weight, std=std)
-    return made
+    layer = nn.Linear(inputs, outputs, bias=False)
+    nn.init.normal_(layer.weight, std=std)
+    return layer
 
 
 class Embedding(nn.Embedding):
@@ -69,8 +69,10 @@ class Attention(nn.Module):
         n, tokens, width = hidden.shape
         split = self.inputs(hidden).view(n, tokens, 3, self.heads, width // self.heads)
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
-        mixed = functional.scaled_dot_product_attention(rotate(queries), rotate(keys), values, is_causal=True)
-        result: torch.Tensor = self.output(mixed.transpose(1, 2).reshape(n, tokens, width))
+        attention = functional.scaled_dot_product_attention(
+            rotate(queries), rotate(keys), values, is_causal=True
+        )
+        result: torch.Tensor = self.output(attention.transpose(1, 2).reshape(n, tokens, width))
         return result
 
 
@@ -79,7 +81,7 @@ def rotate(heads: torch.Tensor) -> torch.Tensor:
 
     Channel i is paired with channel i + channels / 2. The rotation is computed in fp32.
     """
-    rotation = _rotation if torch.compiler.is_compiling() else _kept_rotation
+    rotation = _rotation if torch.compiler.is_compiling() else _rotation_cache
     cos, sin = rotation(heads.shape[-2], heads.shape[-1] // 2, heads.device)
     first, second = heads.float().chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1).to(heads.dtype)
@@ -91,7 +93,7 @@ def _rotation(tokens: int, pairs: int, device: torch.device) -> tuple[torch.Tens
     return angles.cos(), angles.sin()
 
 
-_kept_rotation = lru_cache(maxsize=8)(_rotation)  # torch.compile warns of such a function
+_rotation_cache = lru_cache(maxsize=8)(_rotation)  # torch.compile warns of such a function
 
 
 class Gelu(nn.Module):
@@ -167,7 +169,7 @@ def layers(
     """
     residual_std = STD / (2 * size.layers) ** 0.5  # section 2.3 of GPT-2
 
-    def settled(layer: Any) -> Any:
+    def with_division(layer: Any) -> Any:
         divide(layer)
         return layer
 
@@ -177,7 +179,7 @@ def layers(
             return Block(size, mixture(feed_forward), residual_std, recompute=False)
         return Block(size, feed_forward, residual_std, recompute)
 
-    embedding = settled(Embedding(vocabulary, size.width))
-    blocks = [settled(block(number)) for number in range(size.layers)]
-    norm = settled(nn.LayerNorm(size.width, bias=False))
+    embedding = with_division(Embedding(vocabulary, size.width))
+    blocks = [with_division(block(number)) for number in range(size.layers)]
+    norm = with_division(nn.LayerNorm(size.width, bias=False))
     return [embedding, *blocks, norm, Unembedding(embedding)]

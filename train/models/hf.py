@@ -34,44 +34,44 @@ def config(name: str) -> Any:
 
 def form(name: str) -> tuple[int, int]:
     """Return the number of layers and the width of the model in hf:DIR."""
-    found = config(name)
-    return int(found.num_hidden_layers), int(found.hidden_size)
+    hf_config = config(name)
+    return int(hf_config.num_hidden_layers), int(hf_config.hidden_size)
 
 
-def build(name: str, vocabulary: int, shape: Any, divided: dict[str, Any] | None = None) -> nn.Module:
+def build(name: str, vocabulary: int, shape: Any, zero3: dict[str, Any] | None = None) -> nn.Module:
     """Return the model in hf:DIR: with its weights if they are there, otherwise with random ones.
 
     vocabulary, shape: number of tokens, and shape of a sample, (tokens,) for a text
-    divided: DeepSpeed's config at ZeRO stage 3, where no rank holds the whole model
+    zero3: DeepSpeed's config at ZeRO stage 3, where no rank holds the whole model
 
     Raise CommonMistake if its vocabulary or its number of positions is too small for the text.
     """
-    found, transformers = config(name), _package()
+    hf_config, transformers = config(name), _package()
     transformers.utils.logging.disable_progress_bar()
     for what, has, needs in (
-        ("vocabulary", getattr(found, "vocab_size", None), vocabulary),
-        ("number of positions", getattr(found, "max_position_embeddings", None), max((0, *shape))),
+        ("vocabulary", getattr(hf_config, "vocab_size", None), vocabulary),
+        ("number of positions", getattr(hf_config, "max_position_embeddings", None), max((0, *shape))),
     ):
         if has is not None and has < needs:
             raise CommonMistake(f"--model {name} has a {what} of {has}, and the text needs {needs}")
-    found.use_cache = False  # keys and values of earlier tokens are of no use in training
+    hf_config.use_cache = False  # keys and values of earlier tokens are of no use in training
     try:
-        with _divided(divided):
-            return _made(transformers, found, _directory(name))
+        with _zero3(zero3):
+            return _model(transformers, hf_config, _directory(name))
     except (OSError, ValueError, RuntimeError) as error:
         raise BadInput(f"--model {name} cannot be made: {_first_line(error)}") from None
 
 
-def _made(transformers: Any, found: Any, directory: Path) -> nn.Module:
+def _model(transformers: Any, hf_config: Any, directory: Path) -> nn.Module:
     kind = transformers.AutoModelForCausalLM
     meta = torch.get_default_device().type == "meta"  # only the sizes are needed
     if not meta and any(file for pattern in WEIGHTS for file in directory.glob(pattern)):
-        made: nn.Module = kind.from_pretrained(
-            directory, config=found, local_files_only=True, dtype=torch.float32
+        model: nn.Module = kind.from_pretrained(
+            directory, config=hf_config, local_files_only=True, dtype=torch.float32
         )
-        return made.train()
-    fresh: nn.Module = kind.from_config(found, dtype=torch.float32)
-    return fresh
+        return model.train()
+    initial: nn.Module = kind.from_config(hf_config, dtype=torch.float32)
+    return initial
 
 
 class _Zero3:
@@ -85,7 +85,7 @@ class _Zero3:
 
 
 @contextmanager
-def _divided(config: dict[str, Any] | None) -> Iterator[None]:
+def _zero3(config: dict[str, Any] | None) -> Iterator[None]:
     """Let transformers make models under deepspeed.zero.Init, if there is a config.
 
     It reads weights on rank 0 only. https://huggingface.co/docs/transformers/deepspeed
@@ -94,13 +94,13 @@ def _divided(config: dict[str, Any] | None) -> Iterator[None]:
         yield
         return
     integration = import_module("transformers.integrations.deepspeed")
-    asked = _Zero3(config)  # transformers has a weak reference to it
-    integration.set_hf_deepspeed_config(asked)
+    reference = _Zero3(config)  # transformers has a weak reference to it
+    integration.set_hf_deepspeed_config(reference)
     try:
         yield
     finally:
         integration.unset_hf_deepspeed_config()
-        del asked
+        del reference
 
 
 def _package() -> Any:

@@ -43,7 +43,7 @@ GATES = {"none": None, "rsample": "RSample", "jitter": "Jitter"}
 
 def experts(settings: Settings) -> Experts:
     """Return the settings of the options; defaults where no option is given."""
-    said: dict[str, Any] = {
+    options: dict[str, Any] = {
         "number": settings.experts,
         "parallel": settings.expert_parallel,
         "top_k": settings.top_k,
@@ -53,25 +53,25 @@ def experts(settings: Settings) -> Experts:
         "aux_weight": settings.aux_weight,
     }
     noisy = GATES[settings.noisy_gate or "none"]
-    return Experts(**{key: value for key, value in said.items() if value is not None}, noisy_gate=noisy)
+    return Experts(**{key: value for key, value in options.items() if value is not None}, noisy_gate=noisy)
 
 
-def build(shape: tuple[int, int, int], classes: int, chosen: Experts) -> nn.Module:
+def build(shape: tuple[int, int, int], classes: int, options: Experts) -> nn.Module:
     """Return the model for images of `shape`. DeepSpeed must be imported and initialised."""
     models.check("moe", shape, classes)
-    return MoeCnn(shape, classes, chosen)
+    return MoeCnn(shape, classes, options)
 
 
 class MoeCnn(nn.Module):
     """The layers of the convolutional network up to 84 features, the experts, and the last dense layer."""
 
-    def __init__(self, shape: tuple[int, int, int], classes: int, chosen: Experts) -> None:
+    def __init__(self, shape: tuple[int, int, int], classes: int, options: Experts) -> None:
         super().__init__()
         *features, head = models.cnn(shape, classes)
         self.features = nn.Sequential(*features)
-        self.experts = _layer(WIDTH, nn.Linear(WIDTH, WIDTH), chosen)
+        self.experts = _layer(WIDTH, nn.Linear(WIDTH, WIDTH), options)
         self.head = head
-        self._aux_weight = chosen.aux_weight
+        self._aux_weight = options.aux_weight
         self._balance: torch.Tensor | None = None
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -86,29 +86,29 @@ class MoeCnn(nn.Module):
         return loss
 
 
-def _layer(width: int, expert: nn.Module, chosen: Experts) -> Any:
+def _layer(width: int, expert: nn.Module, options: Experts) -> Any:
     from deepspeed.moe.layer import MoE
 
     return MoE(
         hidden_size=width,
         expert=expert,
-        num_experts=chosen.number,
-        ep_size=chosen.parallel,
-        k=chosen.top_k,
-        capacity_factor=chosen.capacity,
-        eval_capacity_factor=max(chosen.capacity, float(chosen.number)),  # no sample is dropped
-        min_capacity=chosen.min_capacity,
-        use_residual=chosen.residual,
-        noisy_gate_policy=chosen.noisy_gate,
+        num_experts=options.number,
+        ep_size=options.parallel,
+        k=options.top_k,
+        capacity_factor=options.capacity,
+        eval_capacity_factor=max(options.capacity, float(options.number)),  # no sample is dropped
+        min_capacity=options.min_capacity,
+        use_residual=options.residual,
+        noisy_gate_policy=options.noisy_gate,
     )
 
 
 class Mixture(nn.Module):
     """A mixture of copies of `expert` as one part of a larger model: [..., width] to the same shape."""
 
-    def __init__(self, width: int, expert: nn.Module, chosen: Experts) -> None:
+    def __init__(self, width: int, expert: nn.Module, options: Experts) -> None:
         super().__init__()
-        self.gated = _layer(width, expert, chosen)
+        self.gated = _layer(width, expert, options)
         self.balance: torch.Tensor | None = None  # the load-balancing loss of the last forward pass
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -117,7 +117,7 @@ class Mixture(nn.Module):
         return output
 
 
-class Mixed(nn.Sequential):
+class MixtureModel(nn.Sequential):
     """A model with layers that contain a Mixture. aux_weight: weight of the sum of their balances"""
 
     def __init__(self, *layers: nn.Module, aux_weight: float) -> None:
@@ -126,29 +126,29 @@ class Mixed(nn.Sequential):
 
     def auxiliary_loss(self) -> torch.Tensor:
         """Return the weighted load-balancing loss per sample of the last forward pass."""
-        found = [module.balance for module in self.modules() if isinstance(module, Mixture)]
-        balances = [balance.float() for balance in found if balance is not None]
+        parts = [module.balance for module in self.modules() if isinstance(module, Mixture)]
+        balances = [balance.float() for balance in parts if balance is not None]
         return self._aux_weight * torch.stack(balances).sum()
 
 
-def added(width: int, expert: int, chosen: Experts) -> int:
+def addition(width: int, expert: int, options: Experts) -> int:
     """Return the parameters of a mixture on one rank beyond those of one expert, which has `expert`."""
-    residual = expert + 2 * width + 2 if chosen.residual else 0
-    return width * chosen.number + expert * (chosen.number // chosen.parallel - 1) + residual
+    residual = expert + 2 * width + 2 if options.residual else 0
+    return width * options.number + expert * (options.number // options.parallel - 1) + residual
 
 
-def extra(settings: Settings, dense: nn.Module, visited: bool = False) -> int:
+def extra(settings: Settings, dense: nn.Module, per_sample: bool = False) -> int:
     """Return how many more parameters than `dense`, the model without experts, the model has on one rank.
 
-    visited: count only the experts that a sample visits, on any rank
+    per_sample: count only the experts that a sample visits, on any rank
     """
-    chosen = experts(settings)
-    if visited:
-        chosen = replace(chosen, number=chosen.top_k, parallel=1)
+    options = experts(settings)
+    if per_sample:
+        options = replace(options, number=options.top_k, parallel=1)
     if settings.model == "moe":
         layer = WIDTH * WIDTH + WIDTH
-        return layer + added(WIDTH, layer, chosen)
+        return layer + addition(WIDTH, layer, options)
     parts = [m.feed_forward for m in dense.modules() if isinstance(m, gpt.Block)][1::2]
     return sum(
-        added(size(settings).width, sum(p.numel() for p in part.parameters()), chosen) for part in parts
+        addition(size(settings).width, sum(p.numel() for p in part.parameters()), options) for part in parts
     )

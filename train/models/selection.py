@@ -29,10 +29,10 @@ def build(settings: Settings, shape: Any, outputs: int, division: Division = WHO
 
 
 def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
-    chosen = size(settings)
+    form = size(settings)
     layers = partial(
         gpt.layers,
-        chosen,
+        form,
         vocabulary,
         settings.mlp or "gelu",
         bool(settings.recompute),
@@ -41,5 +41,5 @@ def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
     if not settings.has_experts:
         return nn.Sequential(*layers())
     experts = moe.experts(settings)
-    made = layers(mixture=lambda expert: moe.Mixture(chosen.width, expert, experts))
-    return moe.Mixed(*made, aux_weight=experts.aux_weight)
+    network = layers(mixture=lambda expert: moe.Mixture(form.width, expert, experts))
+    return moe.MixtureModel(*network, aux_weight=experts.aux_weight)

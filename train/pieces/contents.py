@@ -14,7 +14,7 @@ from ..errors import BadInput, suggestion
 PLAIN = (str, bytes, bool, int, float, type(None), torch.dtype, torch.device, torch.Size)
 
 
-def taken(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def split(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return {"objects": states of those with state_dict(), "values": the others}, by name.
 
     Raise BadInput for a value that storage.load would not read.

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from torch import distributed
 
-from .. import peers, report, signals, stopping
+from .. import peers, report, signals, stop_vote
 from ..errors import RESUMABLE
 from .process import init
 from .states import Checkpoints
@@ -25,10 +25,10 @@ class Deadline:
     def __init__(self, checkpoints: Checkpoints | None = None) -> None:
         self._me = init()
         signals.listen()
-        self._stopping = stopping.Stopping(os.environ, peers.TIMEOUT)
+        self._vote = stop_vote.StopVote(os.environ, peers.TIMEOUT)
         self._checkpoints = checkpoints
         self._last: float | None = None  # when `reached` was called last
-        self._reason: stopping.Reason | None = None
+        self._reason: stop_vote.Reason | None = None
 
     @property
     def reason(self) -> str | None:
@@ -44,9 +44,9 @@ class Deadline:
         moment = time.monotonic()
         if self._reason is None:
             since = moment - self._last if self._last else 0.0
-            needed = since if step_seconds is None else step_seconds
-            needed += self._checkpoints.seconds if self._checkpoints else 0.0
-            self._reason = self._stopping.after_step(needed, now)
+            seconds = since if step_seconds is None else step_seconds
+            seconds += self._checkpoints.seconds if self._checkpoints else 0.0
+            self._reason = self._vote.after_step(seconds, now)
         self._last = moment
         return self._reason is not None
 
@@ -55,7 +55,7 @@ class Deadline:
 
         A generated script that ends with this status can be submitted again, or resubmits itself.
         """
-        for number in signals.ASKING:  # a late one must not end the shutdown of Python
+        for number in signals.SIGNALS:  # a late one must not end the shutdown of Python
             with contextlib.suppress(ValueError):  # not the main thread
                 signal.signal(number, signal.SIG_IGN)
         if self._me.is_main:

@@ -94,20 +94,20 @@ def check_world(size: int, me: ranks.Ranks) -> None:
 
 
 class Rest:
-    """The batches of a run from number `done` on, with the length of all: a DataLoader's batch_sampler.
+    """The batches of a run from number `first` on, with the length of all: a DataLoader's batch_sampler.
 
     Lightning counts on with the batch of a checkpoint, but takes the loader from its first batch. batches: of
     the whole run, as lists of indices
     """
 
-    def __init__(self, batches: Sequence[list[int]], done: int) -> None:
-        self._batches, self._done = batches, done
+    def __init__(self, batches: Sequence[list[int]], first: int) -> None:
+        self._batches, self._first = batches, first
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[list[int]]:
-        return islice(self._batches, self._done, None)
+        return islice(self._batches, self._first, None)
 
 
 class SaveAndLeave(Callback):  # type: ignore[misc]
@@ -126,8 +126,8 @@ class SaveAndLeave(Callback):  # type: ignore[misc]
 
     def checkpoint(self) -> Path | None:
         """Return the newest intact checkpoint, for ckpt_path; None without one."""
-        found = self._checkpoints.find()
-        return found and found / FILE
+        folder = self._checkpoints.find()
+        return folder and folder / FILE
 
     def leave_if_stopped(self) -> None:
         """After fit(): if the training stopped before its end, exit with status 75."""
@@ -140,8 +140,8 @@ class SaveAndLeave(Callback):  # type: ignore[misc]
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Restore the random states, if fit() has loaded the checkpoint that `checkpoint` returned."""
-        found = self._checkpoints.find() if trainer.global_step else None
-        if found and found.name == step_name(trainer.global_step):
+        folder = self._checkpoints.find() if trainer.global_step else None
+        if folder and folder.name == step_name(trainer.global_step):
             self._checkpoints.resume()
 
     def on_train_batch_end(
@@ -149,8 +149,8 @@ class SaveAndLeave(Callback):  # type: ignore[misc]
     ) -> None:
         """Save if it is time to, and stop after the save if it is time to leave."""
         step = trainer.global_step
-        if leaving := self._deadline.reached():
+        if leave := self._deadline.reached():
             trainer.should_stop = True
-        if leaving or (self._every and step % self._every == 0):
+        if leave or (self._every and step % self._every == 0):
             with self._checkpoints.saving(step) as folder:
                 trainer.save_checkpoint(folder / FILE)

@@ -48,9 +48,9 @@ def init(timeout: timedelta = peers.TIMEOUT) -> Process:
     me = ranks.discover(os.environ)
     ranks.check_world(me, os.environ)
     ranks.export(me, os.environ)
-    mine, connected = device.choose(me, os.environ), distributed.is_initialized()
+    mine, had_group = device.choose(me, os.environ), distributed.is_initialized()
     peers.connect(me, mine, timeout)
-    if not connected:
+    if not had_group:
         _share_cores(me, mine)
     if _first is None:
         atexit.register(time.sleep, PAUSE)

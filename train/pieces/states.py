@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import checkpoints
+from .. import checkpoints, randomness
 from ..checkpoints import directory, storage
 from ..device import Device
-from ..engines import seed
 from ..errors import BadInput, CannotSave
 from . import contents
-from .sealing import Sealer
+from .sealer import Sealer
 
 STATE = "state.pt"
 KIND = "program"  # in checkpoint.json; those of the training module have no kind
@@ -50,7 +49,7 @@ class Checkpoints(Sealer):
         super().__init__(Path(folder or default))
         self.seconds, self._keep = 0.0, keep
         self._random = Device(self.me.kind, self.me.device.index or 0)
-        self._found: checkpoints.Checkpoint | None = None
+        self._checkpoint: checkpoints.Checkpoint | None = None
         self._make_ready()
 
     def save(self, step: int, /, *, per_rank: Mapping[str, Any] | None = None, **state: Any) -> None:
@@ -61,11 +60,11 @@ class Checkpoints(Sealer):
         its own on each rank. Raise BadInput for other values, and CannotSave on all ranks if any rank cannot
         write; the previous checkpoint is then kept.
         """
-        whole = contents.taken(state) if self.run.is_main else None
-        own = {"own": contents.taken(per_rank or {}), "buffers": contents.buffers(state)}
-        with self._saving(step, own) as (draft, written):
+        whole = contents.split(state) if self.run.is_main else None
+        own = {"own": contents.split(per_rank or {}), "buffers": contents.buffers(state)}
+        with self._saving(step, own) as (draft, writer):
             if whole:
-                written.save(whole, draft / STATE)
+                writer.save(whole, draft / STATE)
 
     @contextmanager
     def saving(self, step: int) -> Iterator[Path]:
@@ -74,7 +73,7 @@ class Checkpoints(Sealer):
         For libraries that write files themselves, on one rank or on all. The random states of all ranks are
         added. `find` returns the folder, and `resume()` sets the random states.
         """
-        with self._saving(step, {"own": contents.taken({}), "buffers": {}}) as (draft, _):
+        with self._saving(step, {"own": contents.split({}), "buffers": {}}) as (draft, _):
             yield draft
 
     def find(self) -> Path | None:
@@ -82,11 +81,11 @@ class Checkpoints(Sealer):
 
         A damaged one is reported, and an older one used. Raise BadInput if no checkpoint is intact.
         """
-        [there, *_] = self.agree("", None, checkpoints.any_in(self.directory))
-        if there and self._found is None:
-            self._found = self.intact(checkpoints.at(self.directory))
-            self.latest = self._found.directory.name
-        return self._found and self._found.directory
+        [exists, *_] = self.agree("", None, checkpoints.any_in(self.directory))
+        if exists and self._checkpoint is None:
+            self._checkpoint = self.intact(checkpoints.at(self.directory))
+            self.latest = self._checkpoint.directory.name
+        return self._checkpoint and self._checkpoint.directory
 
     def resume(self, /, *, per_rank: Mapping[str, Any] | None = None, **objects: Any) -> Saved:
         """Load the newest intact checkpoint into these objects, and return its position.
@@ -95,12 +94,12 @@ class Checkpoints(Sealer):
         An object that is None is not loaded. With another number of ranks, running statistics become their
         mean over the old ranks. Raise BadInput if the checkpoint is not of these objects.
         """
-        if self.find() is None or self._found is None:
+        if self.find() is None or self._checkpoint is None:
             return Saved()
-        folder, record = self._found.directory, self._found.record
+        folder, record = self._checkpoint.directory, self._checkpoint.record
         if record.get("kind") != KIND:
             raise BadInput(f"{folder} is a checkpoint of python -m jobgen.train, not of Checkpoints")
-        whole = storage.load(folder / STATE) if STATE in record["files"] else contents.taken({})
+        whole = storage.load(folder / STATE) if STATE in record["files"] else contents.split({})
         before, now = record["world_size"], self.me.world_size
         own = storage.load(storage.rank_file(folder, self.me.rank % before))
         if before != now and any(own["own"].values()):
@@ -109,38 +108,38 @@ class Checkpoints(Sealer):
         contents.match(folder, own["own"]["objects"], per_rank or {})
         contents.load(whole["objects"], objects)
         contents.load(own["own"]["objects"], per_rank or {})
-        contents.load_buffers(own["buffers"] if before == now else storage.buffers(self._found), objects)
+        contents.load_buffers(own["buffers"] if before == now else storage.buffers(self._checkpoint), objects)
         if self.me.rank < before:
-            storage.set_random_state(own["random"], self._random)
+            randomness.restore(own["random"], self._random)
         else:  # a rank that the run did not have: its random numbers are those of no other rank
-            seed(self.me.rank, record["step"])
+            randomness.seed(self.me.rank, record["step"])
         self.run.line(f"resumes from {folder}, after step {record['step']}")
         return Saved(record["step"], {**whole["values"], **own["own"]["values"]})
 
     def _make_ready(self) -> None:
-        failed = None
+        failure = None
         if self.run.is_main:
             try:
                 directory.make_ready(self.directory)
             except CannotSave as error:
-                failed = str(error)
-        if said := self.agree("", None, failed)[0]:
-            raise CannotSave(said)
+                failure = str(error)
+        if message := self.agree("", None, failure)[0]:
+            raise CannotSave(message)
 
     @contextmanager
-    def _saving(self, step: int, own: Mapping[str, Any]) -> Iterator[tuple[Path, storage.Written]]:
-        began, name = time.monotonic(), step_name(step)
+    def _saving(self, step: int, own: Mapping[str, Any]) -> Iterator[tuple[Path, storage.FileWriter]]:
+        start, name = time.monotonic(), step_name(step)
         draft = self.begin(name)
-        written = storage.Written(draft)
+        writer = storage.FileWriter(draft)
         try:
-            yield draft, written
+            yield draft, writer
         except OSError as error:
-            written.failed(error, draft)
-        mine = {"random": storage.random_state(self._random), **own}
-        written.save(mine, storage.rank_file(draft, self.me.rank))
-        ranks = self.agree(name, written.failure, written.entries, draft)
-        known = {file: entry for entries in ranks for file, entry in entries.items()}
-        files = self.seal(draft, known)
+            writer.fail(error, draft)
+        mine = {"random": randomness.state(self._random), **own}
+        writer.save(mine, storage.rank_file(draft, self.me.rank))
+        ranks = self.agree(name, writer.failure, writer.entries, draft)
+        entries_before = {file: entry for entries in ranks for file, entry in entries.items()}
+        files = self.seal(draft, entries_before)
         record = {"format": 1, "kind": KIND, "id": name, "step": step, "world_size": len(ranks)}
         self.finish(draft, name, {**record, "files": files}, step, self._keep)
-        self.latest, self.seconds, self._found = name, time.monotonic() - began, None
+        self.latest, self.seconds, self._checkpoint = name, time.monotonic() - start, None

@@ -7,7 +7,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from .deadline import Deadline
-from .sealing import Sealer
+from .sealer import Sealer
 
 
 class SaveAndLeave(TrainerCallback):  # type: ignore[misc]  # its base is Any to the type checker
@@ -22,8 +22,8 @@ class SaveAndLeave(TrainerCallback):  # type: ignore[misc]  # its base is Any to
 
     def checkpoint(self) -> str | None:
         """Return the newest intact checkpoint, for resume_from_checkpoint; None if there is no checkpoint."""
-        found = self._sealer.newest()
-        return None if found is None else str(found)
+        folder = self._sealer.newest()
+        return None if folder is None else str(folder)
 
     def leave_if_stopped(self) -> None:
         """After train(): if the training stopped before its end, exit with status 75."""

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str]) -> int:
     """Return DONE or BAD_HOSTS. Raise BadInput for an error in the arguments or the environment."""
-    began = time.monotonic() - report.Clock().seconds()
+    start = time.monotonic() - report.Clock().seconds()
     settings = config.parse(argv)
-    mine = visit.begin(os.environ, began)
+    mine = visit.begin(os.environ, start)
     # With the address of the rendezvous, MPI is not needed; its start would wait for missing ranks.
-    addressed = os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")
-    me = ranks.discover(os.environ, settings.local_rank, (lambda: None) if addressed else None)
+    has_address = os.environ.get("MASTER_ADDR") and os.environ.get("MASTER_PORT")
+    me = ranks.discover(os.environ, settings.local_rank, (lambda: None) if has_address else None)
     ranks.export(me, os.environ)
     device = _look(mine, me, settings.checkpoint_dir or mine.folder.parent)
     try:
@@ -53,9 +53,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _look(mine: Visit, me: ranks.Ranks, directory: Path) -> "Device | None":
     """Find the facts that a rank can find alone. Return its device, or None."""
-    problems, own = mine.facts["problems"], binding.allowed()
-    nothing: dict[str, Any] = {"device": None, "versions": {}, "interface": None, "write": None}
-    mine.phase("importing torch", source=me.source, placed=None, listens=None, binding=None, **nothing)
+    problems, own = mine.facts["problems"], binding.own_cpus()
+    unknown: dict[str, Any] = {"device": None, "versions": {}, "interface": None, "write": None}
+    mine.phase("importing torch", source=me.source, placed=None, listens=None, binding=None, **unknown)
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # missing ranks are reported here
     try:
         from . import facts, together
@@ -95,16 +95,16 @@ def _meet(mine: Visit, me: ranks.Ranks) -> "Board":
     """Connect to the store of the rendezvous. If that fails, report it and exit."""
     from . import together
 
-    meeting = f"{me.master_addr}:{me.master_port}"
-    mine.phase(f"looking for the rendezvous at {meeting}")
+    rendezvous = f"{me.master_addr}:{me.master_port}"
+    mine.phase(f"looking for the rendezvous at {rendezvous}")
     try:
         board = together.Board(together.open_store(me, mine.until(CONNECT), serve=True))
         if me.rank:
             board.arrive(mine.facts)
     except (RuntimeError, ValueError, OSError) as error:
         what = "cannot listen on" if me.rank == 0 else "cannot reach rank 0 at"
-        told = [f"; and {problem}" for problem in mine.facts["problems"]]
-        problem = f"rank {me.rank} {what} {meeting} ({_one_line(error)}){''.join(told)}"
+        others = [f"; and {problem}" for problem in mine.facts["problems"]]
+        problem = f"rank {me.rank} {what} {rendezvous} ({_one_line(error)}){''.join(others)}"
         visit.give_up(mine, problem, "port", lost=True)
     mine.phase("waiting for the other ranks")
     return board
@@ -115,18 +115,18 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
     facts = _gather_facts(mine, me, board)
     if not mine.failed:
         heads = {each["host"]: each for each in facts.values() if each["write"]}
-        mine.seen = _see_others(mine, board, {host: _offer(host, each) for host, each in heads.items()})
-        mine.findings += judge.together(list(heads), mine.seen)
+        mine.views = _see_others(mine, board, {host: _offer(host, each) for host, each in heads.items()})
+        mine.findings += judge.together(list(heads), mine.views)
     if not mine.failed and device:
         board.put("next/2", True)
-        mine.reduced = {0: _all_reduce(mine, me, device)}
+        mine.sums = {0: _all_reduce(mine, me, device)}
         mine.phase("waiting for the results of the all-reduce")
-        mine.reduced |= board.gather("reduce", range(1, me.world_size), mine.until(LAST))
-        mine.findings += judge.reduced(facts, mine.reduced)
+        mine.sums |= board.gather("reduce", range(1, me.world_size), mine.until(LAST))
+        mine.findings += judge.sums(facts, mine.sums)
     mine.phase("failed" if mine.failed else "passed")
-    rows = table.rows(facts, mine.seen, mine.reduced, mine.findings)
+    rows = table.rows(facts, mine.views, mine.sums, mine.findings)
     visit.write_result(mine, rows)
-    visit.tell(mine, rows, me.world_size)
+    visit.print_result(mine, rows, me.world_size)
     for step in ("next/1", "next/2", "verdict"):  # for ranks that wait for an earlier step, too
         board.put(step, mine.facts["phase"])
     # The store ends with this process.
@@ -137,26 +137,26 @@ def _lead(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board")
 def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dict[str, Any]]:
     """Return the facts of all ranks that arrive in time. Add the findings on them."""
     facts: dict[int, dict[str, Any]] = {0: mine.facts}
-    waiting, look = set(range(1, me.world_size)), 0.0
-    while waiting and (now := time.monotonic()) < mine.until(SLOW):
-        here = {each["rank"]: each for each in board.arrived()}
+    absent_ranks, look = set(range(1, me.world_size)), 0.0
+    while absent_ranks and (now := time.monotonic()) < mine.until(SLOW):
+        here = {each["rank"]: each for each in board.arrivals()}
         facts |= here
-        waiting -= set(here)
-        if waiting and not here:
+        absent_ranks -= set(here)
+        if absent_ranks and not here:
             if now > look:
-                said = mine.words()
-                left = [said.get(rank) for rank in waiting]
+                words_so_far = mine.words()
+                last_words = [words_so_far.get(rank) for rank in absent_ranks]
                 late = now > mine.until(GATHER)
-                if all(each and each.get("gone") for each in left) or (late and None in left):
+                if all(each and each.get("gone") for each in last_words) or (late and None in last_words):
                     break
                 look = now + LOOKS * (time.monotonic() - now)
             time.sleep(POLL)
     facts = dict(sorted(facts.items()))
-    words = mine.words() if waiting else {}
+    words = mine.words() if absent_ranks else {}
     absent: dict[int, tuple[str, dict[str, Any] | None]] = {}
-    for rank in sorted(waiting):
-        wrote = words.get(rank)
-        absent[rank] = (wrote["host"] if wrote else mine.job.host(rank, "an unknown host"), wrote)
+    for rank in sorted(absent_ranks):
+        record = words.get(rank)
+        absent[rank] = (record["host"] if record else mine.job.host(rank, "an unknown host"), record)
     mine.findings += judge.missing(absent, facts, f"{me.master_addr}:{me.master_port}")
     mine.findings += judge.alone(mine.job, facts, me.world_size) + binding.findings(facts)
     present = mine.present()
@@ -169,9 +169,9 @@ def _gather_facts(mine: Visit, me: ranks.Ranks, board: "Board") -> dict[int, dic
 
 def _offer(host: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the file and the address of a host's first rank, for the other hosts to test."""
-    wrote = facts["write"]
+    file = facts["write"]
     offer = {"host": host, "rank": facts["rank"], "listens": facts["listens"]}
-    return {**offer, "file": wrote["file"], "nonce": wrote["nonce"]}
+    return {**offer, "file": file["file"], "nonce": file["nonce"]}
 
 
 def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[str, Any]:
@@ -180,26 +180,26 @@ def _see_others(mine: Visit, board: "Board", offers: Mapping[str, Any]) -> dict[
 
     mine.phase("looking at the other hosts")
     hosts = list(offers)
-    shown = {host: [offers[other] for other in together.others(host, hosts)] for host in hosts}
+    offers_by_host = {host: [offers[other] for other in together.others(host, hosts)] for host in hosts}
     for host, offer in offers.items():
-        board.put(f"offers/{offer['rank']}", shown[host])
+        board.put(f"offers/{offer['rank']}", offers_by_host[host])
     board.put("next/1", True)
     heads = {offer["rank"]: host for host, offer in offers.items() if offer["rank"] != 0}
     together.serve_clock(board, list(heads), mine.until(REDUCE))
-    own = _see(mine, shown.get(mine.host, []), (0.0, 0.0))
+    own = _see(mine, offers_by_host.get(mine.host, []), (0.0, 0.0))
     reports = board.gather("seen", heads, mine.until(REDUCE))
-    return {mine.host: own, **{heads[rank]: found for rank, found in reports.items()}}
+    return {mine.host: own, **{heads[rank]: report for rank, report in reports.items()}}
 
 
 def _see(mine: Visit, offers: Sequence[Any], clock: tuple[float, float]) -> dict[str, Any]:
     from . import together
 
     files = {offer["host"]: offer for offer in offers}
-    listening = {offer["host"]: offer["listens"] for offer in offers}
+    addresses = {offer["host"]: offer["listens"] for offer in offers}
     return {
         "clock": clock,
         "unseen": together.unseen(files, mine.until(REDUCE)),
-        "unreachable": together.unreachable(listening, mine.until(REDUCE)),
+        "unreachable": together.unreachable(addresses, mine.until(REDUCE)),
     }
 
 
@@ -225,7 +225,7 @@ def _follow(mine: Visit, me: ranks.Ranks, device: "Device | None", board: "Board
         if mine.facts["write"]:
             mine.phase("looking at the other hosts")
             offers = board.take(f"offers/{me.rank}", mine.until(REDUCE)) or []
-            clock = together.ask_clock(board, me.rank, mine.until(REDUCE))
+            clock = together.clock_offset(board, me.rank, mine.until(REDUCE))
             board.put(f"seen/{me.rank}", _see(mine, offers, clock))
         if board.take("next/2", end) is True and device:
             board.put(f"reduce/{me.rank}", _all_reduce(mine, me, device))

@@ -20,7 +20,7 @@ LIMIT = 10  # seconds for a command
 ONE, NEAR, WIDE, FAR, UNKNOWN = "one NUMA domain", "near", "wide", "far", "unknown"
 
 
-def allowed() -> Cpus:
+def own_cpus() -> Cpus:
     """Return the processors that this process may use. Call it before libraries with threads change them."""
     return frozenset(os.sched_getaffinity(0))
 
@@ -47,11 +47,11 @@ def fact(
     state = FAR if placement.far([seat]) else WIDE if placement.wide([seat]) else NEAR
     firsts = cpus.write(min(core) for one in node.cores if (core := one & near.cpus))
     text = placement.sentence([seat], node.domains) if state == FAR else ""
-    left = _left_out(mine, seat, env, sys)
-    return {"state": state, "local_rank": rank, "near": firsts, "text": text, "adapters": left}
+    adapters = _missing_adapters(mine, seat, env, sys)
+    return {"state": state, "local_rank": rank, "near": firsts, "text": text, "adapters": adapters}
 
 
-def _left_out(mine: "Device", seat: placement.Seat, env: Mapping[str, str], sys: Path) -> str:
+def _missing_adapters(mine: "Device", seat: placement.Seat, env: Mapping[str, str], sys: Path) -> str:
     """Return which nearer adapters the variables of the rank leave out; '' if there are none."""
     texts = []
     for name, variable in VARIABLES.items():
@@ -60,8 +60,8 @@ def _left_out(mine: "Device", seat: placement.Seat, env: Mapping[str, str], sys:
                 links = of_interfaces(value, sysfs.interfaces(sys), seat.near.domain)
             else:
                 links = dict(seat.near.links or _by_tool(mine, env).links)
-            if found := left_out(variable, value, {seat.device: links}):
-                texts.append(sentence(name, value, found))
+            if missing := left_out(variable, value, {seat.device: links}):
+                texts.append(sentence(name, value, missing))
     return "; ".join(texts)
 
 
@@ -70,10 +70,10 @@ def _address(mine: "Device") -> str:
     import torch
 
     try:
-        found = getattr(torch, mine.type).get_device_properties(mine.index)
+        properties = getattr(torch, mine.type).get_device_properties(mine.index)
     except (AttributeError, AssertionError, RuntimeError):  # not every backend has it
         return ""
-    parts = [getattr(found, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
+    parts = [getattr(properties, f"pci_{name}_id", None) for name in ("domain", "bus", "device")]
     numbers = [part for part in parts if isinstance(part, int)]
     return "{:04x}:{:02x}:{:02x}.0".format(*numbers) if len(numbers) == 3 else ""
 
@@ -83,15 +83,15 @@ def _by_tool(mine: "Device", env: Mapping[str, str]) -> Near:
     tool: Tool | None = mine.row.topology
     if tool is None:
         return Near()
-    shown = tool.read(_output(tool.command))
-    known = tools.listing(_output(tool.listing)) if tool.listing else {}
-    seen = tools.visible(tool, env, sorted(shown), known) or []
-    return shown[seen[mine.index]] if mine.index < len(seen) else Near()
+    nears = tool.read(_output(tool.command))
+    listing = tools.listing(_output(tool.listing)) if tool.listing else {}
+    order = tools.visible(tool, env, sorted(nears), listing) or []
+    return nears[order[mine.index]] if mine.index < len(order) else Near()
 
 
 def _output(command: tuple[str, ...]) -> str:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -102,12 +102,12 @@ def _output(command: tuple[str, ...]) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout
+    return result.stdout
 
 
 def findings(facts: Facts) -> list[Finding]:
     """Return a note for each host with ranks that are bound to other domains, or to several. Pure."""
-    found = []
+    result = []
     for host, ranks in _by_host(facts).items():
         bad = [one for one in ranks if one["state"] == FAR]
         loose = [one for one in ranks if one["state"] == WIDE]
@@ -115,14 +115,14 @@ def findings(facts: Facts) -> list[Finding]:
         if bad:
             texts = "; ".join(one["text"] for one in bad[:2])
             more = f"; {len(bad) - 2} more ranks" if len(bad) > 2 else ""
-            found.append(Finding(host, "binding", False, f"{texts}{more}: use {option}"))
+            result.append(Finding(host, "binding", False, f"{texts}{more}: use {option}"))
         elif loose:
             text = f"{len(loose)} of {len(ranks)} ranks may run on several NUMA domains: use {option}"
-            found.append(Finding(host, "binding", False, text))
-        if left := list(dict.fromkeys(one["adapters"] for one in ranks if one.get("adapters"))):
-            more = f"; {len(left) - 2} more ranks" if len(left) > 2 else ""
-            found.append(Finding(host, "adapters", False, f"{'; '.join(left[:2])}{more}"))
-    return found
+            result.append(Finding(host, "binding", False, text))
+        if adapters := list(dict.fromkeys(one["adapters"] for one in ranks if one.get("adapters"))):
+            more = f"; {len(adapters) - 2} more ranks" if len(adapters) > 2 else ""
+            result.append(Finding(host, "adapters", False, f"{'; '.join(adapters[:2])}{more}"))
+    return result
 
 
 def _by_host(facts: Facts) -> dict[str, list[Mapping[str, Any]]]:
@@ -135,8 +135,8 @@ def _by_host(facts: Facts) -> dict[str, list[Mapping[str, Any]]]:
 
 def _option(ranks: Iterable[Mapping[str, Any]]) -> str:
     """Return the option that binds the ranks of a host next to their devices."""
-    measured = sorted((one for one in ranks if "near" in one), key=lambda one: int(one["local_rank"]))
-    nears = [cpus.read(one["near"]) for one in measured]
+    bindings = sorted((one for one in ranks if "near" in one), key=lambda one: int(one["local_rank"]))
+    nears = [cpus.read(one["near"]) for one in bindings]
     every = cpus.NONE.union(*nears)
     lists = placement.lists(nears, [frozenset({cpu}) for cpu in sorted(every)], every)
     return f"--cpu-bind '{';'.join(lists)}'" if lists else "--cpu-bind with a list for each rank"

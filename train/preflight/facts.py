@@ -77,39 +77,39 @@ def versions(mine: device.Device | None, env: Mapping[str, str]) -> dict[str, st
     """Return the versions of all software that must be equal on all hosts. Only torch is imported."""
     import torch
 
-    found: dict[str, str | None] = {**report.versions("jobgen")}
-    found["torch"] = str(torch.__version__)  # includes the kind of build
+    result: dict[str, str | None] = {**report.versions("jobgen")}
+    result["torch"] = str(torch.__version__)  # includes the kind of build
     if mine is None or mine.kind == "cpu":
-        return found
+        return result
     driver = mine.row.driver
-    return {**found, "driver": driver and find_version([driver[0]], driver[1]), **mine.row.versions(env)}
+    return {**result, "driver": driver and find_version([driver[0]], driver[1]), **mine.row.versions(env)}
 
 
 def interface(row: Accelerator, address: str, env: Mapping[str, str]) -> dict[str, Any]:
     """Return facts about the interface set for the collective library, or the one that leads to rank 0."""
-    there = [name for _, name in socket.if_nameindex()]
-    asked = env.get(row.interface, "")
-    name = asked or interface_to(address)
+    names = [name for _, name in socket.if_nameindex()]
+    value = env.get(row.interface, "")
+    name = value or interface_to(address)
     return {
         "variable": row.interface,
-        "asked": asked,
+        "value": value,
         "name": name,
-        "missing": bool(asked) and not named(asked, there, row.backend),
+        "missing": bool(value) and not names_interfaces(value, names, row.backend),
         # By default, NCCL and HCCL use loopback only as the last choice.
-        "loopback": name == "lo" and (row.backend == "gloo" or bool(asked)),
-        "all": there,
+        "loopback": name == "lo" and (row.backend == "gloo" or bool(value)),
+        "all": names,
     }
 
 
-def named(asked: str, there: list[str], backend: str) -> bool:
+def names_interfaces(value: str, names: list[str], backend: str) -> bool:
     """Return whether the value of the variable names interfaces of this host.
 
     gloo takes a list of names. NCCL and HCCL take a list of prefixes: with = of whole names, with ^ of names
     to exclude.
     """
     if backend == "gloo":
-        return set(asked.split(",")) <= set(there)
-    return bool(chosen(asked, there))
+        return set(value.split(",")) <= set(names)
+    return bool(chosen(value, names))
 
 
 def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | None:
@@ -117,7 +117,7 @@ def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | 
 
     Return facts about it, or None after an error.
     """
-    began, nonce = time.monotonic(), uuid.uuid4().hex
+    start, nonce = time.monotonic(), uuid.uuid4().hex
     file = directory / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -126,5 +126,5 @@ def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | 
     except OSError as error:
         problems.append(f"cannot write into {directory}: {error.strerror or error}")
         return None
-    seconds = round(time.monotonic() - began, 4)
+    seconds = round(time.monotonic() - start, 4)
     return {"directory": str(directory), "file": str(file), "nonce": nonce, "seconds": seconds, "free": free}

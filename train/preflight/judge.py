@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..ranks import named
+from ..ranks import text_of
 
 CLOCK_NOTE = 1.0  # seconds between two hosts
 SPACE_NOTE = 1 << 30  # bytes
-NAMED = 8  # maximum number of hosts that a sentence names
+MOST_NAMES = 8  # maximum number of hosts that a sentence names
 LATE = "it did not end in time"  # the error of an all-reduce that timed out
 Facts = Mapping[int, Mapping[str, Any]]  # by rank
 
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class JobRequest:
     """The requested job: the hosts with their slots, in the order of ranks, and the number of ranks.
 
     hosts is empty without a hostfile. world_size is None if the job does not specify it.
@@ -67,7 +67,7 @@ def short(host: str) -> str:
 
 
 def missing(
-    absent: Mapping[int, tuple[str, Mapping[str, Any] | None]], facts: Facts, meeting: str
+    absent: Mapping[int, tuple[str, Mapping[str, Any] | None]], facts: Facts, rendezvous: str
 ) -> list[Finding]:
     """Return the findings on ranks that did not come to the rendezvous.
 
@@ -76,29 +76,29 @@ def missing(
     findings = []
     away = {host for host, _ in absent.values()}
     home = {each["host"] for each in facts.values()}
-    if len(home) == 1 and away - home and all(left and left.get("lost") for _, left in absent.values()):
-        findings = [Finding(home.pop(), "port", True, f"no other host can reach rank 0 at {meeting}")]
+    if len(home) == 1 and away - home and all(record and record.get("lost") for _, record in absent.values()):
+        findings = [Finding(home.pop(), "port", True, f"no other host can reach rank 0 at {rendezvous}")]
         if len(away) > 1:  # of two hosts, either one may be the cause
             return findings
-    for host, ranks in _grouped({rank: host for rank, (host, _) in absent.items()}).items():
-        left = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
-        who = named(ranks)
-        if not left:
-            text = f"{who} never started, or {_verb(ranks, 'does', 'do')} not share the run directory"
-        elif problems := [problem for facts in left for problem in facts.get("problems", ())]:
+    for host, ranks in _groups({rank: host for rank, (host, _) in absent.items()}).items():
+        records = [facts for facts in (absent[rank][1] for rank in ranks) if facts]
+        ranks_text = text_of(ranks)
+        if not records:
+            text = f"{ranks_text} never started, or {_verb(ranks, 'does', 'do')} not share the run directory"
+        elif problems := [problem for facts in records for problem in facts.get("problems", ())]:
             text = problems[0]
         else:
-            last = left[0]["phase"]
-            text = f"{who} started, but did not reach the rendezvous at {meeting} (last: {last})"
+            last = records[0]["phase"]
+            text = f"{ranks_text} started, but did not reach the rendezvous at {rendezvous} (last: {last})"
         findings.append(Finding(host, "hosts", True, text))
     return findings
 
 
-def alone(job: Job, facts: Facts, started: int) -> list[Finding]:
-    """Return the findings on the facts of single ranks. started: number of ranks that were started."""
+def alone(job: JobRequest, facts: Facts, ranks_started: int) -> list[Finding]:
+    """Return the findings on the facts of single ranks. ranks_started: number of ranks of the launcher."""
     return [
         *_own_problems(facts),
-        *_world(job, facts, started),
+        *_world(job, facts, ranks_started),
         *_places(facts),
         *_devices(facts),
         *_versions(facts),
@@ -132,16 +132,16 @@ def blame(pairs: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     pairs: for each host, the hosts that it cannot see. The host with the most trouble is named first, until
     every pair has a named host. Hosts with equally much trouble are all named.
     """
-    broken = {frozenset((host, other)) for host, others in pairs.items() for other in others}
-    blamed: dict[str, list[str]] = {}
-    while broken:
-        trouble = _grouped({(host, pair): host for pair in broken for host in pair})
+    open_pairs = {frozenset((host, other)) for host, others in pairs.items() for other in others}
+    culprits: dict[str, list[str]] = {}
+    while open_pairs:
+        trouble = _groups({(host, pair): host for pair in open_pairs for host in pair})
         most = max(map(len, trouble.values()))
-        worst = {host for host, seen in trouble.items() if len(seen) == most}
+        worst = {host for host, hosts in trouble.items() if len(hosts) == most}
         for host in sorted(worst):
-            blamed[host] = sorted(other for _, pair in trouble[host] for other in pair - {host})
-        broken = {pair for pair in broken if not pair & worst}
-    return blamed
+            culprits[host] = sorted(other for _, pair in trouble[host] for other in pair - {host})
+        open_pairs = {pair for pair in open_pairs if not pair & worst}
+    return culprits
 
 
 def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
@@ -153,13 +153,13 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
         return []
     middle = statistics.median(offset for offset, _ in offsets.values())
     first, *_, last = sorted(offsets.values())
-    spread = last[0] - first[0]
-    if spread - first[1] - last[1] <= CLOCK_NOTE:
+    width = last[0] - first[0]
+    if width - first[1] - last[1] <= CLOCK_NOTE:
         return []
     away = {host: offset - middle for host, (offset, _) in offsets.items()}
-    far = {host: seconds for host, seconds in away.items() if abs(seconds) >= spread / 2}
+    far = {host: seconds for host, seconds in away.items() if abs(seconds) >= width / 2}
     if len(far) == len(offsets):
-        text = f"the clocks of {some(list(far))} differ by {spread:.1f} s"
+        text = f"the clocks of {some(list(far))} differ by {width:.1f} s"
         return [Finding(None, "clock", False, text)]
     return [
         Finding(
@@ -172,7 +172,7 @@ def clocks(offsets: Mapping[str, tuple[float, float]]) -> list[Finding]:
     ]
 
 
-def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> list[Finding]:
+def sums(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> list[Finding]:
     """Return the findings on the all-reduce.
 
     The hosts of ranks that did not return from it are named. If there are none, the hosts of ranks with a
@@ -181,13 +181,13 @@ def reduced(facts: Facts, reports: Mapping[int, Mapping[str, Any] | None]) -> li
     lost = {rank: facts[rank]["host"] for rank in facts if reports.get(rank) is None}
     if lost:
         return [
-            Finding(host, "all-reduce", True, f"{named(ranks)} did not return from the all-reduce")
-            for host, ranks in _grouped(lost).items()
+            Finding(host, "all-reduce", True, f"{text_of(ranks)} did not return from the all-reduce")
+            for host, ranks in _groups(lost).items()
         ]
     errors = {rank: report["error"] for rank, report in reports.items() if report and report.get("error")}
     # Ranks that timed out have waited for the ranks with an error of their own.
     errors = {rank: error for rank, error in errors.items() if error != LATE} or errors
-    by_host = _grouped({rank: facts[rank]["host"] for rank in errors})
+    by_host = _groups({rank: facts[rank]["host"] for rank in errors})
     if len(by_host) == len({each["host"] for each in facts.values()}):
         text = f"the all-reduce failed on every host: {next(iter(errors.values()))}"
         return [Finding(next(iter(by_host)) if len(by_host) == 1 else None, "all-reduce", True, text)]
@@ -199,7 +199,7 @@ def disagreement(check: str, what: str, values: Mapping[str, str]) -> list[Findi
 
     values: one for each host. The hosts whose value is not the most frequent one are named.
     """
-    groups = sorted(_grouped(values).items(), key=lambda group: -len(group[1]))
+    groups = sorted(_groups(values).items(), key=lambda group: -len(group[1]))
     if len(groups) < 2:
         return []
     (common, most), (_, second) = groups[0], groups[1]
@@ -223,19 +223,19 @@ def bad_hosts(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def _own_problems(facts: Facts) -> list[Finding]:
-    seen = dict.fromkeys((each["host"], text) for each in facts.values() for text in each["problems"])
-    return [Finding(host, "local", True, text) for host, text in seen]
+    problems = dict.fromkeys((each["host"], text) for each in facts.values() for text in each["problems"])
+    return [Finding(host, "local", True, text) for host, text in problems]
 
 
-def _world(job: Job, facts: Facts, started: int) -> list[Finding]:
+def _world(job: JobRequest, facts: Facts, ranks_started: int) -> list[Finding]:
     slots = sum(count for _, count in job.hosts)
-    wanted = job.world_size or slots or started
-    if started == wanted:
+    request = job.world_size or slots or ranks_started
+    if ranks_started == request:
         return []
-    text = f"the launcher started {started} rank(s), but the job requested {wanted}"
-    have = _grouped({rank: each["host"] for rank, each in facts.items()})
+    text = f"the launcher started {ranks_started} rank(s), but the job requested {request}"
+    have = _groups({rank: each["host"] for rank, each in facts.items()})
     # The hostfile determines the ranks of a host only if all slots are to be used.
-    short_of = [host for host, count in job.hosts if wanted == slots and len(have.get(host, ())) < count]
+    short_of = [host for host, count in job.hosts if request == slots and len(have.get(host, ())) < count]
     return [Finding(host, "hosts", True, text) for host in short_of or (None,)]
 
 
@@ -244,19 +244,19 @@ def _places(facts: Facts) -> list[Finding]:
     there: dict[str, set[str]] = {}
     for each in facts.values():
         there.setdefault(each["hostname"], set()).add(each["host"])
-    for host, ranks in _grouped({rank: each["host"] for rank, each in facts.items()}).items():
+    for host, ranks in _groups({rank: each["host"] for rank, each in facts.items()}).items():
         names = sorted({facts[rank]["hostname"] for rank in ranks})
         elsewhere = [rank for rank in ranks if facts[rank]["placed"] is False]
         unknown = any(facts[rank]["placed"] is None for rank in ranks)
-        shared = {other for name in names for other in there[name]} - {host}
+        neighbours = {other for name in names for other in there[name]} - {host}
         if elsewhere:
             do = _verb(elsewhere, "runs", "run")
-            text = f"{named(elsewhere)} should run on it, but {do} on {', '.join(names)}"
+            text = f"{text_of(elsewhere)} should run on it, but {do} on {', '.join(names)}"
             findings.append(Finding(host, "hosts", True, text))
         elif len(names) > 1 and unknown:
             findings.append(Finding(host, "hosts", True, f"its ranks run on {' and '.join(names)}"))
-        elif unknown and shared:
-            text = f"its ranks and those of {some(sorted(shared))} all run on {names[0]}"
+        elif unknown and neighbours:
+            text = f"its ranks and those of {some(sorted(neighbours))} all run on {names[0]}"
             findings.append(Finding(host, "hosts", True, text))
         elif unknown:
             text = f"its ranks run on {names[0]}, which may be another host"
@@ -266,13 +266,13 @@ def _places(facts: Facts) -> list[Finding]:
 
 def _devices(facts: Facts) -> list[Finding]:
     findings, kinds = [], {}
-    for host, ranks in _grouped({rank: each["host"] for rank, each in facts.items()}).items():
-        seen = [facts[rank]["device"] for rank in ranks if facts[rank]["device"]]
-        ids = [device["id"] for device in seen if device["id"]]
+    for host, ranks in _groups({rank: each["host"] for rank, each in facts.items()}).items():
+        devices = [facts[rank]["device"] for rank in ranks if facts[rank]["device"]]
+        ids = [device["id"] for device in devices if device["id"]]
         if len(set(ids)) < len(ids):
-            text = f"{named(ranks)} share {len(set(ids))} device(s) instead of one each"
+            text = f"{text_of(ranks)} share {len(set(ids))} device(s) instead of one each"
             findings.append(Finding(host, "devices", True, text))
-        kinds[host] = " or ".join(sorted({describe(device) for device in seen}))
+        kinds[host] = " or ".join(sorted({describe(device) for device in devices}))
     kinds = {host: kind for host, kind in kinds.items() if kind}  # the others have reported their problem
     return findings + disagreement("devices", "the devices", kinds)
 
@@ -281,7 +281,7 @@ def describe(device: Mapping[str, Any]) -> str:
     """Return a text such as '4 x NVIDIA A100', or the kind of device if there are no names."""
     if not device["names"]:
         return str(device["kind"])
-    groups = _grouped(dict(enumerate(device["names"])))
+    groups = _groups(dict(enumerate(device["names"])))
     return ", ".join(f"{len(same)} x {name}" for name, same in groups.items())
 
 
@@ -292,11 +292,11 @@ def _versions(facts: Facts) -> list[Finding]:
         for each in facts.values():
             if each["versions"]:  # otherwise, it has reported its problem
                 by_host.setdefault(each["host"], {})[str(each["versions"].get(name) or "none")] = None
-        mixed = {host: values for host, values in by_host.items() if len(values) > 1}
-        for host, values in mixed.items():
+        unequal = {host: values for host, values in by_host.items() if len(values) > 1}
+        for host, values in unequal.items():
             findings.append(Finding(host, "versions", True, f"its ranks have {name} {' and '.join(values)}"))
-        alike = {host: next(iter(values)) for host, values in by_host.items() if host not in mixed}
-        findings += disagreement("versions", name, alike)
+        equal = {host: next(iter(values)) for host, values in by_host.items() if host not in unequal}
+        findings += disagreement("versions", name, equal)
     return findings
 
 
@@ -304,13 +304,15 @@ def _interfaces(facts: Facts) -> list[Finding]:
     findings: dict[tuple[str, str], Finding] = {}
     several = len({each["hostname"] for each in facts.values()}) > 1
     for each in facts.values():
-        found, text = each["interface"], ""
-        if not found:
+        interface, text = each["interface"], ""
+        if not interface:
             continue
-        if found["missing"]:
-            text = f"{found['variable']}={found['asked']}, but it has only {', '.join(found['all'])}"
-        elif several and found["loopback"]:
-            text = f"its ranks would connect to the others over the loopback interface {found['name']}"
+        if interface["missing"]:
+            text = (
+                f"{interface['variable']}={interface['value']}, but it has only {', '.join(interface['all'])}"
+            )
+        elif several and interface["loopback"]:
+            text = f"its ranks would connect to the others over the loopback interface {interface['name']}"
         if text:
             findings[each["host"], text] = Finding(each["host"], "interface", True, text)
     return list(findings.values())
@@ -319,13 +321,13 @@ def _interfaces(facts: Facts) -> list[Finding]:
 def _space(facts: Facts) -> list[Finding]:
     text = "only {} MiB are free in {}"
     return [
-        Finding(each["host"], "write", False, text.format(wrote["free"] >> 20, wrote["directory"]))
+        Finding(each["host"], "write", False, text.format(record["free"] >> 20, record["directory"]))
         for each in facts.values()
-        if (wrote := each["write"]) and wrote["free"] < SPACE_NOTE
+        if (record := each["write"]) and record["free"] < SPACE_NOTE
     ]
 
 
-def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
+def _groups(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
     """Return {value: list of its keys}."""
     groups: dict[Any, list[Any]] = {}
     for key, value in values.items():
@@ -335,9 +337,9 @@ def _grouped(values: Mapping[Any, Any]) -> dict[Any, list[Any]]:
 
 def some(hosts: Sequence[str]) -> str:
     """Return the names of the hosts; of many hosts the first ones, and the number of the others."""
-    if len(hosts) <= NAMED:
+    if len(hosts) <= MOST_NAMES:
         return ", ".join(hosts)
-    return f"{', '.join(hosts[: NAMED // 2])} and {len(hosts) - NAMED // 2} more"
+    return f"{', '.join(hosts[: MOST_NAMES // 2])} and {len(hosts) - MOST_NAMES // 2} more"
 
 
 def _verb(ranks: Sequence[int], one: str, several: str) -> str:

@@ -26,8 +26,8 @@ VERSIONS = ("python", "torch", "toolkit", "CANN", "driver", "deepspeed")
 
 def rows(
     facts: Facts,
-    seen: Mapping[str, Mapping[str, Any] | None],
-    reduced: Mapping[int, Mapping[str, Any] | None],
+    views: Mapping[str, Mapping[str, Any] | None],
+    sums: Mapping[int, Mapping[str, Any] | None],
     findings: Sequence[Finding],
 ) -> list[dict[str, str]]:
     """Return one row per host, in the order of ranks, missing hosts last; '-' for unknown values."""
@@ -36,22 +36,22 @@ def rows(
     for rank, each in facts.items():
         ranks.setdefault(each["host"], []).append(rank)
     ranks |= {host: [] for host in bad if host not in ranks}
-    return [_row(host, ranks[host], facts, seen.get(host), reduced, host in bad) for host in ranks]
+    return [_row(host, ranks[host], facts, views.get(host), sums, host in bad) for host in ranks]
 
 
 def _row(
     host: str,
     ranks: Sequence[int],
     facts: Facts,
-    seen: Mapping[str, Any] | None,
-    reduced: Mapping[int, Mapping[str, Any] | None],
+    views: Mapping[str, Any] | None,
+    sums: Mapping[int, Mapping[str, Any] | None],
     bad: bool,
 ) -> dict[str, str]:
     mine = [facts[rank] for rank in ranks]
-    wrote = next((each["write"] for each in mine if each["write"]), None)
+    record = next((each["write"] for each in mine if each["write"]), None)
     first = mine[0] if mine else {}
     versions = first.get("versions") or {}
-    rates = [report for rank in ranks if (report := reduced.get(rank)) and not report.get("error")]
+    rates = [report for rank in ranks if (report := sums.get(rank)) and not report.get("error")]
     values = {
         "host": host,
         "ranks": span(ranks),
@@ -60,8 +60,10 @@ def _row(
         "versions": " ".join(f"{name} {versions[name]}" for name in VERSIONS if versions.get(name)),
         "interface": (first.get("interface") or {}).get("name") or "",
         "all-reduce": min((_rate(report) for report in rates), default=""),
-        "write": f"{wrote['seconds'] * 1000:.1f} ms, {wrote['free'] / 2**30:.0f} GiB free" if wrote else "",
-        "clock": _offset(seen["clock"][0]) if seen else "",
+        "write": f"{record['seconds'] * 1000:.1f} ms, {record['free'] / 2**30:.0f} GiB free"
+        if record
+        else "",
+        "clock": _offset(views["clock"][0]) if views else "",
         "verdict": "BAD" if bad else "ok",
     }
     return {column: values[column] or "-" for column in COLUMNS}
@@ -75,15 +77,15 @@ def _rate(report: Mapping[str, Any]) -> str:
     return f"{report['algorithm_gb_per_s']:.2f} GB/s (bus {report['bus_gb_per_s']:.2f})"
 
 
-def short(made: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def short(table_rows: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """Return the rows; for more than EACH, one row for each group of equal hosts.
 
     The row of a group has the first host, the number of the others, and the worst of the measured values.
     """
-    if len(made) <= EACH:
-        return list(made)
+    if len(table_rows) <= EACH:
+        return list(table_rows)
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = {}
-    for row in made:
+    for row in table_rows:
         groups.setdefault(tuple(row[column] for column in ALIKE), []).append(row)
     return [_together(group) for group in groups.values()]
 
@@ -110,8 +112,8 @@ def _number(text: str) -> float:
     return float(value) * (1000 if unit == "s" else 1)
 
 
-def lines(made: Sequence[Mapping[str, str]]) -> list[str]:
+def lines(table_rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the rows as aligned text, below the names of the columns."""
-    every = [dict(zip(COLUMNS, COLUMNS, strict=True)), *made]
+    every = [dict(zip(COLUMNS, COLUMNS, strict=True)), *table_rows]
     widths = {column: max(len(row[column]) for row in every) for column in COLUMNS}
     return ["  ".join(row[column].ljust(widths[column]) for column in COLUMNS).rstrip() for row in every]

@@ -58,12 +58,12 @@ def wait_for_port(address: str, port: int, until: float) -> None:
     Raise OSError if the port does not accept connections in time.
     """
     while True:
-        left = until - time.monotonic()
+        rest = until - time.monotonic()
         try:
-            socket.create_connection((address, port), max(0.5, min(PATIENCE, left))).close()
+            socket.create_connection((address, port), max(0.5, min(PATIENCE, rest))).close()
             return
         except OSError:
-            if left <= 0:
+            if rest <= 0:
                 raise
         time.sleep(0.1)
 
@@ -73,24 +73,24 @@ class Board:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._arrived, self._open = 0, list[int]()
+        self._count, self._open = 0, list[int]()
 
     def arrive(self, value: Any) -> None:
-        """Add a value to those that rank 0 gets by `arrived`."""
+        """Add a value to those that rank 0 gets by `arrivals`."""
         self.put(f"arrival/{self._store.add('arrivals', 1)}", value)
 
-    def arrived(self) -> list[Any]:
+    def arrivals(self) -> list[Any]:
         """Return the values that have arrived since the last call. Without any, this is one request."""
         count = self._store.add("arrivals", 0)
-        self._open += range(self._arrived + 1, count + 1)
-        self._arrived = count
+        self._open += range(self._count + 1, count + 1)
+        self._count = count
         here = {number: value for number, value in self._there("arrival", self._open).items() if value}
         self._open = [number for number in self._open if number not in here]
         return list(here.values())
 
     def _there(self, name: str, numbers: Sequence[int]) -> dict[int, Any]:
         """Return the current values under name/NUMBER; None for numbers without a value."""
-        found: dict[int, Any] = {}
+        contents: dict[int, Any] = {}
         for first in range(0, len(numbers), CHUNK):
             some = numbers[first : first + CHUNK]
             keys = [f"{name}/{number}" for number in some]
@@ -98,8 +98,8 @@ class Board:
             here = [key for key in keys if all_there or self._store.check([key])]
             values = dict(zip(here, self._store.multi_get(here) if here else [], strict=True))
             for number, key in zip(some, keys, strict=True):
-                found[number] = json.loads(values[key]) if key in values else None
-        return found
+                contents[number] = json.loads(values[key]) if key in values else None
+        return contents
 
     def put(self, name: str, value: Any) -> None:
         self._store.set(name, json.dumps(value))
@@ -114,15 +114,15 @@ class Board:
 
     def gather(self, name: str, ranks: Iterable[int], until: float) -> dict[int, Any]:
         """Wait for the values of the ranks under name/RANK; None for those that are not there in time."""
-        wanted = list(ranks)
+        numbers = list(ranks)
         with contextlib.suppress(RuntimeError):  # some are missing
-            for first in range(0, len(wanted), CHUNK):
-                left = timedelta(seconds=max(0.05, until - time.monotonic()))
-                self._store.wait([f"{name}/{rank}" for rank in wanted[first : first + CHUNK]], left)
+            for first in range(0, len(numbers), CHUNK):
+                rest = timedelta(seconds=max(0.05, until - time.monotonic()))
+                self._store.wait([f"{name}/{rank}" for rank in numbers[first : first + CHUNK]], rest)
         try:
-            return self._there(name, wanted)
+            return self._there(name, numbers)
         except RuntimeError:  # the store is gone
-            return dict.fromkeys(wanted)
+            return dict.fromkeys(numbers)
 
 
 def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
@@ -137,18 +137,18 @@ def serve_clock(board: Board, ranks: Sequence[int], until: float) -> None:
                     board.put(f"pong/{rank}/{i}", time.time())
 
 
-def ask_clock(board: Board, rank: int, until: float) -> tuple[float, float]:
+def clock_offset(board: Board, rank: int, until: float) -> tuple[float, float]:
     """Return the seconds that this clock is ahead of rank 0's, and the uncertainty: half a round trip."""
     board.take(f"go/{rank}", until)
     best = (0.0, PATIENCE)
     for i in range(PINGS):
-        asked = time.time()
+        start = time.time()
         board.put(f"ping/{rank}/{i}", True)
         answer = board.take(f"pong/{rank}/{i}", until)
         if answer is None:
             break
-        half = (time.time() - asked) / 2
-        best = min(best, (asked + half - answer, half), key=lambda pair: pair[1])
+        half = (time.time() - start) / 2
+        best = min(best, (start + half - answer, half), key=lambda pair: pair[1])
     return best
 
 
@@ -170,17 +170,17 @@ def unseen(files: Mapping[str, Mapping[str, str]], until: float) -> list[str]:
     until = min(until, time.monotonic() + PATIENCE)
     missing = dict(files)
     while True:
-        missing = {host: wrote for host, wrote in missing.items() if not _reads(wrote)}
+        missing = {host: record for host, record in missing.items() if not _reads(record)}
         if not missing or time.monotonic() > until:
             return list(missing)
         time.sleep(0.2)
 
 
-def _reads(wrote: Mapping[str, str]) -> bool:
+def _reads(record: Mapping[str, str]) -> bool:
     try:
-        os.listdir(Path(wrote["file"]).parents[1])  # makes a network file system look for new files
-        os.listdir(Path(wrote["file"]).parent)
-        return Path(wrote["file"]).read_text(encoding="utf-8") == wrote["nonce"]
+        os.listdir(Path(record["file"]).parents[1])  # makes a network file system look for new files
+        os.listdir(Path(record["file"]).parent)
+        return Path(record["file"]).read_text(encoding="utf-8") == record["nonce"]
     except OSError:
         return False
 
@@ -253,9 +253,9 @@ def all_reduce(store: Store, me: Ranks, mine: Device, until: float) -> dict[str,
     _sum(me, mine, 1)
     size = (16 if mine.kind == "cpu" else 256) << 20
     _sum(me, mine, size // 4)  # the first one sets up connections and buffers
-    began = time.perf_counter()
+    start = time.perf_counter()
     _sum(me, mine, size // 4, check=False)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start
     speed = size / seconds / 1e9
     return {
         "bytes": size,
@@ -268,9 +268,9 @@ def all_reduce(store: Store, me: Ranks, mine: Device, until: float) -> dict[str,
 def _sum(me: Ranks, mine: Device, count: int, check: bool = True) -> None:
     tensor = torch.full((count,), float(me.rank + 1), device=mine.torch)
     distributed.all_reduce(tensor)
-    wanted = me.world_size * (me.world_size + 1) / 2
-    if check and not bool((tensor == wanted).all()):
-        wrong = tensor[tensor != wanted][0].item()
-        raise ValueError(f"an all-reduce of {count} numbers returned {wrong:g} instead of {wanted:g}")
+    total = me.world_size * (me.world_size + 1) / 2
+    if check and not bool((tensor == total).all()):
+        wrong = tensor[tensor != total][0].item()
+        raise ValueError(f"an all-reduce of {count} numbers returned {wrong:g} instead of {total:g}")
     if not check and mine.kind != "cpu":
         getattr(torch, mine.type).synchronize()

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from .. import atomic, nodefiles, ranks, report
 from ..errors import BAD_HOSTS, CommonMistake
 from . import judge, table
-from .judge import Finding, Job
+from .judge import Finding, JobRequest
 
 FOLDER, NODES, RESULT, BAD = "preflight", "nodes", "result.json", "bad-hosts"
 # Deadlines, as fractions of the time limit: of rank 0's wait for ranks that have written nothing; of a rank's
@@ -27,7 +27,7 @@ GATHER, CONNECT, SLOW, REDUCE, LAST = 0.5, 0.6, 0.7, 0.9, 0.95
 GRACE = 5.0  # seconds by which the other ranks outlive rank 0, which reports the result
 POLL = 0.1
 LOOKS = 10  # pause before rank 0 reads all files again, in multiples of the time of a reading
-STARTED = "started"
+FIRST = "started"
 
 
 @dataclass
@@ -36,13 +36,13 @@ class Visit:
 
     folder: Path
     file: Path
-    job: Job
+    job: JobRequest
     facts: dict[str, Any]
     budget: float
-    began: float
+    start: float
     findings: list[Finding] = field(default_factory=list)
-    seen: dict[str, Any] = field(default_factory=dict)
-    reduced: dict[int, Any] = field(default_factory=dict)
+    views: dict[str, Any] = field(default_factory=dict)
+    sums: dict[int, Any] = field(default_factory=dict)
     server: socket.socket | None = None
 
     @property
@@ -58,7 +58,7 @@ class Visit:
         return any(finding.failed for finding in self.findings)
 
     def until(self, part: float) -> float:
-        return self.began + part * self.budget
+        return self.start + part * self.budget
 
     def phase(self, name: str, **more: Any) -> None:
         """Append the phase of this rank, and its new results, to the file of its node."""
@@ -68,19 +68,19 @@ class Visit:
 
     def words(self) -> dict[int, dict[str, Any]]:
         """Return everything that the ranks have written, by rank."""
-        said: dict[int, dict[str, Any]] = {}
-        for file in nodefiles.listed(self.folder / NODES):
+        records: dict[int, dict[str, Any]] = {}
+        for file in nodefiles.files(self.folder / NODES):
             for news in nodefiles.objects(file):
-                old = {} if news["phase"] == STARTED else said.get(news["rank"], {})
-                said[news["rank"]] = old | news
-        return said
+                old = {} if news["phase"] == FIRST else records.get(news["rank"], {})
+                records[news["rank"]] = old | news
+        return records
 
     def present(self) -> set[int]:
         """Return the ranks that have written anything."""
-        return _present(nodefiles.listed(self.folder / NODES))
+        return _present(nodefiles.files(self.folder / NODES))
 
-    def rank_0_came(self) -> bool:
-        return 0 in _present(nodefiles.inside(self.folder / NODES / "0"))
+    def has_rank_0(self) -> bool:
+        return 0 in _present(nodefiles.entries(self.folder / NODES / "0"))
 
     def leads_host(self, local_rank: int) -> bool:
         """Return whether this is the first rank of its host, which does the tests of the host."""
@@ -91,14 +91,14 @@ class Visit:
 
 
 def _present(files: Iterable[Path]) -> set[int]:
-    found: set[int] = set()
+    result: set[int] = set()
     for file in files:
         with contextlib.suppress(OSError):
-            found |= {int(rank) for rank in re.findall(rb'(?m)^\{"rank": (\d+),', file.read_bytes())}
-    return found
+            result |= {int(rank) for rank in re.findall(rb'(?m)^\{"rank": (\d+),', file.read_bytes())}
+    return result
 
 
-def begin(env: Mapping[str, str], began: float) -> Visit:
+def begin(env: Mapping[str, str], start: float) -> Visit:
     """Write the first line of this rank, before anything can fail or wait, and start its time limit.
 
     Raise CommonMistake for an error in the environment.
@@ -108,19 +108,19 @@ def begin(env: Mapping[str, str], began: float) -> Visit:
     directory = Path(env["JOBGEN_RUN_DIR"]).absolute()
     hostfile = directory / "hostfile"
     text = hostfile.read_text(encoding="utf-8") if hostfile.is_file() else ""
-    job = Job(judge.read_hostfile(text), _number(env, "JOBGEN_WORLD_SIZE", None))
+    job = JobRequest(judge.read_hostfile(text), _number(env, "JOBGEN_WORLD_SIZE", None))
     budget = float(_number(env, "JOBGEN_PREFLIGHT_TIMEOUT", 60) or 60)
     rank, here = ranks.guess(env) or 0, socket.gethostname()
     facts = {"rank": rank, "host": job.host(rank, here), "hostname": here, "problems": []}
     folder, name = directory / FOLDER, f"{facts['host']}.json"
     file = nodefiles.place(folder / NODES, rank, ranks.guess_local(env), name)
-    visit = Visit(folder, file, job, facts, budget, began)
+    visit = Visit(folder, file, job, facts, budget, start)
     try:
         visit.folder.mkdir(parents=True, exist_ok=True)
         if rank == 0:
             for name in (RESULT, BAD):
                 (visit.folder / name).unlink(missing_ok=True)
-        visit.phase(STARTED, **facts, pid=os.getpid())
+        visit.phase(FIRST, **facts, pid=os.getpid())
     except OSError as error:
         report.complain(f"preflight failed: {visit.host}: cannot write into {visit.folder}: {error.strerror}")
         leave()
@@ -145,12 +145,12 @@ def _limit(visit: Visit) -> None:
         )
         leave()
 
-    left = max(0.1, visit.until(1) + (GRACE if visit.rank else 0) - time.monotonic())
-    timer = threading.Timer(left, over)
+    rest = max(0.1, visit.until(1) + (GRACE if visit.rank else 0) - time.monotonic())
+    timer = threading.Timer(rest, over)
     timer.daemon = True
     timer.start()
     # If C code blocks Python's threads, the kernel ends the process a little later.
-    signal.alarm(int(left + 2 * GRACE))
+    signal.alarm(int(rest + 2 * GRACE))
 
 
 def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
@@ -166,16 +166,16 @@ def give_up(visit: Visit, problem: str, check: str, **more: Any) -> NoReturn:
         visit.findings.append(Finding(visit.host, check, True, problem))
         write_result(visit, [])
         leave()
-    came, pause = False, POLL + len(visit.job.slots) / 10_000  # all ranks may wait here at once
+    has_rank_0, pause = False, POLL + len(visit.job.slots) / 10_000  # all ranks may wait here at once
     while (now := time.monotonic()) < visit.until(SLOW) + GRACE:
         if RESULT in os.listdir(visit.folder):
             leave()
-        came = came or (now > visit.until(GATHER) and visit.rank_0_came())
-        if now > visit.until(GATHER) and not came:
+        has_rank_0 = has_rank_0 or (now > visit.until(GATHER) and visit.has_rank_0())
+        if now > visit.until(GATHER) and not has_rank_0:
             break
         time.sleep(pause)
     host, text = visit.host, problem
-    if not came:
+    if not has_rank_0:
         host, text = visit.job.host(0, host), f"rank 0 never started: {problem}"
     report.complain(f"preflight failed: {host}: {text}")
     with open(visit.folder / BAD, "a", encoding="utf-8") as stream:
@@ -192,20 +192,20 @@ def write_result(visit: Visit, rows: Sequence[Mapping[str, str]]) -> None:
         )
     result = {
         "state": "failed" if visit.failed else "passed",
-        "seconds": round(time.monotonic() - visit.began, 3),
+        "seconds": round(time.monotonic() - visit.start, 3),
         "limit": visit.budget,
         "bad_hosts": bad,
         "findings": [finding._asdict() for finding in visit.findings],
         "hosts": list(rows),
-        "seen": visit.seen,
-        "all_reduce": list(visit.reduced.values()),
+        "seen": visit.views,
+        "all_reduce": list(visit.sums.values()),
     }
     # With indent, json does not use its C code, which is slow for thousands of hosts.
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in result.items())
     atomic.write_text(visit.folder / RESULT, f"{{\n{lines}\n}}\n")
 
 
-def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
+def print_result(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> None:
     """Print the table, the notes and the result.
 
     All is on standard output: when srun ends the other ranks, it may lose what is on standard error.
@@ -214,7 +214,7 @@ def tell(visit: Visit, rows: Sequence[Mapping[str, str]], world_size: int) -> No
         print(line)
     for text in reasons(finding for finding in visit.findings if not finding.failed):
         print(f"note: {text}")
-    seconds = time.monotonic() - visit.began
+    seconds = time.monotonic() - visit.start
     if not visit.failed:
         print(f"preflight passed: {len(rows)} host(s), {world_size} rank(s), in {seconds:.1f} s", flush=True)
         return

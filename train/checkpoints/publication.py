@@ -28,14 +28,14 @@ class Publisher:
 
     def begin(self, name: str) -> Path:
         """Create a draft directory, whose name no other run uses, and return its path."""
-        draft, failed = self.directory / f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
+        draft, failure = self.directory / f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
         if self.run.is_main:
             try:
                 rmtree(draft, ignore_errors=True)
                 draft.mkdir(parents=True)
             except OSError as error:
-                failed = storage.failure(error, draft)
-        return self.directory / str(self.agree(name, failed, draft.name)[0])
+                failure = storage.failure(error, draft)
+        return self.directory / str(self.agree(name, failure, draft.name)[0])
 
     def finish(
         self,
@@ -47,14 +47,14 @@ class Publisher:
         best: bool = False,
     ) -> None:
         """Write checkpoint.json, publish the draft, and remove all but the `keep` newest checkpoints."""
-        failed = None
+        failure = None
         if self.run.is_main:
             try:
                 atomic.write_json(draft / RECORD, record)
                 self.publish(draft, self.directory / name, step, best)
             except OSError as error:
-                failed = storage.failure(error, draft)
-        self.agree(name, failed, None, draft)
+                failure = storage.failure(error, draft)
+        self.agree(name, failure, None, draft)
         if self.run.is_main:
             try:
                 prune(self.directory, keep)
@@ -85,22 +85,22 @@ class Publisher:
         os.replace(final, old)
 
     def agree(
-        self, name: str, failed: dict[str, Any] | None, fact: Any, draft: Path | None = None
+        self, name: str, failure: dict[str, Any] | None, fact: Any, draft: Path | None = None
     ) -> list[Any]:
         """Return the facts of all ranks, in order. Raise CannotSave on all ranks if any has failed."""
-        mine = {"fact": fact, "failed": failed and {**failed, "host": self.run.host}}
-        told = peers.exchange(mine, self.device, self.group)
-        failures = [(rank, one["failed"]) for rank, one in enumerate(told) if one["failed"]]
+        mine = {"fact": fact, "failed": failure and {**failure, "host": self.run.host}}
+        answers = peers.exchange(mine, self.device, self.group)
+        failures = [(rank, one["failed"]) for rank, one in enumerate(answers) if one["failed"]]
         if not failures:
-            return [one["fact"] for one in told]
+            return [one["fact"] for one in answers]
         if self.run.is_main and draft:
             rmtree(draft, ignore_errors=True)
         rank, first = failures[0]
         free = "" if first["free"] is None else f", with {first['free'] / 2**20:.1f} MiB free"
-        kept = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier one"
+        rest = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier one"
         raise CannotSave(
             f"checkpoint {name} cannot be written: {first['reason']}: {first['file']} (rank {rank} on "
-            f"{first['host']}{free}); {kept}",
+            f"{first['host']}{free}); {rest}",
             checkpoint=self.latest,
         )
 

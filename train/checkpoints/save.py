@@ -8,22 +8,24 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import distributed
 
-from .. import report
-from ..config import recorded
+from .. import randomness, report
+from ..config import to_record
 from ..config.recipe import Recipe
-from ..data import Task
 from ..device import Device
-from ..engines import Engine, seed
 from ..errors import TrainingFailure
 from ..report import Run
 from . import storage
 from .directory import Checkpoint, Entries, Progress
-from .finding import identity
-from .publishing import Publisher
+from .publication import Publisher
+from .resume import identity
+
+if TYPE_CHECKING:
+    from ..data import Task
+    from ..engines import Engine
 
 
 @dataclass
@@ -38,7 +40,7 @@ class Saver(Publisher):
     here: the position after the last step
     """
 
-    engine: Engine
+    engine: "Engine"
     device: Device
     run: Run
     directory: Path
@@ -74,15 +76,15 @@ class Saver(Publisher):
         """
         if _place(progress) == self._saved_at:
             return
-        began = time.monotonic()
+        start = time.monotonic()
         name = f"step-{progress.step:06d}"
         draft = self.begin(name)
         record = self.record(name, progress, self._write(draft, progress))
         self.finish(draft, name, record, progress.step, self.facts["settings"]["keep"], best)
         self.mark(progress)
-        self.latest, self.seconds = name, time.monotonic() - began
-        took = round(self.seconds, 3)
-        self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=took)
+        self.latest, self.seconds = name, time.monotonic() - start
+        seconds = round(self.seconds, 3)
+        self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=seconds)
 
     def mark(self, progress: Progress) -> None:
         """Note that there is a checkpoint of this position."""
@@ -90,36 +92,36 @@ class Saver(Publisher):
 
     def _write(self, draft: Path, progress: Progress) -> Entries:
         """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
-        written = storage.Written(draft)
+        writer = storage.FileWriter(draft)
         try:
-            self.engine.save(draft, written.save, progress.numbers())
+            self.engine.save(draft, writer.save, progress.numbers())
         except OSError as error:
-            written.failed(error, draft)
+            writer.fail(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
-        written.save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
+        writer.save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
         average = self.engine.average
-        averaged = average.state_dict() if average and (part.writes or average.spread) else None
-        if averaged and part.writes:
-            written.save(averaged, draft / f"ema-{part.number:02d}.pt")
-        entries = self.agree(f"step-{progress.step:06d}", written.failure, written.entries, draft)
+        average_state = average.state_dict() if average and (part.writes or average.spread) else None
+        if average_state and part.writes:
+            writer.save(average_state, draft / f"ema-{part.number:02d}.pt")
+        entries = self.agree(f"step-{progress.step:06d}", writer.failure, writer.entries, draft)
         return {name: entry for some in entries for name, entry in some.items()}
 
-    def record(self, name: str, progress: Progress, written: Entries) -> dict[str, Any]:
+    def record(self, name: str, progress: Progress, files: Entries) -> dict[str, Any]:
         """Return the content of checkpoint.json."""
-        return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": written}
+        return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": files}
 
 
 def _place(progress: Progress) -> tuple[int, int, int]:
     return progress.step, progress.epoch, progress.in_epoch
 
 
-def facts(how: Recipe, samples: Task, world_size: int) -> dict[str, Any]:
+def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
     """Return what checkpoint.json says of the run: enough to resume, export and evaluate it."""
     return {
         "world_size": world_size,
-        "scaled_for": how.scaled_for,
+        "lr_ranks": how.lr_ranks,
         "identity": identity(how, world_size),
-        "settings": recorded(how.settings),
+        "settings": to_record(how.settings),
         "deepspeed": how.config,
         "shape": samples.train.shape,
         "classes": list(samples.classes),
@@ -127,44 +129,44 @@ def facts(how: Recipe, samples: Task, world_size: int) -> dict[str, Any]:
     }
 
 
-def restore(engine: Engine, found: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
-    """Load the checkpoint on all ranks and return its position. settling.py must have verified it.
+def restore(engine: "Engine", checkpoint: Checkpoint, universal: bool, device: Device, run: Run) -> Progress:
+    """Load the checkpoint on all ranks and return its position. agreement.py must have verified it.
 
     universal: load DeepSpeed's universal form of it
     """
-    directory, before = found.directory, found.record["world_size"]
+    directory, before = checkpoint.directory, checkpoint.record["world_size"]
     rank, now = distributed.get_rank(), distributed.get_world_size()
-    with _universal(found, run) if universal else nullcontext() as converted:
-        engine.load(directory, converted)
+    with _universal(checkpoint, run) if universal else nullcontext() as universal_form:
+        engine.load(directory, universal_form)
     if engine.average:
         engine.average.load_state_dict(storage.load(directory / f"ema-{engine.part.number:02d}.pt"))
     mine = storage.load(storage.rank_file(directory, rank % before))
-    state = mine["buffers"] if now == before else mine["buffers"] | storage.buffers(found)
+    state = mine["buffers"] if now == before else mine["buffers"] | storage.buffers(checkpoint)
     for name, buffer in engine.module.named_buffers():
         buffer.copy_(state[name])
     # With another number of ranks, the losses of the old ranks are distributed over the new ones.
     old = [storage.load(storage.rank_file(directory, other)) for other in range(rank, before, now)]
     losses = [loss.to(device.torch) for state in old for loss in state["since_log"]]
     if rank < before:
-        storage.set_random_state(mine["random"], device)
+        randomness.restore(mine["random"], device)
     else:  # a rank that the run did not have: its random numbers are those of no other rank
-        seed(found.settings.seed, rank, found.record["progress"]["step"])
-    return replace(Progress(**found.record["progress"]), since_log=losses)
+        randomness.seed(checkpoint.settings.seed, rank, checkpoint.record["progress"]["step"])
+    return replace(Progress(**checkpoint.record["progress"]), since_log=losses)
 
 
 @contextmanager
-def _universal(found: Checkpoint, run: Run) -> Iterator[Path]:
+def _universal(checkpoint: Checkpoint, run: Run) -> Iterator[Path]:
     """Yield the path of DeepSpeed's universal form of the checkpoint, which exists within the context."""
     assert run.directory is not None
     target = run.directory / ".universal"
     if run.is_main:
         rmtree(target, ignore_errors=True)
         tool = [sys.executable, "-m", "deepspeed.checkpoint.ds_to_universal", "--inject_missing_state"]
-        folders = ["--input_folder", str(found.directory / "deepspeed"), "--output_folder", str(target)]
-        done = subprocess.run([*tool, *folders], capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise TrainingFailure(f"DeepSpeed cannot make {found.directory} universal: {last}")
+        folders = ["--input_folder", str(checkpoint.directory / "deepspeed"), "--output_folder", str(target)]
+        result = subprocess.run([*tool, *folders], capture_output=True, text=True, check=False)
+        if result.returncode:
+            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
+            raise TrainingFailure(f"DeepSpeed cannot make {checkpoint.directory} universal: {last}")
     distributed.barrier()
     yield target
     distributed.barrier()

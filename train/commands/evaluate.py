@@ -17,14 +17,14 @@ from torch import nn
 
 from .. import checkpoints, data, device, engines, peers, ranks, trees
 from ..addresses import free_port
-from ..config import Settings, commands, restored
+from ..config import Settings, commands, from_record
 from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
 from ..engines.deepspeed_patches import EXPERTS
 from ..errors import BadInput, CommonMistake, TargetMissed
-from ..metrics import decided
-from ..scoring import Measures, Scores, check_target, evaluate, measures
-from ..trees import Tree, called
+from ..evaluation import Measures, Scores, check_target, evaluate, measures
+from ..metrics import class_pairs
+from ..trees import Tree, call
 from . import export
 
 
@@ -33,22 +33,22 @@ def main(argv: Sequence[str]) -> None:
 
     Raise BadInput if it cannot be evaluated, and TargetMissed if the accuracy is below --target-accuracy.
     """
-    asked = commands.evaluate().parse_args(argv)
-    settings, state = load(asked.source, asked.ema)
-    samples = data.of(replace(settings, data=asked.data or settings.data, cache=None))
+    options = commands.evaluate().parse_args(argv)
+    settings, state = load(options.source, options.ema)
+    samples = data.of(replace(settings, data=options.data or settings.data, cache=None))
     mine = alone()
-    model = filled(settings, samples.train.shape, samples.outputs, mine, state, asked.source)
-    runner = Single(RUNNERS[asked.with_](model, mine))
+    model = model_with(settings, samples.train.shape, samples.outputs, mine, state, options.source)
+    runner = Single(RUNNERS[options.with_](model, mine))
     what = measures(samples, settings.loss, settings.metric)
-    check_target(what, asked.target_accuracy)
+    check_target(what, options.target_accuracy)
     test = feed.Feed(samples.test, mine.torch)
-    for line in compared(runner, test, samples.classes, asked.show) if asked.show else ():
+    for line in comparison(runner, test, samples.classes, options.show) if options.show else ():
         print(line)
-    scores = evaluate(runner, test, what, mine, asked.batch_size)
+    scores = evaluate(runner, test, what, mine, options.batch_size)
     for line in report(scores, what):
         print(line)
-    if asked.target_accuracy is not None and scores.metrics["accuracy"] < asked.target_accuracy:
-        raise TargetMissed(scores.metrics["accuracy"], asked.target_accuracy)
+    if options.target_accuracy is not None and scores.metrics["accuracy"] < options.target_accuracy:
+        raise TargetMissed(scores.metrics["accuracy"], options.target_accuracy)
 
 
 def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
@@ -57,12 +57,12 @@ def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
     ema: return the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
     """
     if source.suffix not in commands.SUFFIXES or source.is_dir():
-        found = checkpoints.at(source)
-        return found.settings, export.weights(found, ema)
+        checkpoint = checkpoints.at(source)
+        return checkpoint.settings, export.weights(checkpoint, ema)
     file = export.description(source)
     try:
         about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        settings = restored(about["settings"])
+        settings = from_record(about["settings"])
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{file}, which describes {source.name}, cannot be read: {error}") from None
     if ema and not about["ema"]:
@@ -82,9 +82,9 @@ def whole_experts(state: export.Weights, mine: device.Device) -> Iterator[None]:
     own = MoE.__init__
 
     def whole(self: Any, *args: Any, **named: Any) -> None:
-        asked = signature(own).bind(self, *args, **named)
-        asked.arguments["ep_size"] = 1
-        own(*asked.args, **asked.kwargs)
+        call = signature(own).bind(self, *args, **named)
+        call.arguments["ep_size"] = 1
+        own(*call.args, **call.kwargs)
 
     MoE.__init__ = whole
     try:
@@ -102,7 +102,7 @@ def alone() -> device.Device:
     return mine
 
 
-def filled(
+def model_with(
     settings: Settings, shape: Any, outputs: int, mine: device.Device, state: export.Weights, source: Path
 ) -> nn.Module:
     """Return the model of a run with the weights `state`, on the host. Raise BadInput if they do not fit.
@@ -142,16 +142,16 @@ class Single:
         self.module = module
 
     @contextmanager
-    def evaluating(self) -> Iterator[None]:
+    def evaluation_mode(self) -> Iterator[None]:
         self.module.eval()
         yield
 
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
-        return called(self.module, inputs)
+        return call(self.module, inputs)
 
 
-def compared(engine: Single, test: feed.Feed, names: Sequence[str], count: int) -> Iterator[str]:
+def comparison(engine: Single, test: feed.Feed, names: Sequence[str], count: int) -> Iterator[str]:
     """Yield the right and the predicted classes of the first `count` samples, as two lines.
 
     Raise CommonMistake for a task without classes.
@@ -159,17 +159,17 @@ def compared(engine: Single, test: feed.Feed, names: Sequence[str], count: int) 
     if not names:
         raise CommonMistake("--show prints classes, and the data have none")
     right: list[str] = []
-    predicted: list[str] = []
-    with engine.evaluating():
+    predictions: list[str] = []
+    with engine.evaluation_mode():
         for ((inputs, targets, real),), _ in test.batches(
             sampling.steps(test.indices()[:count], count, 1, *engine.share)
         ):
             outputs = trees.as_tree(engine.predict(inputs))
-            found = decided(*(trees.first(each, real, trees.rows(inputs)) for each in (outputs, targets)))
-            for numbers, words in zip(found, (predicted, right), strict=True):
+            pairs = class_pairs(*(trees.first(each, real, trees.rows(inputs)) for each in (outputs, targets)))
+            for numbers, words in zip(pairs, (predictions, right), strict=True):
                 words += [names[number] if number >= 0 else "-" for number in numbers.flatten().tolist()]
-    widths = [max(map(len, pair)) for pair in zip(right, predicted, strict=True)]
-    for title, words in (("ground truth:", right), ("predicted:   ", predicted)):
+    widths = [max(map(len, pair)) for pair in zip(right, predictions, strict=True)]
+    for title, words in (("ground truth:", right), ("predicted:   ", predictions)):
         yield " ".join([title, *(word.ljust(width) for word, width in zip(words, widths, strict=True))])
 
 

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommonMistake
-from . import auto, dskeys, dsvalues
-from .batches import ACCUMULATION, MICRO, TOTAL, Batch
-from .converters import is_own
-from .dsquery import (
+from ...errors import CommonMistake
+from ..batches import ACCUMULATION, MICRO, TOTAL, Batch
+from ..converters import is_own
+from ..engine import EngineSpec
+from ..engines import spec_of
+from ..settings import Settings
+from . import auto, keys, origin, values
+from .query import (
     PRECISION_BLOCKS,
     Config,
     clips_the_update,
@@ -23,9 +26,6 @@ from .dsquery import (
     optimizer_name,
     precision,
 )
-from .engine import EngineSpec
-from .engines import spec_of
-from .settings import Settings
 
 DEFAULT_LR = {"adam": 0.002, "adamw": 0.002, "lamb": 0.002, "sgd": 0.05, "muon": 0.02}
 TYPES = {"adam": "Adam", "adamw": "AdamW", "lamb": "Lamb", "sgd": "SGD", "muon": "Muon"}
@@ -55,7 +55,7 @@ def read(file: Path | None) -> tuple[Config, list[str]]:
     if not isinstance(config, dict):
         raise CommonMistake(f"--deepspeed_config {file} is not a JSON object")
     config, autos = auto.split(config)
-    return dskeys.check(config, dskeys.named(file)), autos
+    return keys.check(config, keys.label(file)), autos
 
 
 def build(
@@ -64,12 +64,12 @@ def build(
     batch: Batch,
     parallel: int,
     autos: Sequence[str] = (),
-    scaled_for: int | None = None,
+    lr_ranks: int | None = None,
 ) -> tuple[Config, list[str]]:
     """Return DeepSpeed's config, and notes on values that were overruled or changed.
 
     The schedule of --scheduler is added later, by `schedule`. parallel: number of data-parallel ranks
-    (batches.replicas). autos: see `read`. scaled_for: number of ranks for --scale-lr, if it is another one.
+    (batches.replicas). autos: see `read`. lr_ranks: number of ranks for --scale-lr, if it is another one.
     `base` is not modified. Raise CommonMistake for settings that cannot work together.
     """
     config, notes = copy.deepcopy(base), []
@@ -82,10 +82,10 @@ def build(
     notes += _optimizer(config, settings)
     if auto.RATE in autos:
         config["optimizer"]["params"].setdefault("lr", DEFAULT_LR.get(optimizer_name(config), 0.001))
-    notes += _scaled_rate(config, settings, scaled_for or parallel)
+    notes += _scaled_rate(config, settings, lr_ranks or parallel)
     notes += _precision(config, settings)
     notes += _zero(config, settings)
-    notes += spec_of(settings).settle(config, settings)
+    notes += spec_of(settings).set_defaults(config, settings)
     if settings.clip is not None:
         if config.get("gradient_clipping", settings.clip) != settings.clip:
             notes.append(f"--clip {settings.clip} overrides the config file's {config['gradient_clipping']}")
@@ -93,7 +93,7 @@ def build(
     # DeepSpeed's own default, used here for every engine.
     config.setdefault("gradient_clipping", 0.0 if clips_the_update(config) else 1.0)
     notes += _scheduler(config, settings)
-    return config, notes + auto.fill(config, autos) + _unused(base, settings)
+    return config, notes + auto.fill(config, autos) + _notes_on_others(base, settings)
 
 
 def _scheduler(config: Config, settings: Settings) -> list[str]:
@@ -102,8 +102,8 @@ def _scheduler(config: Config, settings: Settings) -> list[str]:
     if settings.scheduler is not None and "scheduler" in config:
         notes.append(f"--scheduler {settings.scheduler} replaces the config file's scheduler")
         del config["scheduler"]
-    scheduled = "scheduler" in config or settings.scheduler not in (None, "none")
-    if settings.scheduler_unit == "epoch" and not scheduled:
+    has_scheduler = "scheduler" in config or settings.scheduler not in (None, "none")
+    if settings.scheduler_unit == "epoch" and not has_scheduler:
         raise CommonMistake("--scheduler-unit epoch needs a scheduler, from --scheduler or the config file")
     return notes
 
@@ -116,7 +116,7 @@ WITHOUT_EFFECT = {
 }
 
 
-def _unused(base: Config, settings: Settings) -> list[str]:
+def _notes_on_others(base: Config, settings: Settings) -> list[str]:
     """Return notes on keys of the file that this run does not use."""
     notes = []
     for path, reason in WITHOUT_EFFECT.items():
@@ -126,10 +126,10 @@ def _unused(base: Config, settings: Settings) -> list[str]:
     if (base.get("compile") or {}).get("deepcompile") and not settings.compile:
         notes.append("the config file's compile.deepcompile has no effect without --compile")
     if not spec_of(settings).runs_deepspeed:
-        said = {
+        others = {
             key: value for key, value in base.items() if value and key not in (*EVERY_ENGINE, *WITHOUT_EFFECT)
         }
-        names = [key for key, value in said.items() if not _is_off(value)]
+        names = [key for key, value in others.items() if not _is_off(value)]
         if names:
             notes.append(f"--engine {settings.engine} ignores the config file's {', '.join(names)}")
     return notes
@@ -175,7 +175,7 @@ def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) ->
     rates = {"warmup_min_lr": lr * low, "warmup_max_lr": lr}
     first = max(1, settings.warmup_steps or total // 2)
     cycle = {"cycle_first_step_size": first, "cycle_second_step_size": max(1, total - first)}
-    described: dict[str, tuple[str, Config]] = {
+    blocks: dict[str, tuple[str, Config]] = {
         "warmup": ("WarmupLR", rates | up),
         "warmup-decay": ("WarmupDecayLR", rates | up | {"total_num_steps": total, "end_lr": 0.0}),
         "warmup-cosine": ("WarmupCosineLR", {"warmup_min_ratio": low, **up, "total_num_steps": total}),
@@ -193,7 +193,7 @@ def _block(name: str, lr: float, warmup: int, total: int, settings: Settings) ->
             {"milestones": list(settings.milestones or ()), "gamma": settings.gamma or 0.1},
         ),
     }
-    kind, params = described.get(name, (name, {}))
+    kind, params = blocks.get(name, (name, {}))
     return {"type": kind, "params": params}
 
 
@@ -207,20 +207,28 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         config["optimizer"] = {"type": TYPES.get(kind, kind), "params": _defaults(kind)}
         from_file = None
     params = config["optimizer"].setdefault("params", {})
-    types = dskeys.schema()["$defs"]["optimizer"]
-    known = types.get(optimizer_name(config), {"properties": ("lr",)})["properties"]
+    types = keys.schema()["$defs"]["optimizer"]
+    parameters = types.get(optimizer_name(config), {"properties": ("lr",)})["properties"]
     for name in ("lr", "momentum", "betas", "weight_decay"):
         value = getattr(settings, name)
-        if value is not None and name not in known:
+        if value is not None and name not in parameters:
             option, kind = name.replace("_", "-"), config["optimizer"]["type"]
-            meant = ", ".join(each for each in TYPES if name in types[each]["properties"])
-            raise CommonMistake(f"--{option} is for --optimizer {meant}, not for {kind}, the one of this run")
+            optimizers = ", ".join(each for each in TYPES if name in types[each]["properties"])
+            raise CommonMistake(
+                f"--{option} is for --optimizer {optimizers}, not for {kind}, the one of this run"
+            )
         if value is not None:
             if from_file is not None and params.get(name, value) != value:
                 notes.append(f"--{name.replace('_', '-')} {value} overrides the config file's {params[name]}")
             params[name] = value
     if params.get("nesterov") and (not params.get("momentum") or params.get("dampening")):
-        raise CommonMistake("optimizer.params.nesterov in the config file needs a momentum, and no dampening")
+        nesterov = origin.name(settings, "optimizer.params.nesterov")
+        others = [
+            f"{origin.name(settings, f'optimizer.params.{key}')} is {params[key]}"
+            for key in ("momentum", "dampening")
+            if key in params
+        ]
+        raise CommonMistake("; ".join([f"{nesterov} needs a momentum, and no dampening", *others]))
     return notes
 
 
@@ -260,7 +268,7 @@ def _scaled_rate(config: Config, settings: Settings, parallel: int) -> list[str]
 
 def _precision(config: Config, settings: Settings) -> list[str]:
     notes = []
-    wanted = settings.precision
+    choice = settings.precision
     level = settings.amp
     if enabled(config, "amp"):
         if any(enabled(config, name) for name in PRECISION_BLOCKS):
@@ -268,27 +276,27 @@ def _precision(config: Config, settings: Settings) -> list[str]:
                 "amp cannot be combined with fp16, bf16 or torch_autocast: a run has one precision"
             )
         level = level or config["amp"].get("opt_level", "O1")
-    if level is not None and wanted is None:
+    if level is not None and choice is None:
         zero = _stage(config, settings)
         if level != "O0" and zero:
             raise CommonMistake(
                 f"amp cannot be combined with fp16 or ZeRO (stage {zero}), which replace its weights; "
                 "--precision autocast or bf16 works with ZeRO"
             )
-        wanted, meaning = AMP.get(str(level), ("", ""))
-        if not wanted:
+        choice, equivalent = AMP.get(str(level), ("", ""))
+        if not choice:
             raise CommonMistake(f"amp.opt_level {level!r} in the config file is not one of {', '.join(AMP)}")
-        notes.append(f"amp {level} runs as {meaning}: NVIDIA's apex, which had these levels, is retired")
+        notes.append(f"amp {level} runs as {equivalent}: NVIDIA's apex, which had these levels, is retired")
     config.pop("amp", None)
     if "dtype" in config.get("torch_autocast", {}):
-        config["torch_autocast"]["dtype"] = dsvalues.AUTOCAST[config["torch_autocast"]["dtype"]]
+        config["torch_autocast"]["dtype"] = values.AUTOCAST[config["torch_autocast"]["dtype"]]
     on = [name for name in PRECISION_BLOCKS if enabled(config, name)]
     if len(on) > 1:
         raise CommonMistake(f"the config file enables both {' and '.join(on)}: a run has one precision")
-    if wanted is not None:
-        if on and PRECISION_BLOCKS[on[0]] != wanted.partition("-")[0]:
-            notes.append(f"--precision {wanted} overrides the config file's {on[0]}")
-        _set_precision(config, wanted)
+    if choice is not None:
+        if on and PRECISION_BLOCKS[on[0]] != choice.partition("-")[0]:
+            notes.append(f"{origin.precision(settings, config)} overrides the config file's {on[0]}")
+        _set_precision(config, choice)
     return notes
 
 
@@ -300,10 +308,10 @@ AMP = {
 }
 
 
-def _set_precision(config: Config, wanted: str) -> None:
-    kind, _, detail = wanted.partition("-")
-    for section, stands_for in PRECISION_BLOCKS.items():
-        if stands_for == ("bf16" if wanted == "pure-bf16" else kind):
+def _set_precision(config: Config, choice: str) -> None:
+    kind, _, detail = choice.partition("-")
+    for section, equivalent in PRECISION_BLOCKS.items():
+        if equivalent == ("bf16" if choice == "pure-bf16" else kind):
             config.setdefault(section, {})["enabled"] = True
         elif section in config:
             config[section]["enabled"] = False
@@ -335,11 +343,11 @@ def _zero(config: Config, settings: Settings) -> list[str]:
     zero["stage"] = stage
     if settings.offload is not None:
         for part, kinds in (("offload_optimizer", ("optimizer", "all")), ("offload_param", ("all",))):
-            had = (zero.pop(part, None) or {}).get("device", "none")
+            device = (zero.pop(part, None) or {}).get("device", "none")
             if settings.offload in kinds:
                 zero[part] = {"device": "cpu"}
-            elif had != "none":
-                notes.append(f"--offload {settings.offload} overrides the config file's {part} to {had}")
+            elif device != "none":
+                notes.append(f"--offload {settings.offload} overrides the config file's {part} to {device}")
     if optimizer_name(config) == "muon" and stage == 3:
         zero.setdefault("reduce_scatter", False)  # Muon needs whole gradients
     if stage and optimizer_name(config) not in ("adam", "adamw"):

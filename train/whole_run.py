@@ -30,23 +30,23 @@ from .errors import BadInput, CommonMistake, TargetMissed
 from .flops import RATES, Work
 
 if TYPE_CHECKING:
-    from .checkpoints.saving import Saver
+    from .checkpoints.save import Saver
     from .data import Task
     from .device import Device
     from .engines import Engine
-    from .scoring import Measures, Scores
+    from .evaluation import Measures, Scores
 
 
 @dataclass(frozen=True)
 class _Resume:
     """The checkpoint to resume from, and its verification on this rank."""
 
-    found: checkpoints.Checkpoint
+    checkpoint: checkpoints.Checkpoint
     check: checkpoints.Check
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The parameters of a run that are determined without torch. places: destinations of the metrics"""
 
     settings: config.Settings
@@ -61,7 +61,7 @@ class _Asked:
 class _Intact:
     """A checkpoint that all ranks have verified. universal: load DeepSpeed's universal form of it"""
 
-    found: checkpoints.Checkpoint
+    checkpoint: checkpoints.Checkpoint
     universal: bool
 
 
@@ -83,7 +83,7 @@ class _Parts:
 
     samples: "Task"
     measures: "Measures"
-    watched: best.Best
+    criterion: best.Best
     device: "Device"
     schedule: Schedule
     per_epoch: int
@@ -105,14 +105,14 @@ def train(argv: Sequence[str], run: report.Run) -> dict[str, Any]:
     if settings.explain or settings.explain_for:
         _explain(settings, me, run)
         return {}
-    asked = _settle(settings, me, run)
+    request = _validate(settings, me, run)
     # The rest needs torch, whose import takes seconds. All checks without torch are done.
     with _no_collections():
-        parts = _assemble(asked, run)
+        parts = _assemble(request, run)
     try:
-        _announce(asked, parts, run)
-        scores, steps = _train(asked, parts, run)
-        return _conclude(asked, parts, scores, steps, run)
+        _announce(request, parts, run)
+        scores, steps = _train(request, parts, run)
+        return _conclude(request, parts, scores, steps, run)
     finally:
         gc.unfreeze()  # the engine of a training that has ended is garbage
 
@@ -124,58 +124,62 @@ def _no_collections() -> Iterator[None]:
     Modules and models are not garbage. To visit them takes a sixth of the time of an import of torch, and
     later makes a rank pause while the others wait for it.
     """
-    collected = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
         gc.freeze()
     finally:
-        if collected:
+        if was_enabled:
             gc.enable()
 
 
-def _settle(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Asked:
+def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Request:
     """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
     hang_timeout = hang.limit(settings.hang_timeout, os.environ)
     # Before the run gets a new directory, which cannot contain a checkpoint.
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
-    found = checkpoints.find(resume, place) if resume else None
-    how = recipe.resolve(settings, me.world_size, checkpoints.batch_before(found) if found else None)
+    checkpoint = checkpoints.find(resume, place) if resume else None
+    how = recipe.resolve(
+        settings, me.world_size, checkpoints.batch_before(checkpoint) if checkpoint else None
+    )
     settings = how.settings
     places = sinks.plan(settings, how.config)
     if accelerator := ACCELERATORS.get(os.environ.get("JOBGEN_ACCELERATOR", "")):
         accelerator.check_environment(os.environ)
     spec_of(settings).check_environment()
-    if found:
-        checkpoints.check(found, how, me.world_size)
-    resuming = _Resume(found, checkpoints.Check(found, me.rank, me.world_size)) if found else None
+    if checkpoint:
+        checkpoints.check(checkpoint, how, me.world_size)
+    source = (
+        _Resume(checkpoint, checkpoints.Check(checkpoint, me.rank, me.world_size)) if checkpoint else None
+    )
     run.prepare()
     if run.is_main:
         hang.forget(run.directory)
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Asked(how.settings, me, how, places, hang_timeout, resuming)
+    return _Request(how.settings, me, how, places, hang_timeout, source)
 
 
-def _assemble(asked: _Asked, run: report.Run) -> _Parts:
+def _assemble(request: _Request, run: report.Run) -> _Parts:
     """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
-    from . import data, device, engines, scoring, size
+    from . import data, device, engines, evaluation, size
     from .data import sampling
 
-    settings, how = asked.settings, asked.how
-    mine = device.choose(asked.me, os.environ)
-    refusals.check_device(how.config, mine.kind)
+    settings, how = request.settings, request.how
+    mine = device.choose(request.me, os.environ)
+    refusals.check_device(how.config, settings, mine.kind)
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
     samples = data.of(settings)
-    what = scoring.measures(samples, settings.loss, settings.metric)
-    scoring.check_target(what, settings.target_accuracy)
+    what = evaluation.measures(samples, settings.loss, settings.metric)
+    evaluation.check_target(what, settings.target_accuracy)
     run.clock.mark("data")
     directions = {"loss": False, **{metric.name: metric.higher for metric in what.metrics}}
-    watched = best.of(settings.keep_best, directions)
+    criterion = best.of(settings.keep_best, directions)
     per_epoch = sampling.steps_per_epoch(
         len(samples.train), *how.batch, how.parallel, bool(settings.drop_last)
     )
@@ -184,70 +188,77 @@ def _assemble(asked: _Asked, run: report.Run) -> _Parts:
             f"--drop-last leaves no step: the {len(samples.train)} training samples do not fill a "
             f"global batch of {how.config[batches.TOTAL]}"
         )
-    schedule = how.schedule(per_epoch, watched.higher)
-    connected = _connect(asked, mine, run)
+    schedule = how.schedule(per_epoch, criterion.higher)
+    neighbours = _connect(request, mine, run)
     run.clock.mark("peers")
-    intact = _intact(asked, mine, run)
+    intact = _intact(request, mine, run)
     if intact and intact.universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
-    engine = engines.build(how, schedule, samples, asked.me, mine)
-    saver = _saver(asked, engine, samples, mine, intact, run)
-    work = size.of_work(settings, samples, mine, asked.me.world_size)
+    engine = engines.build(how, schedule, samples, request.me, mine)
+    saver = _saver(request, engine, samples, mine, intact, run)
+    work = size.of_work(settings, samples, mine, request.me.world_size)
     if run.is_main and run.directory:
         names = [*(metric.name for metric in what.metrics), *(RATES if work else ())]
-        run.sinks = sinks.open_all(asked.places, run.directory, saver.start.step, names)
+        run.sinks = sinks.open_all(request.places, run.directory, saver.start.step, names)
     run.clock.mark("engine")
-    return _Parts(samples, what, watched, mine, schedule, per_epoch, connected, intact, engine, saver, work)
+    return _Parts(
+        samples, what, criterion, mine, schedule, per_epoch, neighbours, intact, engine, saver, work
+    )
 
 
-def _connect(asked: _Asked, mine: "Device", run: report.Run) -> _Peers:
+def _connect(request: _Request, mine: "Device", run: report.Run) -> _Peers:
     """Connect the ranks, and set the number of threads of this one."""
     import torch
 
     from . import peers
 
-    patience = max(peers.TIMEOUT, hang.patience(asked.hang_timeout))
-    peers.connect(asked.me, mine, patience)
+    patience = max(peers.TIMEOUT, hang.patience(request.hang_timeout))
+    peers.connect(request.me, mine, patience)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
     hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
     run.adopt(directories[0])
-    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(asked.me.rank, hosts, cores))
+    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(request.me.rank, hosts, cores))
     torch.set_num_threads(threads)
     return _Peers(list(dict.fromkeys(hosts)), threads, patience)
 
 
-def _intact(asked: _Asked, mine: "Device", run: report.Run) -> _Intact | None:
+def _intact(request: _Request, mine: "Device", run: report.Run) -> _Intact | None:
     """Return an intact checkpoint to resume from, or None."""
-    from .checkpoints import settling
+    from .checkpoints import agreement
 
-    if not asked.resume:
+    if not request.resume:
         return None
-    found = settling.settle(asked.resume.found, asked.resume.check, mine, run)
-    return _Intact(found, checkpoints.check(found, asked.how, asked.me.world_size))
+    checkpoint = agreement.settle(request.resume.checkpoint, request.resume.check, mine, run)
+    return _Intact(checkpoint, checkpoints.check(checkpoint, request.how, request.me.world_size))
 
 
 def _saver(
-    asked: _Asked, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
+    request: _Request,
+    engine: "Engine",
+    samples: "Task",
+    mine: "Device",
+    intact: _Intact | None,
+    run: report.Run,
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
-    from .checkpoints import saving
+    from .checkpoints import save
 
     start = checkpoints.Progress()
     if intact:
-        start = saving.restore(engine, intact.found, intact.universal, mine, run)
+        start = save.restore(engine, intact.checkpoint, intact.universal, mine, run)
         run.go_on(start.step)
-    folder = checkpoints.place(asked.settings, run.directory)
+    folder = checkpoints.place(request.settings, run.directory)
     assert folder is not None
-    facts = saving.facts(asked.how, samples, asked.me.world_size)
-    saver = saving.Saver(engine, mine, run, folder, facts, start)
+    facts = save.facts(request.how, samples, request.me.world_size)
+    saver = save.Saver(engine, mine, run, folder, facts, start)
     if intact:
-        found = intact.found.directory
-        saver.latest = found.name if found.parent == folder else str(found)
+        checkpoint = intact.checkpoint.directory
+        saver.latest = checkpoint.name if checkpoint.parent == folder else str(checkpoint)
     return saver
 
 
-def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
-    settings, me, how = asked.settings, asked.me, asked.how
+def _announce(request: _Request, parts: _Parts, run: report.Run) -> None:
+    settings, me, how = request.settings, request.me, request.how
     for note in (*how.notes, *parts.samples.notes):
         run.line(f"note: {note}")
     run.line(
@@ -260,13 +271,15 @@ def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
         run.line(
             speed.line(speed.resolve(how.config, settings, parts.device.kind), how.config, parts.device.kind)
         )
-    if parts.intact and (note := checkpoints.jump(parts.intact.found, how, parts.schedule, parts.per_epoch)):
+    if parts.intact and (
+        note := checkpoints.jump(parts.intact.checkpoint, how, parts.schedule, parts.per_epoch)
+    ):
         run.line(f"note: {note}")
     run.line(f"run directory: {run.directory}")
     held_out = len(parts.samples.test)
     run.line(f"samples: {len(parts.samples.train)} to train on, {held_out} for the evaluation")
     if parts.intact:
-        run.line(f"resumes from {parts.intact.found.directory}, after step {parts.saver.start.step}")
+        run.line(f"resumes from {parts.intact.checkpoint.directory}, after step {parts.saver.start.step}")
     block = parts.schedule.block
     run.metric(
         "start",
@@ -280,30 +293,30 @@ def _announce(asked: _Asked, parts: _Parts, run: report.Run) -> None:
     )
 
 
-def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
+def _train(request: _Request, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
     """Train. Return the last scores and the number of optimizer steps."""
     from torch import distributed
 
-    from . import loop, stopping, trial
+    from . import loop, stop_vote, trial
 
-    if parts.saver.start.step == 0 and trial.needed(asked.settings):
-        micro = asked.how.batch.micro
-        trial.run(parts.engine, parts.samples, parts.measures, parts.device, asked.settings, micro)
-    stop = stopping.Stopping(os.environ, parts.peers.patience)
-    with hang.Watchdog(asked.hang_timeout, run, asked.me, parts.saver) as watchdog:
+    if parts.saver.start.step == 0 and trial.applies(request.settings):
+        micro = request.how.batch.micro
+        trial.run(parts.engine, parts.samples, parts.measures, parts.device, request.settings, micro)
+    stop = stop_vote.StopVote(os.environ, parts.peers.patience)
+    with hang.Watchdog(request.hang_timeout, run, request.me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine,
             parts.samples,
             parts.measures,
             parts.device,
-            asked.how.batch,
-            asked.settings,
+            request.how.batch,
+            request.settings,
             run,
             saver=parts.saver,
-            stopping=stop,
+            stop_vote=stop,
             watchdog=watchdog,
             work=parts.work,
-            best=parts.watched,
+            best=parts.criterion,
         )
         scores, steps = training.run()
         # Rank 0 may report the end only when every rank has reached this line.
@@ -311,30 +324,32 @@ def _train(asked: _Asked, parts: _Parts, run: report.Run) -> tuple["Scores", int
     return scores, steps
 
 
-def _conclude(asked: _Asked, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> dict[str, Any]:
+def _conclude(
+    request: _Request, parts: _Parts, scores: "Scores", steps: int, run: report.Run
+) -> dict[str, Any]:
     """Report the scores, and return what the status says of them.
 
     Raise TargetMissed if the accuracy is below --target-accuracy.
     """
-    settings = asked.settings
+    settings = request.settings
     for line in scores.lines():
         run.line(line)
     target = settings.target_accuracy
     if target is not None and scores.metrics["accuracy"] < target:
         raise TargetMissed(scores.metrics["accuracy"], target, per_class=scores.per_class, steps=steps)
-    reached = parts.measures.text(scores.metrics) or f"loss {scores.loss:.4f}"
+    text = parts.measures.text(scores.metrics) or f"loss {scores.loss:.4f}"
     results = {
-        "message": f"{reached} on the test set",
+        "message": f"{text} on the test set",
         "task": settings.task,
         **scores.row(),
         "epochs": recipe.length(settings, parts.per_epoch).epochs,
         "steps": steps,
-        "world_size": asked.me.world_size,
+        "world_size": request.me.world_size,
         "hosts": parts.peers.hosts,
         "device": parts.device.kind,
     }
     run.finish(**results)
-    run.line(f"finished: {reached} in {run.clock.seconds():.1f} s")
+    run.line(f"finished: {text} in {run.clock.seconds():.1f} s")
     return results
 
 

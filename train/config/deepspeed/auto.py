@@ -7,7 +7,7 @@ import torch.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .dsquery import Config, learning_rate
+from .query import Config, learning_rate
 
 AUTO = "auto"
 OWN = ("pipeline", "autotuning")  # sections in which "auto" is a value of DeepSpeed itself
@@ -69,9 +69,9 @@ def _value(config: Config, path: str) -> str:
         return "--warmup-steps, or a tenth of the steps of the run"
     if path == TOTAL:
         return "the number of steps of the run"
-    found: Any = config
+    value: Any = config
     for name in path.split("."):
-        if not isinstance(found, dict) or name not in found:
+        if not isinstance(value, dict) or name not in value:
             return "DeepSpeed's default"
-        found = found[name]
-    return str(found).lower() if isinstance(found, bool) else str(found)
+        value = value[name]
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -31,45 +31,45 @@ REASONS = {
 }
 
 
-class Stopping:
+class StopVote:
     """The votes of all ranks at each step. The process group must be initialised."""
 
     def __init__(self, env: Mapping[str, str], patience: timedelta) -> None:
         self._deadline = _deadline(env)
         self._vote = torch.zeros(1, dtype=torch.int32)
-        self._pending: distributed.Work | None = None
+        self._work: distributed.Work | None = None
         # On the host, for every device: a vote must not wait for pending work of the device.
         alone = distributed.get_world_size() == 1
         self._group = None if alone else distributed.new_group(backend="gloo", timeout=patience)
 
-    def after_step(self, needed: float, now: bool) -> Reason | None:
+    def after_step(self, seconds: float, now: bool) -> Reason | None:
         """Return the reason for all ranks to stop here, or None; it is the same on all ranks.
 
-        Called on all ranks after each step. needed: seconds until a save after the next step would be done,
+        Called on all ranks after each step. seconds: time until a save after the next step would be done,
         in addition to the deadline's own margin. The votes are collected during the next step, so the result
         is one step late, unless `now` is set.
         """
-        agreed = self._collect()
-        if agreed is None:
-            self._post(needed)
-            agreed = self._collect() if now else None
-        return agreed
+        reason = self._collect()
+        if reason is None:
+            self._post(seconds)
+            reason = self._collect() if now else None
+        return reason
 
-    def _post(self, needed: float) -> None:
+    def _post(self, seconds: float) -> None:
         self._vote[0] = NOTHING
-        if signals.asked():
+        if signals.any_signal():
             self._vote[0] = SIGNAL
-        elif time.time() + needed >= self._deadline:
+        elif time.time() + seconds >= self._deadline:
             self._vote[0] = DEADLINE
         if self._group is not None:
-            self._pending = distributed.all_reduce(
+            self._work = distributed.all_reduce(
                 self._vote, distributed.ReduceOp.MAX, group=self._group, async_op=True
             )
 
     def _collect(self) -> Reason | None:
-        if self._pending is not None:
-            self._pending.wait()
-            self._pending = None
+        if self._work is not None:
+            self._work.wait()
+            self._work = None
         return REASONS.get(int(self._vote[0]))
 
 

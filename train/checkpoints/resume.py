@@ -1,6 +1,6 @@
 """Selection of the checkpoint to resume from, and its comparison with the run. Does not import torch.
 
-In settling.py, all ranks verify its files together.
+In agreement.py, all ranks verify its files together.
 """
 
 import math
@@ -11,41 +11,39 @@ from typing import Any
 
 from ..config import MOE_OPTIONS, language
 from ..config.batches import ACCUMULATION, MICRO, TOTAL, Before, stages_of
-from ..config.dsquery import PRECISION_BLOCKS, enabled, optimizer_name
+from ..config.deepspeed.query import PRECISION_BLOCKS, enabled, optimizer_name
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..errors import BadInput, CommonMistake, suggestion
-from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, ids, named, put_back, read
+from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, id_in, ids, put_back, read
 
 STEP = re.compile(r"step-(\d+)")
 
 
-def find(wanted: str, directory: Path | None) -> Checkpoint:
+def find(request: str, directory: Path | None) -> Checkpoint:
     """Return the checkpoint that --resume names.
 
-    wanted: an id in `directory`, a path as for `at`, 'latest' or 'best'. Raise BadInput if there is no such
+    request: an id in `directory`, a path as for `at`, 'latest' or 'best'. Raise BadInput if there is no such
     checkpoint.
     """
-    if wanted != LATEST and Path(wanted).is_dir():
-        return at(Path(wanted))
+    if request != LATEST and Path(request).is_dir():
+        return at(Path(request))
     if directory is None:
-        what = "" if wanted == LATEST else f" {wanted}"
+        what = "" if request == LATEST else f" {request}"
         raise CommonMistake(
             f"--resume{what}: give --checkpoint-dir DIR, or JOBGEN_RUN_DIR, of the run to resume"
         )
-    if wanted == LATEST:
+    if request == LATEST:
         return at(directory)
     put_back(directory)
-    if wanted == BEST:
+    if request == BEST:
         return _best(directory / BEST)
-    if not (directory / wanted).is_dir():
-        there = ids(directory)
-        has = f"it has {', '.join(there)}" if there else "it has none"
-        raise BadInput(
-            f"--resume {wanted}: there is no such checkpoint in {directory}; {has}{suggestion(wanted, there)}"
-        )
-    return _asked_for(directory / wanted)
+    if not (directory / request).is_dir():
+        choices = ids(directory)
+        has = f"it has {', '.join(choices)}{suggestion(request, choices)}" if choices else "it has none"
+        raise BadInput(f"--resume {request}: there is no such checkpoint in {directory}; {has}")
+    return _by_id(directory / request)
 
 
 def at(place: Path) -> Checkpoint:
@@ -57,7 +55,7 @@ def at(place: Path) -> Checkpoint:
     if place.name == BEST and not place.is_dir():
         return _best(place)
     if (place / RECORD).is_file() or STEP.fullmatch(place.name):
-        return _asked_for(place)
+        return _by_id(place)
     for folder in (place, place / FOLDER):
         put_back(folder)
         if any_in(folder):
@@ -73,13 +71,13 @@ def any_in(directory: Path | None) -> bool:
 
 
 def _best(file: Path) -> Checkpoint:
-    name = named(file)
+    name = id_in(file)
     if name is None:
         raise BadInput(f"{file} names no checkpoint: the run that saves there has --keep-best METRIC")
-    return _asked_for(file.parent / name)
+    return _by_id(file.parent / name)
 
 
-def _asked_for(directory: Path) -> Checkpoint:
+def _by_id(directory: Path) -> Checkpoint:
     try:
         return read(directory)
     except BadInput as error:
@@ -108,20 +106,20 @@ def _newest(folder: Path) -> Checkpoint:
         candidates = [path for path in candidates if (_step(path.name) or 0) <= step]
     for number, path in enumerate(candidates):
         try:
-            found = read(path)
+            checkpoint = read(path)
         except BadInput as error:
             problems.append(str(error))
         else:
-            return found._replace(
-                asked=False, before=tuple(candidates[number + 1 :]), trouble=tuple(problems)
+            return checkpoint._replace(
+                by_user=False, before=tuple(candidates[number + 1 :]), trouble=tuple(problems)
             )
     raise CommonMistake(none_is_whole(folder, problems))
 
 
 def none_is_whole(folder: Path, problems: list[str]) -> str:
     """Return the error if no checkpoint is left, with those of later steps that the user can select."""
-    there = complete(folder)
-    later = f"; --resume can use {', '.join(there)}" if there else ""
+    choices = complete(folder)
+    later = f"; --resume can use {', '.join(choices)}" if choices else ""
     return f"--resume: no checkpoint in {folder} can be used: {'; '.join(problems)}{later}"
 
 
@@ -143,10 +141,10 @@ def _named(folder: Path) -> tuple[str | None, str | None]:
 
 def _by_age(folder: Path) -> list[Path]:
     """Return all directories that are named like checkpoints, damaged or not, the one saved last first."""
-    return sorted((path for path in folder.iterdir() if STEP.fullmatch(path.name)), key=_saved, reverse=True)
+    return sorted((path for path in folder.iterdir() if STEP.fullmatch(path.name)), key=_age, reverse=True)
 
 
-def _saved(path: Path) -> tuple[float, str]:
+def _age(path: Path) -> tuple[float, str]:
     record = path / RECORD
     return (record if record.is_file() else path).stat().st_mtime, path.name
 
@@ -184,26 +182,28 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
     return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
 
 
-def batch_before(found: Checkpoint) -> Before:
+def batch_before(checkpoint: Checkpoint) -> Before:
     """Return the batch sizes with which the checkpoint was trained."""
-    config = found.of_training("deepspeed")
+    config = checkpoint.of_training("deepspeed")
     total, micro = config[TOTAL], config[MICRO]
     parallel = total // (micro * config[ACCUMULATION])
-    return Before(total, micro, parallel, found.record.get("scaled_for", parallel))
+    return Before(total, micro, parallel, checkpoint.record["lr_ranks"])
 
 
-def jump(found: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
+def jump(checkpoint: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
     """Return a note if the schedule `now` changes the learning rate of the checkpoint; '' if it does not."""
     try:
-        old = replace(how, settings=found.settings, config=found.record["deepspeed"]).schedule(per_epoch)
+        old = replace(how, settings=checkpoint.settings, config=checkpoint.record["deepspeed"]).schedule(
+            per_epoch
+        )
     except CommonMistake:  # the user's own scheduler of that run is gone
         return ""
-    at = found.record["progress"]
-    done = at["epoch"] - 1 if now.per_epoch else at["step"]
+    at = checkpoint.record["progress"]
+    step = at["epoch"] - 1 if now.per_epoch else at["step"]
     curves = old.closed_form(), now.closed_form()
     if None in curves or old.per_epoch != now.per_epoch:
         return ""
-    was, is_ = (curve(done) for curve in curves if curve)
+    was, is_ = (curve(step) for curve in curves if curve)
     if math.isclose(was, is_, rel_tol=1e-6):
         return ""
     unit = "epochs" if now.per_epoch else "steps"
@@ -213,19 +213,23 @@ def jump(found: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
     )
 
 
-def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
+def check(checkpoint: Checkpoint, how: Recipe, world_size: int) -> bool:
     """Return whether the run needs DeepSpeed's universal form of the checkpoint.
 
     Any number of ranks can read this form. Raise CommonMistake, with the reason, if the run cannot resume
     from the checkpoint.
     """
-    name, before, same = found.directory.name, found.record["world_size"], found.of_training("identity")
+    name, before, same = (
+        checkpoint.directory.name,
+        checkpoint.record["world_size"],
+        checkpoint.of_training("identity"),
+    )
     for option, value in identity(how, world_size).items():
         other = same.get(option, value)
         if other != value:
             raise CommonMistake(
-                f"--resume {name} was trained with {_said(option, other)}, but this run has "
-                f"{_said(option, value)}: a run must resume with the same value"
+                f"--resume {name} was trained with {_option(option, other)}, but this run has "
+                f"{_option(option, value)}: a run must resume with the same value"
             )
     spec = spec_of(how.settings)
     if before == world_size or spec.replicated:
@@ -245,7 +249,7 @@ def check(found: Checkpoint, how: Recipe, world_size: int) -> bool:
     return True
 
 
-def _said(option: str, value: Any) -> str:
+def _option(option: str, value: Any) -> str:
     if value is None or value is True:
         return f"no --{option}" if value is None else f"--{option}"
     return f"--{option} {value}"

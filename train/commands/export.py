@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from .. import atomic, checkpoints
+from ..checkpoints import storage
+from ..checkpoints.directory import Checkpoint, verify
 from ..config import commands
-from ..config.dsquery import enabled
+from ..config.deepspeed.query import enabled
 from ..config.engines import spec_of
 from ..errors import BadInput
-from . import storage
-from .directory import Checkpoint, verify
 
 Weights = dict[str, torch.Tensor]
 TIED = "tied_modules."  # in DeepSpeed's names of weights that two stages of a pipeline share
@@ -35,15 +35,15 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if the checkpoint does not exist or is damaged, or if it lacks the requested averaged
     weights.
     """
-    asked = commands.export().parse_args(argv)
-    found = checkpoints.at(asked.checkpoint)
-    state = collected(found, asked.ema)
-    write(in_fp32(state), asked.output)
+    options = commands.export().parse_args(argv)
+    checkpoint = checkpoints.at(options.checkpoint)
+    state = combine(checkpoint, options.ema)
+    write(in_fp32(state), options.output)
     halves = {str(each.dtype) for each in state.values() if each.is_floating_point()} - {"torch.float32"}
-    facts = {key: found.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
-    facts |= {"ema": asked.ema, "rounded_to": min(halves, default=None)}
-    atomic.write_json(description(asked.output), facts)
-    print(f"{found.directory} -> {asked.output}: {asked.output.stat().st_size} bytes")
+    facts = {key: checkpoint.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
+    facts |= {"ema": options.ema, "rounded_to": min(halves, default=None)}
+    atomic.write_json(description(options.output), facts)
+    print(f"{checkpoint.directory} -> {options.output}: {options.output.stat().st_size} bytes")
 
 
 def description(file: Path) -> Path:
@@ -82,9 +82,9 @@ def read(file: Path) -> Weights:
         raise BadInput(f"{file} cannot be read as exported weights: {reason}") from None
 
 
-def weights(found: Checkpoint, ema: bool) -> Weights:
-    """Return the state_dict of the whole model, with floats in fp32. Raise BadInput as `collected` does."""
-    return in_fp32(collected(found, ema))
+def weights(checkpoint: Checkpoint, ema: bool) -> Weights:
+    """Return the state_dict of the whole model, with floats in fp32. Raise BadInput as `combine` does."""
+    return in_fp32(combine(checkpoint, ema))
 
 
 def in_fp32(state: Weights) -> Weights:
@@ -94,61 +94,63 @@ def in_fp32(state: Weights) -> Weights:
     }
 
 
-def collected(found: Checkpoint, ema: bool) -> Weights:
+def combine(checkpoint: Checkpoint, ema: bool) -> Weights:
     """Return the state_dict of the whole model, combined from the files of all ranks.
 
     It is the state that an evaluation uses. Weights in half precision are replaced by their fp32 copy if the
     checkpoint has one. Raise BadInput if the checkpoint is damaged, or if `ema` is set and it has no averaged
     weights.
     """
-    verify(found.directory, found.record["files"])
-    if ema and found.settings.ema is None:
-        raise BadInput(f"{found.directory} has no averaged weights: its run had no --ema")
-    state = LAYOUTS[spec_of(found.settings).layout](found) | storage.buffers(found)
+    verify(checkpoint.directory, checkpoint.record["files"])
+    if ema and checkpoint.settings.ema is None:
+        raise BadInput(f"{checkpoint.directory} has no averaged weights: its run had no --ema")
+    state = LAYOUTS[spec_of(checkpoint.settings).layout](checkpoint) | storage.buffers(checkpoint)
     if ema:
-        state |= _averaged(found)
+        state |= _average(checkpoint)
     return state
 
 
-def _whole(found: Checkpoint) -> Weights:
+def _whole(checkpoint: Checkpoint) -> Weights:
     """Return the weights of an engine that saves them in one file."""
-    state: Weights = storage.load(found.directory / "model.pt")["model"]
+    state: Weights = storage.load(checkpoint.directory / "model.pt")["model"]
     return state
 
 
-def _pipeline(found: Checkpoint) -> Weights:
+def _pipeline(checkpoint: Checkpoint) -> Weights:
     """Return the weights of a pipeline, which DeepSpeed saves in one file per layer.
 
     These files have the dtype of the computation; an fp32 copy replaces half precision where there is one.
     """
     state: Weights = {}
-    for file in sorted((found.directory / "deepspeed").glob("layer_*-model_states.pt")):
+    for file in sorted((checkpoint.directory / "deepspeed").glob("layer_*-model_states.pt")):
         layer = int(file.name.removeprefix("layer_").partition("-")[0])
-        state |= {f"{layer}.{name}": tensor for name, tensor in _trusted(file).items()}
-    return state | (_masters_of_shares(found.directory / "deepspeed", state) if _half(found) else {})
+        state |= {f"{layer}.{name}": tensor for name, tensor in _load_with_code(file).items()}
+    return state | (
+        _masters_of_shares(checkpoint.directory / "deepspeed", state) if _half(checkpoint) else {}
+    )
 
 
-def _deepspeed(found: Checkpoint) -> Weights:
+def _deepspeed(checkpoint: Checkpoint) -> Weights:
     """Return the weights of a checkpoint of DeepSpeed.
 
     The fp32 copy that ZeRO keeps is preferred: it is more exact than half precision, and at stage 3 it is the
     only form that DeepSpeed can combine.
     """
-    config, folder = found.record["deepspeed"], found.directory / "deepspeed"
+    config, folder = checkpoint.record["deepspeed"], checkpoint.directory / "deepspeed"
     stage = config["zero_optimization"]["stage"]
     experts = sorted(folder.glob("layer_*_expert_*_model_states.pt"))
-    if stage == 3 or (stage and _half(found) and not experts):
+    if stage == 3 or (stage and _half(checkpoint) and not experts):
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
 
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it prints every step
-            return dict(get_fp32_state_dict_from_zero_checkpoint(str(found.directory), folder.name))
-    saved = _trusted(folder / "mp_rank_00_model_states.pt")
-    state: Weights = saved["module"]
-    if _half(found) and not experts:
-        state |= _masters_of_one_file(saved, state)
+            return dict(get_fp32_state_dict_from_zero_checkpoint(str(checkpoint.directory), folder.name))
+    content = _load_with_code(folder / "mp_rank_00_model_states.pt")
+    state: Weights = content["module"]
+    if _half(checkpoint) and not experts:
+        state |= _masters_of_one_file(content, state)
     for file in experts:
-        state |= _trusted(file)
+        state |= _load_with_code(file)
     return state
 
 
@@ -163,7 +165,7 @@ def _masters_of_shares(folder: Path, state: Weights) -> Weights:
     pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
     stages: dict[str, str] = {}  # weights that two stages share are taken from the first one
     for match, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):
-        optimizer = _trusted(file)["optimizer_state_dict"]
+        optimizer = _load_with_code(file)["optimizer_state_dict"]
         shares = optimizer.get("single_partition_of_fp32_groups", ())
         for places, share in zip(optimizer.get("param_slice_mappings", ()), shares, strict=False):
             for name, place in places.items():
@@ -178,13 +180,13 @@ def _masters_of_shares(folder: Path, state: Weights) -> Weights:
     }
 
 
-def _masters_of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
+def _masters_of_one_file(content: dict[str, Any], state: Weights) -> Weights:
     """Return the fp32 weights at ZeRO stage 0, where every rank saves all of them.
 
     Return {} if there are none, or if their shapes are not those of the parameters in order.
     """
-    groups = (saved.get("optimizer") or {}).get("fp32_groups") or []
-    names = [name for name in state if name not in saved.get("buffer_names", ())]
+    groups = (content.get("optimizer") or {}).get("fp32_groups") or []
+    names = [name for name in state if name not in content.get("buffer_names", ())]
     if len(groups) != 1 or [each.shape for each in groups[0]] != [state[name].shape for name in names]:
         return {}
     return dict(zip(names, (each.detach() for each in groups[0]), strict=True))
@@ -193,13 +195,13 @@ def _masters_of_one_file(saved: dict[str, Any], state: Weights) -> Weights:
 LAYOUTS = {"one file": _whole, "deepspeed": _deepspeed, "deepspeed, a file a layer": _pipeline}
 
 
-def _half(found: Checkpoint) -> bool:
-    return enabled(found.record["deepspeed"], "bf16") or enabled(found.record["deepspeed"], "fp16")
+def _half(checkpoint: Checkpoint) -> bool:
+    return enabled(checkpoint.record["deepspeed"], "bf16") or enabled(checkpoint.record["deepspeed"], "fp16")
 
 
-def _averaged(found: Checkpoint) -> Weights:
+def _average(checkpoint: Checkpoint) -> Weights:
     state: Weights = {}
-    for file in sorted(found.directory.glob("ema-*.pt")):
+    for file in sorted(checkpoint.directory.glob("ema-*.pt")):
         part = int(file.stem.removeprefix("ema-"))
         weights = storage.load(file)["weights"]
         share = 1 + max((int(at[2]) for name in weights if (at := re.search(EXPERT, name))), default=0)
@@ -213,6 +215,6 @@ def _averaged(found: Checkpoint) -> Weights:
 EXPERT = r"(\.deepspeed_experts\.)(\d+)"
 
 
-def _trusted(file: Path) -> Any:
+def _load_with_code(file: Path) -> Any:
     """Load a file of DeepSpeed, which contains more than tensors and could therefore execute code."""
     return torch.load(file, map_location="cpu", weights_only=False)

@@ -8,7 +8,7 @@ from os import environ
 from pathlib import Path
 from typing import Any
 
-from .. import report, running
+from .. import report, whole_run
 from ..config import options
 from ..errors import RESUMABLE, CommonMistake, Resumable, status_of, suggestion
 
@@ -30,7 +30,7 @@ def train(config: Mapping[str, Any]) -> dict[str, Any]:
     run = report.Run(environ, report.Clock(), None)
     try:
         with _arguments(config) as argv:
-            return running.train(argv, run)
+            return whole_run.train(argv, run)
     except Resumable:
         raise SystemExit(RESUMABLE) from None
     except Exception as error:

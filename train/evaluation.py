@@ -30,12 +30,6 @@ class Scores(NamedTuple):
     metrics: dict[str, float]
     per_class: dict[str, float | None]
 
-    @classmethod
-    def restored(cls, values: dict[str, Any]) -> "Scores":
-        """Return the scores of which a checkpoint has recorded the fields, perhaps of an earlier version."""
-        metrics = values.get("metrics", {"accuracy": values.get("accuracy", math.nan)})
-        return cls(values["loss"], metrics, values["per_class"])
-
     def row(self) -> dict[str, Any]:
         """Return the results for metrics.jsonl and status.json."""
         by_class = {"per_class": self.per_class} if self.per_class else {}
@@ -63,15 +57,15 @@ class Measures:
         return ", ".join(metric.text(values[metric.name]) for metric in self.metrics)
 
 
-def measures(task: Task, loss: str | None = None, wanted: Sequence[str] | None = None) -> Measures:
+def measures(task: Task, loss: str | None = None, names: Sequence[str] | None = None) -> Measures:
     """Return the measures of a task, or those that --loss and --metric select.
 
     Raise CommonMistake if a function does not exist.
     """
-    chosen = tuple(metrics.build(each) for each in (task.metrics if wanted is None else wanted))
-    by_class = any(metric.name == "accuracy" for metric in chosen)
+    selection = tuple(metrics.build(each) for each in (task.metrics if names is None else names))
+    by_class = any(metric.name == "accuracy" for metric in selection)
     objective = loss_functions.build(loss or task.loss, len(task.classes))
-    return Measures(objective, chosen, task.classes if by_class else ())
+    return Measures(objective, selection, task.classes if by_class else ())
 
 
 def check_target(what: Measures, target: float | None) -> None:
@@ -88,7 +82,7 @@ class Tally:
 
     def __init__(self, what: Measures, device: torch.device) -> None:
         self._what = what
-        self.right, self.seen = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
+        self.right, self.totals = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
         self.loss = torch.zeros((), device=device)
         self.sums = [
             torch.zeros((), dtype=torch.int64 if metric.whole else torch.float32, device=device)
@@ -104,14 +98,14 @@ class Tally:
             self.sums[place] += total
             self.counts[place] += count
         if self._what.classes:
-            predicted, labels = (each.flatten() for each in metrics.decided(outputs, targets))
-            counted, labels = labels >= 0, labels.clamp(min=0)
-            self.seen.index_add_(0, labels, counted.long())
-            self.right.index_add_(0, labels, (counted & (predicted == labels)).long())
+            predictions, labels = (each.flatten() for each in metrics.class_pairs(outputs, targets))
+            mask, labels = labels >= 0, labels.clamp(min=0)
+            self.totals.index_add_(0, labels, mask.long())
+            self.right.index_add_(0, labels, (mask & (predictions == labels)).long())
 
     def scores(self, samples: int) -> Scores:
         """Return the scores over all ranks. Called on all of them."""
-        for tensor in (self.right, self.seen, self.loss, *self.sums, self.counts):
+        for tensor in (self.right, self.totals, self.loss, *self.sums, self.counts):
             distributed.all_reduce(tensor)
         values = {
             metric.name: metric.value(total.item(), count)
@@ -119,7 +113,7 @@ class Tally:
         }
         per_class = {
             name: round(r / n, 6) if n else None
-            for name, r, n in zip(self._what.classes, self.right.tolist(), self.seen.tolist(), strict=True)
+            for name, r, n in zip(self._what.classes, self.right.tolist(), self.totals.tolist(), strict=True)
         }
         return Scores(self.loss.item() / samples, values, per_class)
 
@@ -127,7 +121,7 @@ class Tally:
 def evaluate(engine: Evaluator, split: Feed, what: Measures, device: Device, micro: int) -> Scores:
     """Return the scores on the split. Each sample is counted once, for any number of ranks."""
     counts = Tally(what, device.torch)
-    with engine.evaluating():
+    with engine.evaluation_mode():
         steps = sampling.steps(split.indices(), micro, 1, *engine.share)
         for ((inputs, targets, real),), _ in split.batches(steps):
             outputs = engine.predict(inputs)

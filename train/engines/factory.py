@@ -1,14 +1,12 @@
 """Construction of the model, and of the engine that --engine names."""
 
-import random
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from .. import loss_functions
+from .. import loss_functions, randomness
 from ..config import Settings
 from ..config import speed as config_speed
 from ..config.batches import stages_of
@@ -38,9 +36,9 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     kind = getattr(import_module(f".{module}", __package__), name)
     config = {key: value for key, value in how.config.items() if key != "scheduler"}
     division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
-    made = model(settings, samples.train.shape, samples.outputs, device, division)
+    network = model(settings, samples.train.shape, samples.outputs, device, division)
     job = Job(
-        model=speed.prepare(made, fast, ranks.world_size, not spec.runs_deepspeed),
+        model=speed.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
         loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
         config=config,
         schedule=schedule,
@@ -54,19 +52,8 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
         speed=fast,
     )
     engine: Engine = kind(job)
-    seed(settings.seed, ranks.rank)
+    randomness.seed(settings.seed, ranks.rank)
     return engine
-
-
-def seed(*numbers: int) -> None:
-    """Seed the random numbers of Python, NumPy, torch and its devices on this rank.
-
-    numbers: --seed, the rank, and others that make the sequence another one
-    """
-    drawn = np.random.SeedSequence(numbers).generate_state(3, np.uint32)
-    random.seed(int(drawn[0]))
-    np.random.seed(drawn[1])
-    torch.manual_seed(int(drawn[2]))
 
 
 def model(

@@ -1,6 +1,6 @@
 """The keys of DeepSpeed's config, by section. Does not import torch.
 
-deepspeed.json is the schema of the config, which tools/write_deepspeed_schema.py writes from DeepSpeed's own
+schema.json is the schema of the config, which tools/write_deepspeed_schema.py writes from DeepSpeed's own
 models. DeepSpeed silently ignores unknown top-level keys. In sections it ignores some and rejects others,
 with the traceback of a validator on every rank. Here, each unknown key is reported in one sentence before the
 run starts.
@@ -12,20 +12,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import CommonMistake, suggestion
-from . import dsvalues
-from .converters import GONE, is_own
-from .dsquery import Config
-from .dsvalues import Schema
+from ...errors import CommonMistake, suggestion
+from ..converters import REMOVALS, is_own
+from . import values
+from .query import Config
+from .values import Schema
 
-SCHEMA = Path(__file__).with_name("deepspeed.json")
+SCHEMA = Path(__file__).with_name("schema.json")
 
 
 @cache
 def schema() -> Schema:
     """Return the schema of DeepSpeed's config. Its title is the version of DeepSpeed."""
-    made: Schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
-    return made
+    result: Schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    return result
 
 
 def check(config: Config, where: str) -> Config:
@@ -50,19 +50,19 @@ def _section(block: Config, part: Schema, where: str, path: str) -> Config:
     The models are the sections without additional properties. 'auto' becomes their default.
     """
     model = part.get("additionalProperties") is False
-    _known(block, part["properties"], where, path)
-    made = {}
+    _check_names(block, part["properties"], where, path)
+    result = {}
     for key, value in block.items():
         full = f"{path}.{key}" if path else key
         if model and value == "auto":
             continue
         value = _value(value, part["properties"][key], model, where, full)
-        useless, reason = dsvalues.USELESS.get(full, (None, ""))
+        useless, reason = values.USELESS.get(full, (None, ""))
         if useless and useless(value):
             raise CommonMistake(f"{where}: {full}: {reason}")
         if path or value is not None:
-            made[key] = value
-    return made
+            result[key] = value
+    return result
 
 
 def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
@@ -70,7 +70,7 @@ def _value(value: Any, part: Schema, model: bool, where: str, full: str) -> Any:
     if sections and isinstance(value, dict):
         return _section(value, sections[0], where, full)
     try:
-        return dsvalues.read(value, part, model)
+        return values.read(value, part, model)
     except ValueError as error:
         raise CommonMistake(f"{where}: {full} must be {error}, not {value!r}") from None
 
@@ -84,34 +84,34 @@ def _check_type(block: Config, section: str, types: Mapping[str, Schema], where:
     if section == "scheduler" and is_own(kind):
         return
     name = kind.lower() if section == "optimizer" else kind
-    if name in GONE:
-        raise CommonMistake(f"{where}: {section}.type {kind!r}: {GONE[name]}")
+    if name in REMOVALS:
+        raise CommonMistake(f"{where}: {section}.type {kind!r}: {REMOVALS[name]}")
     if name not in types:
         raise CommonMistake(
             f"{where}: {section}.type {kind!r} is not one of {', '.join(types)}{suggestion(name, types)}"
         )
-    path, known = f"{section}.params", types[name]["properties"]
-    _known(params, known, where, f"{path} of {kind}")
+    path, parameters = f"{section}.params", types[name]["properties"]
+    _check_names(params, parameters, where, f"{path} of {kind}")
     for key in types[name]["required"]:
         if key not in params:
             raise CommonMistake(f"{where}: {path} of {kind} needs {key}")
     for key, value in params.items():
-        _value(value, known[key], False, where, f"{path}.{key}")
+        _value(value, parameters[key], False, where, f"{path}.{key}")
 
 
-def _known(block: Mapping[str, Any], allowed: Collection[str], where: str, path: str) -> None:
+def _check_names(block: Mapping[str, Any], allowed: Collection[str], where: str, path: str) -> None:
     for key in block:
         if key in allowed:
             continue
-        gone = dsvalues.gone(key)
-        if gone:
-            raise CommonMistake(f"{where}: {path + '.' if path else ''}{key}: {gone}")
+        removal = values.removal(key)
+        if removal:
+            raise CommonMistake(f"{where}: {path + '.' if path else ''}{key}: {removal}")
         inside = f" in {path}" if path else ""
         raise CommonMistake(
             f"{where}: {schema()['title']} has no key {key!r}{inside}{suggestion(key, allowed)}"
         )
 
 
-def named(file: Path) -> str:
+def label(file: Path) -> str:
     """Return the name of the file for messages."""
     return f"--deepspeed_config {file}"

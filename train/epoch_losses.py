@@ -7,6 +7,7 @@ import torch
 from torch import distributed
 
 from .checkpoints import Progress
+from .loss_functions import LossSum
 
 
 class Place(NamedTuple):
@@ -20,30 +21,30 @@ class Place(NamedTuple):
     seconds: float
 
 
-class _Posted(NamedTuple):
+class _Report(NamedTuple):
     place: Place
-    summed: torch.Tensor
+    total: torch.Tensor
     work: distributed.Work
     steps: int  # since the previous report
     samples: int
     rate: float
 
 
-class Losses:
+class EpochLosses:
     """The losses of an epoch. Losses that are not reported yet stay on the device of this rank."""
 
     def __init__(self, at: Progress) -> None:
-        self.reported, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
-        self._reported_at = time.monotonic()
-        self._posted: _Posted | None = None
+        self.report_total, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
+        self._start = time.monotonic()
+        self._report: _Report | None = None
 
-    def add(self, loss: torch.Tensor, samples: int) -> None:
+    def add(self, loss: LossSum, samples: int) -> None:
         self.since.append(loss)
         self.samples += samples
 
     def restart_clock(self) -> None:
         """Leave the time before this call, such as that of an evaluation, out of the next report's rate."""
-        self._reported_at = time.monotonic()
+        self._start = time.monotonic()
 
     def post(self, place: Place) -> None:
         """Start the sum of the losses of all ranks since the last report.
@@ -51,22 +52,22 @@ class Losses:
         It runs during the next step, so that no rank waits for another one only to report.
         """
         now = time.monotonic()
-        summed = torch.stack(self.since).sum()
-        work = distributed.all_reduce(summed, async_op=True)
-        rate = self.samples / (now - self._reported_at)
-        self._posted = _Posted(place, summed, work, len(self.since), self.samples, rate)
-        self._reported_at = now
+        total = torch.stack(self.since).sum()
+        work = distributed.all_reduce(total, async_op=True)
+        rate = self.samples / (now - self._start)
+        self._report = _Report(place, total, work, len(self.since), self.samples, rate)
+        self._start = now
 
     def collect(self) -> tuple[Place, float, float] | None:
         """Return the posted report: its place, the mean loss per sample and the samples per second.
 
         Both are for the samples since the previous report. Return None if nothing was posted.
         """
-        if self._posted is None:
+        if self._report is None:
             return None
-        place, summed, work, steps, samples, rate = self._posted
+        place, total, work, steps, samples, rate = self._report
         work.wait()
-        loss = summed.item() / samples
-        self.reported += loss * samples
-        self.since, self.samples, self._posted = self.since[steps:], self.samples - samples, None
+        loss = total.item() / samples
+        self.report_total += loss * samples
+        self.since, self.samples, self._report = self.since[steps:], self.samples - samples, None
         return place, loss, rate

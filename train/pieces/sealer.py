@@ -7,9 +7,9 @@ from pathlib import Path
 from torch import distributed
 
 from .. import atomic, report
-from ..checkpoints import directory, settling, storage
+from ..checkpoints import agreement, directory, storage
 from ..checkpoints.directory import RECORD, Checkpoint, Entries
-from ..checkpoints.publishing import Publisher, note_step
+from ..checkpoints.publication import Publisher, note_step
 from ..device import Device
 from .process import Process, init
 
@@ -28,22 +28,24 @@ class Sealer(Publisher):
         self.directory, self.latest = folder.absolute(), None
         self.device, self.group = Device("cpu", 0), distributed.new_group(backend="gloo", timeout=PATIENCE)
 
-    def seal(self, folder: Path, known: Entries) -> Entries:
-        """Return the entries of all files below `folder`: those `known`, and those of the other files.
+    def seal(self, folder: Path, entries_before: Entries) -> Entries:
+        """Return the entries of all files below `folder`: `entries_before`, and those of the other files.
 
         Called when all ranks have written. Each rank reads a share of the files, and forces it to the disk.
         Raise CannotSave on all ranks if a file cannot be read.
         """
         # On a network file system, ranks may see different files for a moment: all use the list of rank 0.
-        [others, *_] = self.agree(folder.name, None, _others(folder, known) if self.run.is_main else None)
-        mine, failed = {}, None
+        [others, *_] = self.agree(
+            folder.name, None, _others(folder, entries_before) if self.run.is_main else None
+        )
+        mine, failure = {}, None
         try:
             for name in directory.share(others, self.me.rank, self.me.world_size):
                 mine[name] = _entry(folder / name)
         except OSError as error:
-            failed = storage.failure(error, Path(error.filename or folder))
-        ranks = self.agree(folder.name, failed, mine)
-        return known | {name: entry for entries in ranks for name, entry in entries.items()}
+            failure = storage.failure(error, Path(error.filename or folder))
+        ranks = self.agree(folder.name, failure, mine)
+        return entries_before | {name: entry for entries in ranks for name, entry in entries.items()}
 
     def add(self, name: str, step: int) -> None:
         """Record the files of the checkpoint `name`, which a library has written in place.
@@ -51,14 +53,14 @@ class Sealer(Publisher):
         Each rank calls it when it has written its own files. `newest` returns recorded checkpoints only.
         """
         self.agree(name, None, None)  # all have written
-        files, failed = self.seal(self.directory / name, {}), None
+        files, failure = self.seal(self.directory / name, {}), None
         if self.run.is_main:
             try:
                 atomic.write_json(self.directory / name / RECORD, {"format": 1, "id": name, "files": files})
                 note_step(self.run, step)
             except OSError as error:
-                failed = storage.failure(error, self.directory / name / RECORD)
-        self.agree(name, failed, None)
+                failure = storage.failure(error, self.directory / name / RECORD)
+        self.agree(name, failure, None)
         self.latest = name
 
     def newest(self) -> Path | None:
@@ -67,18 +69,22 @@ class Sealer(Publisher):
         if not names:
             return None
         paths = [self.directory / name for name in names]
-        return self.intact(directory.read(paths[0])._replace(asked=False, before=tuple(paths[1:]))).directory
+        return self.intact(
+            directory.read(paths[0])._replace(by_user=False, before=tuple(paths[1:]))
+        ).directory
 
-    def intact(self, found: Checkpoint) -> Checkpoint:
-        """Return `found`, or the newest one before it whose files are intact; see settling.settle."""
-        check = directory.Check(found, self.me.rank, self.me.world_size)
-        return settling.settle(found, check, self.device, self.run, self.group)
+    def intact(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Return `checkpoint`, or the newest one before it whose files are intact; see agreement.settle."""
+        check = directory.Check(checkpoint, self.me.rank, self.me.world_size)
+        return agreement.settle(checkpoint, check, self.device, self.run, self.group)
 
 
-def _others(folder: Path, known: Entries) -> Entries:
+def _others(folder: Path, entries_before: Entries) -> Entries:
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     return {
-        name: {"bytes": file.stat().st_size} for name, file in files.items() if name not in (*known, RECORD)
+        name: {"bytes": file.stat().st_size}
+        for name, file in files.items()
+        if name not in (*entries_before, RECORD)
     }
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from . import loss_functions, trees
-from .checkpoints import evaluate
-from .config import commands, language
-from .data import text
-from .errors import CommonMistake
+from .. import loss_functions, trees
+from ..config import commands, language
+from ..data import text
+from ..errors import CommonMistake
+from . import evaluate
 
 Choose = Callable[[torch.Tensor], int]
 Predict = Callable[[torch.Tensor], torch.Tensor]
@@ -22,31 +22,31 @@ def main(argv: Sequence[str]) -> None:
 
     Raise BadInput if the source cannot be read or is not a language model.
     """
-    asked = commands.sample().parse_args(argv)
-    settings, state = evaluate.load(asked.source, asked.ema)
+    options = commands.sample().parse_args(argv)
+    settings, state = evaluate.load(options.source, options.ema)
     if settings.task != "text":
         raise CommonMistake(
-            f"{asked.source} was trained with --task {settings.task}; sample needs --task text"
+            f"{options.source} was trained with --task {settings.task}; sample needs --task text"
         )
     alphabet = text.alphabet(settings.tokenizer)
-    prompt = alphabet.encode(asked.prompt)
+    prompt = alphabet.encode(options.prompt)
     if not prompt:
         raise CommonMistake("--prompt is empty: the model needs at least one token to go on with")
     context, mine = language.size(settings).context, evaluate.alone()
-    model = evaluate.filled(settings, (context,), alphabet.size, mine, state, asked.source)
+    model = evaluate.model_with(settings, (context,), alphabet.size, mine, state, options.source)
     model = model.to(mine.torch).eval()
 
     def predict(window: torch.Tensor) -> torch.Tensor:
         logits = loss_functions.main(trees.as_tree(model(window.to(mine.torch))))
-        return logits[0, -1, : alphabet.used].float().cpu()
+        return logits[0, -1, : alphabet.count].float().cpu()
 
-    choose = chooser(asked.temperature, asked.top_k, torch.Generator().manual_seed(asked.seed))
-    added = list(continued(predict, choose, prompt, asked.tokens, context))
-    print(alphabet.decode([*prompt, *added]))
+    choose = chooser(options.temperature, options.top_k, torch.Generator().manual_seed(options.seed))
+    addition = list(continuation(predict, choose, prompt, options.tokens, context))
+    print(alphabet.decode([*prompt, *addition]))
 
 
 @torch.no_grad()
-def continued(
+def continuation(
     predict: Predict, choose: Choose, prompt: Sequence[int], tokens: int, context: int
 ) -> Iterator[int]:
     """Yield `tokens` more tokens after the prompt. The model sees the last `context` tokens.

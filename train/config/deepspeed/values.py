@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from .converters import GONE
+from ..converters import REMOVALS
 
 Schema = dict[str, Any]
 # Names of dtypes in DeepSpeed and in torch.
@@ -79,7 +79,7 @@ def read(value: Any, schema: Schema, model: bool) -> Any:
     for one in schema.get("anyOf", [schema]):
         with suppress(TypeError, ValueError):
             return _read(value, one, model)
-    raise ValueError(_wanted(schema))
+    raise ValueError(_requirement(schema))
 
 
 def _read(value: Any, schema: Schema, model: bool) -> Any:
@@ -122,20 +122,20 @@ def is_number(value: Any) -> bool:
     return type(value) is int or (isinstance(value, float) and math.isfinite(value))
 
 
-def _wanted(schema: Schema) -> str:
+def _requirement(schema: Schema) -> str:
     if "title" in schema:
         return str(schema["title"])
     if "anyOf" in schema:
-        return " or ".join(_wanted(one) for one in schema["anyOf"] if one.get("type") != "null")
+        return " or ".join(_requirement(one) for one in schema["anyOf"] if one.get("type") != "null")
     if "enum" in schema:
         words = list({str(word).lower(): str(word) for word in reversed(schema["enum"])}.values())
         return ("one of " if len(words) > 1 else "") + ", ".join(reversed(words))
     of = schema.get("items", {})
-    items = f" of {_wanted(of)}{'' if 'enum' in of else 's'}".replace(" of a ", " of ") if of else ""
+    items = f" of {_requirement(of)}{'' if 'enum' in of else 's'}".replace(" of a ", " of ") if of else ""
     bounds = [f" {word} {schema[name]}" for name, (_, word) in _BOUNDS.items() if name in schema]
     return _KINDS[schema["type"]] + items + " and".join(bounds)
 
 
-def gone(key: str) -> str:
+def removal(key: str) -> str:
     """Return the message about a key that DeepSpeed has removed, or '' for any other key."""
-    return GONE.get("mics" if key.startswith("mics_") else key, "")
+    return REMOVALS.get("mics" if key.startswith("mics_") else key, "")
