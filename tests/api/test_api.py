@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden.cases import CASES, HERE, job_part
+from golden.cases import CASES, whole
 from support import ROOT
 from support import runs as made
 from support.jobs import path_with
 from support.require import need_package
+from support.site_manuals import JOBS
 
 import jobgen
 from jobgen import JobgenError, JobSpec, Run, render, submit
@@ -56,16 +57,11 @@ def settings_of(command: str) -> tuple[str, list[str], dict[str, Any]]:
     return words[0], words[at + 1 :], settings
 
 
-PLAIN = {
-    name: command for name, command in CASES.items() if "--set" not in command and "--job" not in command
-}
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_python_says_what_the_command_line_says(name: str) -> None:
-    scheduler, program, settings = settings_of(PLAIN[name])
+@pytest.mark.parametrize("command", [one for one in (*CASES.values(), *JOBS) if "--set" not in one])
+def test_python_says_what_the_command_line_says(command: str) -> None:
+    scheduler, program, settings = settings_of(command)
     job = JobSpec(scheduler, program, **settings)
-    assert job_part(render(job)) == (HERE / f"{name}.sh").read_text(encoding="utf-8")
+    assert render(job) == whole(command)
     assert pickle.loads(pickle.dumps(job)) == copy.deepcopy(job) == job
     assert hash(job.replace()) == hash(job)
 

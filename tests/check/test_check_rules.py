@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from golden import cases
 from support import ROOT
+from support.site_manuals import JOBS
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
 from tools import write_rule_pages as pages
 
-OWN = {name: cases.whole(command) for name, command in cases.CASES.items()}
+OWN = {name: cases.whole(command) for name, command in (*cases.CASES.items(), *zip(JOBS, JOBS, strict=True))}
 OWN |= {path.parent.name: path.read_text() for path in sorted((ROOT / "examples").glob("*/job.*"))}
 
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import ROOT
+from golden.cases import CASES, plan_of, script
+from support.site_manuals import JOBS
 
 from jobgen.check.checker import check
 from jobgen.schedulers.versions import Span, version
@@ -114,11 +115,10 @@ def test_pbs_pro_or_torque(text: str) -> None:
 def test_scripts_of_jobgen_are_recognized() -> None:
     """Their runtime is for all schedulers, so only the part above it counts."""
     seen = set()
-    for path in sorted((ROOT / "tests/golden").glob("*.sh")):
-        text = path.read_text(encoding="utf-8")
-        if "\n#PBS " in text:
-            expected = "torque" if "--dialect torque" in text or "\n# Torque: " in text else "pbspro"
-            assert guess(text.split("\n")) == expected, path.name
+    for command in (*CASES.values(), *JOBS):
+        if command.startswith("pbs"):
+            expected = plan_of(command).scheduler.name
+            assert guess(script(command).split("\n")) == expected, command
             seen.add(expected)
     assert seen == {"pbspro", "torque"}
 

@@ -15,6 +15,7 @@ from golden.cases import CASES, plan_of
 from support import jobs
 from support import runs as made
 from support.jobs import path_with
+from support.site_manuals import JOBS
 
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
@@ -51,9 +52,9 @@ def jobgen(cwd: Path, *words: object, path: str | None = None) -> subprocess.Com
 # ------------------------------------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("local_")])
-def test_the_plan_of_every_golden_script_makes_it_again(name: str, tmp_path: Path) -> None:
-    plan = plan_of(CASES[name])
+@pytest.mark.parametrize("command", [one for one in (*CASES.values(), *JOBS) if not one.startswith("local")])
+def test_the_plan_of_every_script_makes_it_again(command: str, tmp_path: Path) -> None:
+    plan = plan_of(command)
     text = render(plan)
     sources = [plan_file.source("site", plan.spec.site.path)] if plan.spec.site else []
     (tmp_path / plan_file.NAME).write_text(

@@ -91,6 +91,7 @@ def scripts() -> list[Path]:
     return [
         *sorted(RUNTIME.rglob("*.sh")),
         *sorted(GOLDEN.rglob("*.sh")),
+        *sorted((ROOT / "docs/sites").glob("*.md")),
         *sorted((ROOT / "templates").rglob("*.sh.j2")),
         ROOT / "templates/completion/jobgen.bash",
     ]
