@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,8 @@ def environment() -> dict[str, str]:
 )
 def test_page_in_order(page: Path, tmp_path: Path) -> None:
     need_command("jobgen")
+    if page.parent.parent == ROOT / "examples":
+        shutil.copytree(page.parent, tmp_path, ignore=shutil.ignore_patterns("job.*"), dirs_exist_ok=True)
     done = subprocess.run(
         ["bash", "-euxc", lines_of(page)], cwd=tmp_path, env=environment(), capture_output=True, text=True
     )

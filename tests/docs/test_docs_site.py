@@ -137,7 +137,8 @@ def test_links_between_the_repository_and_the_site() -> None:
     )
     assert links.rewritten("[a](../../examples/README.md)", "tutorials/x.md") == "[a](../examples/index.md)"
     assert (
-        links.rewritten("[a](train.py) [b](#here)", "examples/own_program.md") == "[a](train.py) [b](#here)"
+        links.rewritten("[a](train.py) [b](#here)", "examples/own_program.md")
+        == "[a](own_program/train.py) [b](#here)"
     )
 
 
