@@ -17,7 +17,7 @@ def read_spec(
     given: Mapping[str, Text | None],
     program: Sequence[str] = (),
     below: Layer | None = None,
-    said_in: str = COMMAND_LINE,
+    given_origin: str = COMMAND_LINE,
     site: SiteName | None = None,
 ) -> JobSpec:
     """Parse the options in ``given``: text, or a list of texts for repeatable ones, from ``said_in``.
@@ -35,18 +35,18 @@ def read_spec(
     if below is not None:
         program, origins = below.program, {"program": below.origins.get("program", "derived")}
     for option in OPTIONS:
-        value, origin = _first(option, given, below, said_in)
+        value, origin = _first(option, given, below, given_origin)
         if value is None:
             fields[option.key] = option.default
             continue
         fields[option.key], texts[option.key] = parse(option, value, origin)
         origins[option.key] = origin
-    _keep_one_grace(fields, origins, texts, said_in)
+    _keep_one_grace(fields, origins, texts, given_origin)
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
     fields["steps"] = below.steps if below is not None else ()
-    _check_program(program, origins.get("program", said_in))
+    _check_program(program, origins.get("program", given_origin))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
     spec = JobSpec._make(
         {"site": None, "sweep": None, "away": False, **fields}[name] for name in JobSpec._fields
@@ -55,15 +55,15 @@ def read_spec(
 
 
 def _keep_one_grace(
-    fields: dict[str, Any], origins: dict[str, str], texts: dict[str, str], said_in: str
+    fields: dict[str, Any], origins: dict[str, str], texts: dict[str, str], given_origin: str
 ) -> None:
     """Let the time of --signal or --grace from ``said_in`` replace that of the other one from below."""
     name, time = fields["signal"] or ("", None)
     if time is None or fields["grace"] is None or origins["signal"] == origins["grace"]:
         return
-    if origins["grace"] == said_in:
+    if origins["grace"] == given_origin:
         fields["signal"], texts["signal"] = (name, None), name
-    elif origins["signal"] == said_in:
+    elif origins["signal"] == given_origin:
         fields["grace"] = None
         del origins["grace"], texts["grace"]
 
@@ -88,14 +88,14 @@ def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
 
 
 def _first(
-    option: Option, given: Mapping[str, Text | None], below: Layer | None, said_in: str
+    option: Option, given: Mapping[str, Text | None], below: Layer | None, given_origin: str
 ) -> tuple[Text | None, str]:
     """Return the text of an option and its origin; None if the option is not set."""
     under = (below.values.get(option.key), below.origins.get(option.key, "")) if below else (None, "")
-    if not (said := given.get(option.key)) and (option.multiple or said is None):
+    if not (text := given.get(option.key)) and (option.multiple or text is None):
         return under
     if under[1].endswith(SET):
         raise JobgenError(
             f"{option.flag} ({COMMAND_LINE}): --set says {option.key} too; leave one of them out"
         )
-    return said, said_in
+    return text, given_origin

@@ -19,7 +19,7 @@ Filter = tuple[tuple[str, tuple[int, ...]], ...]
 Text = str | Sequence[str]
 
 
-class SweepAsked(NamedTuple):
+class SweepRequest(NamedTuple):
     """The table [sweep]: ``mode`` is product or zip; each parameter with its values."""
 
     mode: str
@@ -58,7 +58,7 @@ class Layer(NamedTuple):
     program: tuple[str, ...]
     scheduler: str | None = None
     site: SiteName | None = None
-    sweep: SweepAsked | None = None
+    sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
     found: bool = False
 
@@ -129,7 +129,7 @@ class _Values(NamedTuple):
     group_readable: bool | None
     rank_logs: str
     runtime: str
-    sweep: SweepAsked | None
+    sweep: SweepRequest | None
     steps: tuple[Step, ...]
     away: bool
     origins: Mapping[str, str]
@@ -156,10 +156,10 @@ class JobSpec(_Values):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the names of those whose values the script takes from elsewhere."""
-        said = dict(self.env)
+        """Return the names of the variables whose values are read at submission or from a file."""
+        env = dict(self.env)
         named = (name for _, names in self.env_file for name in names)
-        return tuple(name for name in dict.fromkeys((*said, *named)) if said.get(name) is None)
+        return tuple(name for name in dict.fromkeys((*env, *named)) if env.get(name) is None)
 
     @property
     def stall(self) -> int | None:
@@ -181,7 +181,7 @@ class JobSpec(_Values):
         origin = self.origin("program")
         return "after --" if origin in ("default", "derived", COMMAND_LINE) else origin
 
-    def said(self, key: str) -> str:
+    def setting_text(self, key: str) -> str:
         """Return ``--key value (origin)``, or ``key = value (origin)``, as an error names a setting."""
         origin, value = self.origin(key), getattr(self, key)
         name = setting(key, origin)
@@ -191,25 +191,25 @@ class JobSpec(_Values):
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """Return the error that refuses a setting, with the reason."""
-        return JobgenError(f"{self.said(key)}: {reason}")
+        return JobgenError(f"{self.setting_text(key)}: {reason}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobSpec) and self._asked() == other._asked()
+        return isinstance(other, JobSpec) and self._request() == other._request()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self._asked())
+        return hash(self._request())
 
     def __repr__(self) -> str:
-        said = ((key, getattr(self, key)) for key in ("program", *self.origins) if key in self._fields)
-        words = (f"{key}={value!r}" for key, value in dict(said).items() if value != ())
+        values = ((key, getattr(self, key)) for key in ("program", *self.origins) if key in self._fields)
+        words = (f"{key}={value!r}" for key, value in dict(values).items() if value != ())
         return f"JobSpec({', '.join([repr(self.scheduler), *words])})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._make, (tuple(self),)
 
-    def _asked(self) -> tuple[Any, ...]:
-        asked = tuple(self)[: -len(("origins", "given", "site"))]
-        return (*asked, self.site and self.site.name)
+    def _request(self) -> tuple[Any, ...]:
+        values = tuple(self)[: -len(("origins", "given", "site"))]
+        return (*values, self.site and self.site.name)

@@ -133,7 +133,7 @@ def submit(
     submission.scheduler_of(job.scheduler, None, None, "")
     templates = tuple(os.fspath(folder) for folder in template_dirs)
     order = submission.Order(_warned(resolve(job)), templates, (), os.getcwd(), command=())
-    if (met := submission.settled(order)) is not job:
+    if (met := submission.without_ended(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
     made = submission.submit(order, text, new)
@@ -155,14 +155,14 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
-    said = {key: value for key, value in settings.items() if value is not None}
-    tables = {key: said.pop(key) for key in _TABLES if key in said}
+    present = {key: value for key, value in settings.items() if value is not None}
+    tables = {key: present.pop(key) for key in _TABLES if key in present}
     words = _program(program)
     layer = layer_of({"scheduler": scheduler, **tables}, words, lambda place: PYTHON)
     if not tables:
         layer = Layer({}, {"program": PYTHON} if words else {}, words)
-    site = SiteName(_scalar("site", said.pop("site")), PYTHON) if "site" in said else None
-    given = {key: _text(BY_KEY[key], value) for key, value in said.items()}
+    site = SiteName(_scalar("site", present.pop("site")), PYTHON) if "site" in present else None
+    given = {key: _text(BY_KEY[key], value) for key, value in present.items()}
     return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 

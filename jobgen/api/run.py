@@ -104,8 +104,8 @@ class Run:
         job = None if now.id is None else f"job {now.id}"
         step = None if now.step is None else f"step {now.step}"
         loss = None if now.loss is None else f"loss {now.loss:.4g}"
-        said = ", ".join(filter(None, (job, now.state, step, loss)))
-        return f"<Run {ascii(now.name)[1:-1]}: {said}>"
+        words = ", ".join(filter(None, (job, now.state, step, loss)))
+        return f"<Run {ascii(now.name)[1:-1]}: {words}>"
 
     def _repr_html_(self) -> str:
         from jobgen.api.notebook import html

@@ -255,8 +255,8 @@ def _submit(
     from jobgen.runs import submission
 
     if again is not None:
-        said = (scheduler, *program, job, *settings, site, *given.values())
-        if no_job or any(one not in (None, ()) for one in said):
+        words = (scheduler, *program, job, *settings, site, *given.values())
+        if no_job or any(one not in (None, ()) for one in words):
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
         order = submission.again(again, tuple(template_dir))
         warn_of_site(order.plan)
@@ -272,7 +272,7 @@ def _submit(
     if dry_run:
         click.echo(text, nl=False)
         return None
-    if (spec := submission.settled(order)) is not order.plan.spec:
+    if (spec := submission.without_ended(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
     return _report(submission.submit(order, text, new), wait)

@@ -92,7 +92,7 @@ def of_scheduler(row: Dialect, options: Sequence[Words], typed: Typed, target: D
     if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
         return Answer([row.command], {}, (f"{' '.join(bare)} needs a value",))
     done = [_not_in_scripts(row, one) for one in options]
-    options = [one for one, said in zip(options, done, strict=True) if not said]
+    options = [one for one, advice in zip(options, done, strict=True) if not advice]
     file = _read(row, options, typed) if options else JobFile()
     remarks = [*_replace_refused(file, row), *filter(None, done)]
     values, remarks = file.values, [*(f"{one.what}: {one.why}" for one in file.remarks), *remarks]
@@ -208,8 +208,8 @@ def _drop(file: JobFile, directive: str) -> None:
 
 def _read_with(row: Dialect, options: Sequence[Words], context: Mapping[str, int]) -> JobFile:
     counts = [context.get(key) for key in ("nodes", "ranks_per_node", "cpus_per_rank")]
-    asked = Request(nodes=counts[0], ranks_per_node=counts[1], cpus_per_rank=counts[2])
-    lines = row.scheduler.resources(asked, "", "")[0] if context else []
+    request = Request(nodes=counts[0], ranks_per_node=counts[1], cpus_per_rank=counts[2])
+    lines = row.scheduler.resources(request, "", "")[0] if context else []
     line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
     read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)

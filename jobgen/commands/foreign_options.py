@@ -42,7 +42,7 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
     typed = _typed(words, command)
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
     target = of_script(named(name, typed.ours.get("--dialect")).name) if name else None
-    said, answers, of_schedulers = [], list[Answer](), dict[str, list[Words]]()
+    typed_words, answers, of_schedulers = [], list[Answer](), dict[str, list[Words]]()
     for words_typed in typed.foreign:
         option = whole(words_typed, typed.flags)
         row = owner(option, typed, target)
@@ -53,9 +53,9 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
             of_schedulers.setdefault(row.name, []).append(option)
         else:
             continue
-        said.append(" ".join(map(masked_word, words_typed)))
+        typed_words.append(" ".join(map(masked_word, words_typed)))
     answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
-    return _sentence(said, answers, typed) if said else ""
+    return _sentence(typed_words, answers, typed) if typed_words else ""
 
 
 def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
@@ -78,21 +78,20 @@ def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
     return f"; use {flag} {value}" if value != text and JobFile().try_add(option.key, value) else ""
 
 
-def _sentence(said: Sequence[str], answers: Sequence[Answer], typed: Typed) -> str:
+def _sentence(typed_words: Sequence[str], answers: Sequence[Answer], typed: Typed) -> str:
     values = {key: value for one in answers for key, value in one.values.items()}
     given = [key for key in values if BY_KEY[key].flag in typed.ours and not BY_KEY[key].multiple]
-    use = [one for key, value in values.items() if key not in given for one in _said(key, value)]
+    use = [one for key, value in values.items() if key not in given for one in _typed_option(key, value)]
     advice = [f"use {' '.join(use)}"] * bool(use)
     advice += [f"{BY_KEY[key].flag} is given already" for key in given]
     advice += [remark for one in answers for remark in one.remarks]
     owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
-    what = f"is an option of {owners}" if len(said) == 1 else f"are options of {owners}"
-    return (
-        f"{' '.join(said)} (command line): {what}; {'; '.join(advice) or 'leave it out, jobgen needs none'}"
-    )
+    what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
+    use_text = "; ".join(advice) or "leave it out, jobgen needs none"
+    return f"{' '.join(typed_words)} (command line): {what}; {use_text}"
 
 
-def _said(key: str, value: object) -> Iterator[str]:
+def _typed_option(key: str, value: object) -> Iterator[str]:
     """Yield the words of an option of jobgen; a secret of ``--env`` stays out of them, and of the script."""
     if isinstance(value, dict):
         value = [
@@ -109,15 +108,15 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
     while at < len(words):
         name, equals, value = words[at].partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
-        taken = [following] * bool(not equals and re.match(r"[^-]|-\d", following))
+        own_value = [following] * bool(not equals and re.match(r"[^-]|-\d", following))
         short = name[:2] if re.match(r"-[^-]", name) else ""
         if takes.get(name) or takes.get(short):
             typed.ours[name] = value if equals else following
             at += 1 + bool(name in takes and not equals)
-        elif name.startswith("-") and (name not in takes or (short and taken)):
-            if "".join(option := [words[at], *taken]).isprintable():
+        elif name.startswith("-") and (name not in takes or (short and own_value)):
+            if "".join(option := [words[at], *own_value]).isprintable():
                 typed.foreign.append(option)
-            at += 1 + len(taken)
+            at += 1 + len(own_value)
         else:
             at += 1
     return typed

@@ -116,11 +116,11 @@ def _site_live(site: Site) -> dict[str, Any]:
     return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
 
 
-def _lines(option: Option, kind: str, said: Mapping[str, Any]) -> list[str]:
+def _lines(option: Option, kind: str, values: Mapping[str, Any]) -> list[str]:
     from jobgen.jobfile.tables import meaning
     from jobgen.jobfile.writing import toml
 
-    live = said.get(option.key)
+    live = values.get(option.key)
     value = example(option, kind) if live is None else live
     return [f"# {meaning(option)}", f"{'# ' if live is None else ''}{option.name} = {toml(value)}"]
 

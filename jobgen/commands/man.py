@@ -67,7 +67,7 @@ def _page(name: str, command: click.Command, ctx: click.Context) -> Iterator[str
     if ctx.parent is None:
         yield from (".SH ENVIRONMENT", *_listed(ENVIRONMENT))
     statuses = of_command((command.name or "") if ctx.parent else "")
-    yield from (".SH EXIT STATUS", *_listed((str(status), said) for status, said in statuses.items()))
+    yield from (".SH EXIT STATUS", *_listed((str(status), text) for status, text in statuses.items()))
     if ctx.parent is not None:
         yield from (".SH SEE ALSO", f".BR {_escaped(ctx.parent.command_path.replace(' ', '-'))} (1)")
 
@@ -91,8 +91,8 @@ def _subcommands(name: str, group: click.Group, ctx: click.Context) -> Iterator[
 
 
 def _listed(records: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for term, said in records:
-        yield from (".TP", f"\\fB{_escaped(term)}\\fR", *_text(said))
+    for term, text in records:
+        yield from (".TP", f"\\fB{_escaped(term)}\\fR", *_text(text))
 
 
 def _text(text: str) -> Iterator[str]:

@@ -124,5 +124,5 @@ def _value(value: Any, origin: str) -> str:
 
 def comparison_as_json(found: Comparison) -> str:
     differences = [one._asdict() for one in found.differences]
-    told = {"same": found.same, "differences": differences, "script": found.script, "notes": found.notes}
-    return json.dumps(told, indent=1) + "\n"
+    data = {"same": found.same, "differences": differences, "script": found.script, "notes": found.notes}
+    return json.dumps(data, indent=1) + "\n"

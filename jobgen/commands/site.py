@@ -204,8 +204,8 @@ def refresh(name: str | None) -> None:
     write_script(path, text, force=True, executable=False)
     assert new.machine is not None
     count = len(new.machine.site.queues)
-    said = f"{count} queue{'' if count == 1 else 's'} of {file.title} by {facts.commands}"
-    click.echo(f"{path}: {said}; jobs beyond them are refused", err=True)
+    facts_text = f"{count} queue{'' if count == 1 else 's'} of {file.title} by {facts.commands}"
+    click.echo(f"{path}: {facts_text}; jobs beyond them are refused", err=True)
     for line in differences(file, new):
         click.echo(visible(f"  {line}"), err=True)
 

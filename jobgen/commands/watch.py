@@ -50,30 +50,30 @@ def _redraw(looks: Iterator[Look]) -> None:
 
 
 def _append(looks: Iterator[Look]) -> None:
-    told: dict[str, str] = {}
+    printed: dict[str, str] = {}
     for look in looks:
-        _tell(look, told, sys.stdout)
+        _tell(look, printed, sys.stdout)
 
 
-def _tell(look: Look, told: dict[str, str], stream: TextIO) -> None:
-    """Print what differs from what was ``told``."""
+def _tell(look: Look, printed: dict[str, str], stream: TextIO) -> None:
+    """Print the lines that differ from those ``printed`` before."""
     for state in look.states:
         line = run_tables.line(state)
-        if told.get(state.run) != line:
-            told[state.run] = line
+        if printed.get(state.run) != line:
+            printed[state.run] = line
             print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=stream, flush=True)
     for scheduler, why in look.silent.items():
-        if told.get(scheduler) != why:
-            told[scheduler] = why
+        if printed.get(scheduler) != why:
+            printed[scheduler] = why
             print(visible(f"jobgen: {why}"), file=sys.stderr)
 
 
 def until_end(run: Path) -> int:
     """Wait for the end of a run, with the changes of its state on standard error, and return its exit status
     as ``sbatch --wait`` does: the highest one of an array, or 1 if there is none."""
-    told: dict[str, str] = {}
+    printed: dict[str, str] = {}
     try:
-        [state] = waiting.wait([run], on_change=lambda look: _tell(look, told, sys.stderr))
+        [state] = waiting.wait([run], on_change=lambda look: _tell(look, printed, sys.stderr))
     except KeyboardInterrupt:
         print(f"jobgen: the job goes on: jobgen status {run.name}", file=sys.stderr)
         return INTERRUPTED

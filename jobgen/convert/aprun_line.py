@@ -48,7 +48,7 @@ def read(words: Words) -> Line:
             _bind(line, value, text)
         else:
             line.lost.append(text)
-    if "ranks" not in line.said and not any(text == "-B" for text, _ in line.notes):
+    if "ranks" not in line.values and not any(text == "-B" for text, _ in line.notes):
         line.say("ranks", Value("1", "1"))
     line.program = words.program
     return line
@@ -71,12 +71,12 @@ def _bind(line: Line, value: Value, text: str) -> None:
     """Read a binding: of a list, each rank has the next core, or the next cores between colons."""
     cores = value.known or value.text
     if cores in _BINDINGS:
-        line.said["bind"] = _BINDINGS[cores]
+        line.values["bind"] = _BINDINGS[cores]
     elif re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", cores, re.ASCII):
         ranges = [[int(end) for end in one.split("-")] for one in cores.split(",")]
         numbers = [str(core) for one in ranges for core in range(one[0], one[-1] + 1)]
-        line.said["mask"] = f"map_cpu:{','.join(numbers)}"
+        line.values["mask"] = f"map_cpu:{','.join(numbers)}"
     elif mask := masks(f"list:{cores}"):
-        line.said["mask"] = mask
+        line.values["mask"] = mask
     else:
         line.lost.append(text)

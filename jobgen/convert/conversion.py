@@ -8,9 +8,9 @@ from typing import NamedTuple
 from jobgen.convert import (
     directive_options,
     launch_translation,
-    lookouts,
     request_reader,
     request_writer,
+    review,
     submission,
     variables,
 )
@@ -38,21 +38,21 @@ def convert(script: Script, to: str) -> Converted:
     source, target = DIALECTS[script.scheduler], DIALECTS[to]
     if target is source:
         return Converted(script.source.decode("utf-8", "replace"), ())
-    wanted = request_reader.read(script, whole=True, totals=True)
-    said = list(submission.remarks(script, source, target, wanted))
-    head, remarks = _request(script, wanted, source, target) if has_directives(script) else ([], [])
-    said += submission.nodes_of(script, source, target, head) if wanted.default_nodes else ()
-    body = [*_body(script, source, target, wanted), *lookouts.switched_off(script, source, target)]
+    content = request_reader.read(script, whole=True, totals=True)
+    of_submission = list(submission.remarks(script, source, target, content))
+    head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
+    of_submission += submission.nodes_of(script, source, target, head) if content.default_nodes else ()
+    body = [*_body(script, source, target, content), *review.switched_off(script, source, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
-    remarks += [*said, *lookouts.lookouts(script, source, target, wanted)]
+    remarks += [*of_submission, *review.remarks(script, source, target, content)]
     defined = [one for one in body if isinstance(one, Definition)]
     edits = [one for one in body if isinstance(one, Edit)]
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
-    remarks += lookouts.leftovers(script, source, target, edits, known)
+    remarks += review.leftovers(script, source, target, edits, known)
     if any(EXPORTS in edit.text for edit in edits):
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
-    added = [*start(script, source, target, wanted, defined, edits), *_first_line(script, source, target)]
+    added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]
     remarks += [one for one in added if isinstance(one, Remark)]
     edits += _directives(script, head) + [one for one in added if isinstance(one, Edit)]
     text = apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
@@ -60,31 +60,31 @@ def convert(script: Script, to: str) -> Converted:
 
 
 def _request(
-    script: Script, wanted: ScriptRequest, source: Dialect, target: Dialect
+    script: Script, content: ScriptRequest, source: Dialect, target: Dialect
 ) -> tuple[list[str], list[Remark]]:
     """Return the directives of a request, and the remarks on it."""
     remarks = []
     if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
         from jobgen.convert import whole_nodes
 
-        whole_nodes.complete(script, wanted)
-    if request_reader.single_task(wanted, source, target):
+        whole_nodes.complete(script, content)
+    if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.array_form)]
         remarks.append(
             Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
         )
-    extra = directive_options.write(wanted.directives, source, target, wanted.request.queue)
-    head, lost = request_writer.write(wanted, source, target, extra)
+    extra = directive_options.write(content.directives, source, target, content.request.queue)
+    head, lost = request_writer.write(content, source, target, extra)
     remarks += [Remark(_line(script, source, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
-    remarks += [Remark(option.line, what, why, lost=False) for option, what, why in wanted.unsure]
+    remarks += [Remark(option.line, what, why, lost=False) for option, what, why in content.unsure]
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
     limits = tuple(
         f"-l {name}=" for name in source.common_limits if source.scheduler.family == target.scheduler.family
     )
-    for option, text, why in wanted.unconverted:
+    for option, text, why in content.unconverted:
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
         else:
@@ -94,9 +94,9 @@ def _request(
 
 def _line(script: Script, source: Dialect, field: str) -> int:
     """Return the line of the directive that sets a field of the request."""
-    told = source.origin(script.heeded, field)
+    directive = source.origin(script.heeded, field)
     first = script.directives.live[0].number if script.directives.live else 1
-    return told.option.line if told else first
+    return directive.option.line if directive else first
 
 
 def _comment(remark: Remark) -> str:
@@ -130,7 +130,7 @@ def _first_line(script: Script, source: Dialect, target: Dialect) -> Iterator[Ed
 
 
 def _body(
-    script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest
+    script: Script, source: Dialect, target: Dialect, content: ScriptRequest
 ) -> list[Edit | Remark | Definition]:
     found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
     gone = _host_lists(script, source)
@@ -148,7 +148,7 @@ def _body(
             for command in script.named(*source.commands)
             if command.node not in gone
         ]
-    of_array = bool(script.request.array) or wanted.index_later
+    of_array = bool(script.request.array) or content.index_later
     return found + list(variables.translate(script, source, target, gone, of_array))
 
 
@@ -175,7 +175,7 @@ def _shows_job(command: Command, source: Dialect) -> bool:
     return not read and tuple(words) == source.show_job[:-1] and last in ids
 
 
-def _lists_hosts(words: list[str], wanted: tuple[str, ...]) -> bool:
+def _lists_hosts(words: list[str], content: tuple[str, ...]) -> bool:
     """Return whether the words are those of the command, which may be abbreviated."""
-    pairs = list(zip(wanted, words, strict=False))
-    return len(pairs) == len(wanted) and all(len(word) > 3 and full.startswith(word) for full, word in pairs)
+    pairs = list(zip(content, words, strict=False))
+    return len(pairs) == len(content) and all(len(word) > 3 and full.startswith(word) for full, word in pairs)

@@ -19,10 +19,12 @@ class Written(NamedTuple):
     lost: list[tuple[Directive, str]]
 
 
-def write(told: Mapping[str, Directive], source: Dialect, target: Dialect, queue: str | None) -> Written:
+def write(
+    directives: Mapping[str, Directive], source: Dialect, target: Dialect, queue: str | None
+) -> Written:
     """Return the directives for another scheduler; those that it does not support are lost."""
     out = Written([], "", [])
-    for key, one in told.items():
+    for key, one in directives.items():
         try:
             lines, chunk = _write(key, one.value, source, target, queue)
         except ValueError as error:

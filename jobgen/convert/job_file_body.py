@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import job_file_notes
-from jobgen.convert.carried import carried, state
+from jobgen.convert.definitions import definitions_of, state
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_options import take
 from jobgen.convert.job_file_split import Split
@@ -52,11 +52,11 @@ class Body:
 
     def write(self) -> None:
         """Set the options, and the blocks."""
-        taken = take(self.file, self.script, self.parts.before)
-        strict = not taken or self._strict(taken[0].start)
-        self.file.remarks += job_file_notes.options(taken, strict)
+        options = take(self.file, self.script, self.parts.before)
+        strict = not options or self._strict(options[0].start)
+        self.file.remarks += job_file_notes.options(options, strict)
         self.file.remarks += job_file_notes.background(self.script, self.parts)
-        own = [one for one in self.parts.before if one not in taken]
+        own = [one for one in self.parts.before if one not in options]
         before, behind = self._trailing(own)
         after = _working(self.parts.after)
         self.file.remarks += job_file_notes.in_blocks(before, behind, self.parts.after)
@@ -107,7 +107,7 @@ class Body:
 
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
-        read = {*carried(self.script, later).names, *self.used}
+        read = {*definitions_of(self.script, later).names, *self.used}
         held = self.file.values.get("env")
         known = set(held) if isinstance(held, dict) else set()
         found: dict[str, None] = {}
@@ -122,8 +122,8 @@ class Body:
             unknown = (name for name in read if re.fullmatch(r"[A-Za-z]\w*", name))
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
-        said = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        return [name for name in found if name not in known | set(" ".join(said).split())]
+        message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
+        return [name for name in found if name not in known | set(" ".join(message).split())]
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the options of the shell that it has in the script, and what it needs of it."""
@@ -131,7 +131,7 @@ class Body:
         unset = "e" * (not strict) + "u" * (not self.script.nounset)
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
-        start += [*state(self.script, statements), *carried(self.script, statements).definitions]
+        start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
         if key == "before" and not strict:
             text += "\ntrue  # whatever the status of the last command"
         if key == "after_block" and strict:
@@ -143,8 +143,8 @@ class Body:
     def _block(self, key: str, text: str) -> None:
         if not text.strip():
             return
-        if said := complaint(text):
-            self.file.remarks.append(Remark(1, f"the commands of {key}", f"bash cannot read them: {said}"))
+        if message := complaint(text):
+            self.file.remarks.append(Remark(1, f"the commands of {key}", f"bash cannot read them: {message}"))
         elif not self.file.try_add(key, text.strip("\n") + "\n"):
             self.file.remarks.append(
                 Remark(1, f"the commands of {key}", "contain characters that are not text")
@@ -197,7 +197,7 @@ class Body:
         )
         if any(one.parent is None or one.parent.type != "command" or misread(one) for one in state):
             return False
-        if carried(self.script, [statement]).definitions:
+        if definitions_of(self.script, [statement]).definitions:
             return False
         names = {command.name for command in commands(statement)}
         after = statement.next()

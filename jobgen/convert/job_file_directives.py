@@ -41,37 +41,40 @@ def set_name(file: JobFile, source: Dialect, line: int) -> None:
 
 def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
-    wanted, asked = request_reader.read(script, totals=totals), script.request
+    content, request = request_reader.read(script, totals=totals), script.request
     line = script.directives.live[0].number if script.directives.live else 1
-    account = asked.account if any(option.flag in ("-A", "--account") for option in script.options) else None
+    account = (
+        request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
+    )
     plain = {
-        "name": asked.name, "queue": asked.queue, "account": account, "mail": asked.mail_user,
-        "workdir": wanted.directory,
-        "walltime": clock(asked.walltime) if asked.walltime else None,
+        "name": request.name, "queue": request.queue, "account": account, "mail": request.mail_user,
+        "workdir": content.directory,
+        "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
-        "nodes": asked.nodes, "gpus_per_node": _devices(file, asked), "ranks_per_node": asked.ranks_per_node,
-        "cpus_per_rank": asked.cpus_per_rank or None, "mem": f"{asked.mem}M" if asked.mem else None,
-        "accelerator": GENERIC_RESOURCES.get(asked.accelerator),
+        "nodes": request.nodes, "gpus_per_node": _devices(file, request),
+        "ranks_per_node": request.ranks_per_node, "cpus_per_rank": request.cpus_per_rank or None,
+        "mem": f"{request.mem}M" if request.mem else None,
+        "accelerator": GENERIC_RESOURCES.get(request.accelerator),
     }  # fmt: skip
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line)
-    left = _told(file, script, source, wanted, line)
-    if asked.gpus_per_node:
-        left = [kept for one in left if (kept := without_devices(one, asked.accelerator))]
-    for directive in _own_directives(asked.rerun, source, left):
+    left = _options(file, script, source, content, line)
+    if request.gpus_per_node:
+        left = [kept for one in left if (kept := without_devices(one, request.accelerator))]
+    for directive in _own_directives(request.rerun, source, left):
         if why := source.scheduler.misplaced(directive):
             file.remarks.append(Remark(line, directive, why))
         else:
             file.add("directive", directive, line)
-    for name, value in wanted.exports:
+    for name, value in content.exports:
         file.set_variable(name, value, line)
 
 
-def _devices(file: JobFile, asked: Request) -> str | int | None:
+def _devices(file: JobFile, request: Request) -> str | int | None:
     """Return the accelerators of a node, with their type if jobgen accepts it."""
-    typed = f"{asked.gpu_type}:{asked.gpus_per_node}"
-    return typed if asked.gpu_type and file.accepts("gpus_per_node", typed) else asked.gpus_per_node
+    typed = f"{request.gpu_type}:{request.gpus_per_node}"
+    return typed if request.gpu_type and file.accepts("gpus_per_node", typed) else request.gpus_per_node
 
 
 def without_devices(directive: str, accelerator: str) -> str:
@@ -95,34 +98,34 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
     return False
 
 
-def _told(file: JobFile, script: Script, source: Dialect, wanted: ScriptRequest, line: int) -> list[str]:
+def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest, line: int) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
-    asked = script.request
+    request = script.request
     left = []
-    if asked.array and not file.try_add("array", asked.array):
-        left.append(source.scheduler.array_form.format(asked.array))
-    after = [f"{kind}:{job}" for one in asked.depend for kind, job in request_reader.jobs(one)]
-    if asked.depend and not file.try_add("after", after):
-        left.append(source.scheduler.dependency_form.format(",".join(asked.depend)))
-    if asked.exclusive:
+    if request.array and not file.try_add("array", request.array):
+        left.append(source.scheduler.array_form.format(request.array))
+    after = [f"{kind}:{job}" for one in request.depend for kind, job in request_reader.jobs(one)]
+    if request.depend and not file.try_add("after", after):
+        left.append(source.scheduler.dependency_form.format(",".join(request.depend)))
+    if request.exclusive:
         file.values["exclusive"] = True
-    if asked.output:
-        left += _output(file, script, source, wanted)
-    if asked.error and asked.error != asked.output:
+    if request.output:
+        left += _output(file, script, source, content)
+    if request.error and request.error != request.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
-        file.remarks.append(Remark(at, f"the error file {asked.error}", "jobs of jobgen have one log file"))
-    _mail_on(file, asked, source)
-    refused = [one for one, _ in directive_options.write(wanted.directives, source, source, None).lost]
-    for key, one in wanted.directives.items():
+        file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
+    _mail_on(file, request, source)
+    refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
+    for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
             left.append(_quoted(one.option, one.text))
-    for option, text, why in wanted.unconverted:
+    for option, text, why in content.unconverted:
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
         elif text not in _WRITTEN and not text.startswith(source.scheduler.dependency_form.format("")):
             left.append(_quoted(option, text))
-    left += _as_they_are(source, wanted)
-    if (asked.nodes or 1) > 1 and _FREE in left:
+    left += _as_they_are(source, content)
+    if (request.nodes or 1) > 1 and _FREE in left:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
         at = next((one.line for one in script.options if one.value == "place=free"), line)
         file.remarks.append(Remark(at, _FREE, why, lost=False))
@@ -134,12 +137,12 @@ _FREE = "-l place=free"
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
-def _output(file: JobFile, script: Script, source: Dialect, wanted: ScriptRequest) -> list[str]:
+def _output(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
     """Set the log; return it as a directive if jobgen's option does not accept it."""
     path, option = str(script.request.output), None
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
-        path = os.path.join(wanted.directory or "", path)
+        path = os.path.join(content.directory or "", path)
     appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
     if option is not None and not appends and not re.search("%[^%x]", path) and not path.startswith("/dev/"):
         why = "a later job appends to this log; that of the script empties it first"
@@ -153,12 +156,12 @@ def _quoted(option: Option, text: str) -> str:
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 
 
-def _as_they_are(source: Dialect, wanted: ScriptRequest) -> Iterator[str]:
+def _as_they_are(source: Dialect, content: ScriptRequest) -> Iterator[str]:
     """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
-    said = {"hold": wanted.hold, "all_variables": wanted.all_variables, "names": ",".join(wanted.names)}
+    values = {"hold": content.hold, "all_variables": content.all_variables, "names": ",".join(content.names)}
     forms = source.scheduler.request_forms
-    yield from (forms[key].format(value) for key, value in said.items() if value and key in forms)
-    yield from wanted.own
+    yield from (forms[key].format(value) for key, value in values.items() if value and key in forms)
+    yield from content.own
 
 
 def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
@@ -173,9 +176,9 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, asked: Request, source: Dialect) -> None:
+def _mail_on(file: JobFile, request: Request, source: Dialect) -> None:
     """Set the events of mail, unless they are jobgen's default with an address."""
-    letters = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
+    letters = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)

@@ -54,7 +54,7 @@ def _python(command: Command) -> bool:
 
 def unreadable(script: Script, command: Command) -> tuple[int, str] | None:
     """Return the line and the message of bash if it cannot read the script up to a command."""
-    said = complaint(script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace"))
-    at = re.match(r"line (\d+): (.*)", said)
+    message = complaint(script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace"))
+    at = re.match(r"line (\d+): (.*)", message)
     last = command.line + command.node.text.count("\n")
     return (int(at[1]), at[2]) if at and int(at[1]) <= last else None

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.carried import carried
+from jobgen.convert.definitions import definitions_of
 from jobgen.convert.job_file_builder import JobFile
 from jobgen.convert.job_file_split import Split
 from jobgen.convert.kinds_of_commands import PRINT, STATE, TOOLS
@@ -80,7 +80,7 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     code = parse(words[2].encode())
     own = {name for one in after for name, _, _ in assignments(one)}
     names = {name for name, _, _ in assignments(code)} - own
-    for name in carried(script, after).names:
+    for name in definitions_of(script, after).names:
         if name in names:
             why = "has the value of setup after the program, which is a process of its own"
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
@@ -249,10 +249,10 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark if the script reads numbers of tasks or cores that differ in the job of the job file."""
-    asked = script.request
-    old = asked.ranks_per_node or (asked.ranks or 1)
+    request = script.request
+    old = request.ranks_per_node or (request.ranks or 1)
     new = (file.values.get("ranks_per_node", 1), file.values.get("cpus_per_rank", 1))
-    if script.is_pbs or (old, asked.cpus_per_rank or 1) == new:
+    if script.is_pbs or (old, request.cpus_per_rank or 1) == new:
         return
     for name, node in script.expansions:
         if re.fullmatch(r"SLURM_(NTASKS|NPROCS|NTASKS_PER_NODE|TASKS_PER_NODE|CPUS_PER_TASK)", name):

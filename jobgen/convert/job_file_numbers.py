@@ -32,21 +32,21 @@ _DEVICE = ("gpu", "auto")  # one rank for each device
 
 def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> None:
     """Set the ranks of a node, their cores, and the accelerators of a node."""
-    asked = script.request
-    nodes = asked.nodes or 1
+    request = script.request
+    nodes = request.nodes or 1
     gpus = _gpus(file, script, launch, line)
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and nodes > 1:
         why = "the script runs its program on the first one only; jobgen starts it on each"
         file.remarks.append(Remark(line, f"{nodes} nodes", why))
-    elif launch is None and (asked.ranks or 1) > 1:
+    elif launch is None and (request.ranks or 1) > 1:
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
-        file.remarks.append(Remark(line, f"{asked.ranks} tasks", why, lost=False))
-    elif launch is not None and not launch.row.once_a_node and _tasks(asked) > each:
+        file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
+    elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
-        file.remarks.append(Remark(launch.line, f"{_tasks(asked)} tasks of a node", why))
-    if asked.exclusive and asked.cpus_per_rank is None and (launch is None or launch.row.once_a_node):
+        file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
+    if request.exclusive and request.cpus_per_rank is None and (launch is None or launch.row.once_a_node):
         why = "the script has all cores of the node; jobgen's ranks have those that are requested"
         file.remarks.append(Remark(line, "exclusive", why, lost=False))
     _devices(file, script, gpus, each, line)
@@ -58,9 +58,9 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
 
 def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
-    asked = script.request
+    request = script.request
     read = submission.nodes_read(script, source)
-    requested = asked.nodes or asked.ranks or asked.gpus or source.scheduler.keys.nodes in script.heeded
+    requested = request.nodes or request.ranks or request.gpus or source.scheduler.keys.nodes in script.heeded
     if read is None or requested or launch is None or launch.number(*_ALL):
         return
     file.values["nodes"] = "submitted"
@@ -76,32 +76,32 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
         yield Remark(launch.line, names[0], why, lost=False)
 
 
-def _tasks(asked: Request) -> int:
+def _tasks(request: Request) -> int:
     """Return the tasks of a node: without a number of nodes, all tasks of the job."""
-    if asked.ranks_per_node:
-        return asked.ranks_per_node
-    return -(-asked.ranks // (asked.nodes or 1)) if asked.ranks else 1
+    if request.ranks_per_node:
+        return request.ranks_per_node
+    return -(-request.ranks // (request.nodes or 1)) if request.ranks else 1
 
 
 def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> int:
-    asked = script.request
-    if asked.gpus_per_node is None and asked.gpus and asked.nodes is None:
+    request = script.request
+    if request.gpus_per_node is None and request.gpus and request.nodes is None:
         file.remarks.append(
-            Remark(line, f"{asked.gpus} GPUs", "all on one node: the script names no nodes", lost=False)
+            Remark(line, f"{request.gpus} GPUs", "all on one node: the script names no nodes", lost=False)
         )
-        return asked.gpus
+        return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
-    if per_task and _tasks(asked) > 1:
+    if per_task and _tasks(request) > 1:
         why = "Slurm shows a task its own GPUs only; a rank of jobgen sees all, and takes that of LOCAL_RANK"
         file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
-    if asked.gpus_per_node is None and per_task:
-        return per_task * _tasks(asked)
-    if asked.gpus_per_node is None and launch and (found := launch.number("--gpus-per-node")):
+    if request.gpus_per_node is None and per_task:
+        return per_task * _tasks(request)
+    if request.gpus_per_node is None and launch and (found := launch.number("--gpus-per-node")):
         why = "only the launcher asks for them; jobgen's job does"
         file.remarks.append(Remark(launch.line, f"{found} GPUs of a node", why, lost=False))
         return found
-    return asked.gpus_per_node or 0
+    return request.gpus_per_node or 0
 
 
 def _given(script: Script, flag: str) -> str | None:
@@ -112,7 +112,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     """Return the ranks of a node that the launcher starts."""
     if launch is None:
         return 1
-    asked, row = script.request, launch.row
+    request, row = script.request, launch.row
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
@@ -137,16 +137,16 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
                 Remark(launch.line, "the ranks of a node", "one for each accelerator", lost=False)
             )
         return gpus or 1 if named or row.filters_devices or row.line.config_file else 1
-    if asked.nodes is None and asked.ranks and asked.ranks > 1 and not asked.ranks_per_node:
+    if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         file.remarks.append(
-            Remark(line, f"{asked.ranks} tasks", "all on one node: the script names no nodes", lost=False)
+            Remark(line, f"{request.ranks} tasks", "all on one node: the script names no nodes", lost=False)
         )
-    if asked.ranks and asked.ranks % nodes and not asked.ranks_per_node:
-        why = f"{asked.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
-        file.remarks.append(Remark(line, f"{asked.ranks} tasks", why))
+    if request.ranks and request.ranks % nodes and not request.ranks_per_node:
+        why = f"{request.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
+        file.remarks.append(Remark(line, f"{request.ranks} tasks", why))
         others = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
         file.values["directive"] = others
-    return _tasks(asked)
+    return _tasks(request)
 
 
 def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
@@ -197,14 +197,14 @@ def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
 
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
-    asked = script.request
+    request = script.request
     own = (
         launch.number("-c", "--cpus-per-task", "--depth", "-d")
         if launch and not launch.row.once_a_node
         else None
     )
-    cores = (asked.cpus_per_rank or 1) * _tasks(asked)
-    if own and asked.cpus_per_rank is None:
+    cores = (request.cpus_per_rank or 1) * _tasks(request)
+    if own and request.cpus_per_rank is None:
         cores = own * each
         if cores > 1:
             why = "only the launcher asks for them; jobgen's job does"
@@ -213,9 +213,9 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         cores = per_gpu * gpus
         held = file.list("directive")
         file.values["directive"] = [one for one in held if not one.startswith("--cpus-per-gpu")]
-    if (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and asked.mem:
+    if (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and request.mem:
         file.values["mem"] = f"{per_core * cores}M"
-        if asked.exclusive:
+        if request.exclusive:
             why = f"Slurm counts all cores of an exclusive node; jobgen requests the memory of {cores}"
             file.remarks.append(Remark(line, "--mem-per-cpu", why, lost=False))
     file.values["ranks_per_node"] = each

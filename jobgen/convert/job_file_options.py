@@ -18,22 +18,22 @@ _PATHS = re.compile(r"PATH|.*_PATH|PYTHONPATH|OMP_NUM_THREADS|CUDA_HOME")
 
 def take(file: JobFile, script: Script, statements: Sequence[Node]) -> list[Node]:
     """Set the options of the first statements, until one that is none; return those that are options."""
-    taken: list[Node] = []
+    option_statements: list[Node] = []
     moved = 0
     for one in statements:
         if one.type in (";", "&"):
-            if taken and taken[-1] is one.previous() and one.type == ";":
-                taken.append(one)
+            if option_statements and option_statements[-1] is one.previous() and one.type == ";":
+                option_statements.append(one)
         elif one.type == "variable_assignment" or one.text.startswith("set ") or _prints(one):
             continue
         elif one.type == "declaration_command" and _variables(file, script, one):
-            taken.append(one)
+            option_statements.append(one)
         elif (command := _plain(one)) and (kind := _kind(file, script, command, moved)):
             moved = max(moved, _KINDS.index(kind) if kind in _KINDS else 0)
-            taken.append(one)
+            option_statements.append(one)
         else:
             break
-    return taken
+    return option_statements
 
 
 def _prints(statement: Node) -> bool:

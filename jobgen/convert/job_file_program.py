@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobgen.convert.carried import Carried, carried, state
+from jobgen.convert.definitions import Definitions, definitions_of, state
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names
 from jobgen.script.commands import commands
@@ -197,7 +197,7 @@ def of_statement(script: Script, statement: Node, last: Node) -> Words:
     """Return a whole statement of a script, and those up to the last one, as a program of one rank."""
     brothers = statement.parent.children if statement.parent is not None else [statement]
     nodes = [one for one in brothers if statement.start <= one.start <= last.start]
-    needs = carried(script, nodes)
+    needs = definitions_of(script, nodes)
     letters = "e" * script.errexit + "u" * script.nounset
     words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
     lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
@@ -205,7 +205,7 @@ def of_statement(script: Script, statement: Node, last: Node) -> Words:
     return _code_of(lines, needs, nodes)
 
 
-def _code_of(lines: Sequence[str], needs: Carried, nodes: Sequence[Node]) -> Words:
+def _code_of(lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> Words:
     """Return code as a program, with the arguments of the script that it reads."""
     found = [name for one in nodes for name, node in expansions(one) if not node.under("function_definition")]
     last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
@@ -221,7 +221,7 @@ def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_pytho
 
     ``of_python``: the launcher of the script starts files of Python by itself.
     """
-    needs = carried(script, nodes)
+    needs = definitions_of(script, nodes)
     words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
     head = 1 if is_python(words[0]) else 0
     if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):

@@ -74,13 +74,13 @@ def completed(
     script: Script, target: Dialect, exports: Callable[[Call], list[str]]
 ) -> Iterator[Edit | Remark]:
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
-    asked, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
+    request, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
     hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
     for call in calls(script, _MPIRUNS):
         given = {word.text.partition("=")[0] for word in call.words}
-        new = [hosts] * (not given & _HOSTS) + exports(call) if asked.nodes != 1 else []
+        new = [hosts] * (not given & _HOSTS) + exports(call) if request.nodes != 1 else []
         try:
-            line = mpirun_line.read(Words(call.words, script, {}), asked)
+            line = mpirun_line.read(Words(call.words, script, {}), request)
         except Unreadable as error:
             if _held(call):
                 yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
@@ -102,15 +102,15 @@ def _held(call: Call) -> bool:
 
 def _ranks(line: Line, given: Collection[str], script: Script, target: Dialect) -> list[str]:
     """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
-    asked, counted = script.request, script.dialect.origin(script.heeded, "ranks")
-    if ":" in given or "each" in line.said or not (asked.submitted or (counted and asked.ranks)):
+    request, counted = script.request, script.dialect.origin(script.heeded, "ranks")
+    if ":" in given or "each" in line.values or not (request.submitted or (counted and request.ranks)):
         return []
-    found = [] if "ranks" in line.said or asked.submitted else [f"-n {asked.ranks}"]
-    each, placed = asked.ranks_per_node, _PLACES.intersection(given)
-    several = asked.several or asked.submitted
+    found = [] if "ranks" in line.values or request.submitted else [f"-n {request.ranks}"]
+    each, placed = request.ranks_per_node, _PLACES.intersection(given)
+    several = request.several or request.submitted
     if (
         target.scheduler.behaviour.hosts_by_core
-        and (asked.cpus_per_rank or 1) > 1
+        and (request.cpus_per_rank or 1) > 1
         and several
         and each
         and not placed

@@ -21,10 +21,10 @@ class Unreadable(ValueError):
 class Line:
     """The options of a launcher by their meaning, and the node where the program begins.
 
-    ``numbers`` are those of ``said`` whose value is known; ``notes`` are remarks on what is translated.
+    ``numbers`` are the ``values`` that are known numbers; ``notes`` are remarks on what is translated.
     """
 
-    said: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     exports: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -34,11 +34,11 @@ class Line:
 
     def say(self, meaning: str, value: Value) -> None:
         """Set the value of a meaning."""
-        self.said[meaning] = value.text
+        self.values[meaning] = value.text
         if value.known is not None and re.fullmatch(r"\d{1,9}", value.known, re.ASCII):
             self.numbers[meaning] = int(value.known)
             if not value.of_job:
-                self.said[meaning] = value.known
+                self.values[meaning] = value.known
 
 
 class Value(NamedTuple):

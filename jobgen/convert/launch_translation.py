@@ -74,7 +74,7 @@ def _replaced(
 
 def _unknown_nodes(line: Line, script: Script, source: Dialect) -> bool:
     """Return whether srun starts as many ranks as a number of nodes that the script does not tell."""
-    given = {"nodes", "ranks", "hosts"} & set(line.said)
+    given = {"nodes", "ranks", "hosts"} & set(line.values)
     return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
 
 
@@ -87,7 +87,7 @@ def _alone(line: Line, call: Call, script: Script, source: Dialect, target: Dial
     inner = inner_names(script)
     return (
         all(_ranks(one, script) == "1" for one in launch_calls.calls(script, _SRUN))
-        and not {"hosts", "chdir", "label"} & set(line.said)
+        and not {"hosts", "chdir", "label"} & set(line.values)
         and not line.marks
         and named_mpi(script) is None
         and not any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
@@ -124,19 +124,19 @@ def _first(call: Call, line: Line, script: Script, source: Dialect, target: Dial
 
 def _remarks(call: Call, line: Line, script: Script, to_srun: bool) -> Iterator[Remark]:
     number = call.command.line
-    if to_srun and "hosts" in line.said:
-        yield Remark(number, line.said["hosts"], "srun uses the hosts of the job", lost=False)
+    if to_srun and "hosts" in line.values:
+        yield Remark(number, line.values["hosts"], "srun uses the hosts of the job", lost=False)
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = "places the ranks of HPE MPT: srun binds them itself"
         yield Remark(number, line.program.text, why, lost=False)
     of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
     fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
-    if not to_srun and "hosts" not in line.said and fewer:
+    if not to_srun and "hosts" not in line.values and fewer:
         why = "srun uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
-    if "input" in line.said and mpirun_line.ranks_of(line, script.request) != "1":
+    if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = "mpirun gives its input to the first rank only"
-        yield Remark(number, f"--input {line.said['input']}", why, lost=False)
+        yield Remark(number, f"--input {line.values['input']}", why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 

@@ -73,7 +73,7 @@ _SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
 _SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
 
 
-def read(words: Words, asked: Request) -> Line:
+def read(words: Words, request: Request) -> Line:
     """Return the options of mpirun.
 
     Raises:
@@ -132,46 +132,46 @@ def _cpu_bind(line: Line, name: str, value: Value) -> None:
     """Read the binding of PALS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
     text = (value.known or value.text).removeprefix("verbose,")
     if mask := masks(text):
-        line.said["mask"] = mask
+        line.values["mask"] = mask
     elif text in ("none", "depth", "core", "cpu", "socket", "numa", "thread"):
-        line.said["bind"] = {"cpu": "core"}.get(text, text)
+        line.values["bind"] = {"cpu": "core"}.get(text, text)
     else:
         line.lost.append(f"{name} {value.text}")
 
 
-def write(line: Line, asked: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
+def write(line: Line, request: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
     """Return the command with its options; ``exports`` are those that pass on the environment."""
-    ranks, each = _shape(line, asked)
+    ranks, each = _shape(line, request)
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
     text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
     text = text if each else re.sub(r" (--map-by ppr:|-ppn )\{ranks_per_node\}(:node)?", "", text)
     text = text.replace(
-        "ppr:{ranks_per_node}:node", "ppr:{ranks_per_node}:node" + _oversubscribed(asked, each)
+        "ppr:{ranks_per_node}:node", "ppr:{ranks_per_node}:node" + _oversubscribed(request, each)
     )
     text = text.format(ranks=ranks, ranks_per_node=each)
     hosts = f'"${target.variable("node_file")}"'
-    if "hosts" in line.said:
-        option, hosts = "-hosts" if mpi.passes_all else "--host", _host(line.said["hosts"], ranks)
+    if "hosts" in line.values:
+        option, hosts = "-hosts" if mpi.passes_all else "--host", _host(line.values["hosts"], ranks)
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
-    if (bind := line.said.get("bind", "none")) != "none":
+    if (bind := line.values.get("bind", "none")) != "none":
         text = re.sub(r"(-?-bind-to) none", rf"\1 {bind}", text)
-    if "chdir" in line.said:
-        text += f" -wdir {line.said['chdir']}"
-    if "label" in line.said:
+    if "chdir" in line.values:
+        text += f" -wdir {line.values['chdir']}"
+    if "label" in line.values:
         text += " -l" if mpi.passes_all else " --tag-output"
     env = ["env", *line.exports] if line.exports else []
     given = (
         [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
     )
-    if "label" in line.said and not mpi.passes_all:
+    if "label" in line.values and not mpi.passes_all:
         line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
 
 
-def _oversubscribed(asked: Request, each: str | None) -> str:
+def _oversubscribed(request: Request, each: str | None) -> str:
     """Return the modifier for more ranks on a node than the node file has lines for it."""
-    more = asked.nodes and each and each.isdigit() and int(each) > (asked.ranks_per_node or 1)
+    more = request.nodes and each and each.isdigit() and int(each) > (request.ranks_per_node or 1)
     return ":OVERSUBSCRIBE" if more else ""
 
 
@@ -181,39 +181,39 @@ def _host(text: str, ranks: str | None) -> str:
     return f'"{text.strip(chr(34))}{slots}"' if "$" in text else f"{text}{slots}"
 
 
-def ranks_of(line: Line, asked: Request) -> str | None:
+def ranks_of(line: Line, request: Request) -> str | None:
     """Return the number of ranks that srun starts; None if it is not known."""
-    return _shape(replace(line, notes=[]), asked)[0]
+    return _shape(replace(line, notes=[]), request)[0]
 
 
-def _shape(line: Line, asked: Request) -> tuple[str | None, str | None]:
+def _shape(line: Line, request: Request) -> tuple[str | None, str | None]:
     """Return the ranks and those of a node, as srun starts them: src/srun/libsrun/opt.c of Slurm.
 
     The number of tasks of the job holds for its steps, and --ntasks-per-node is ignored if it contradicts.
     """
-    said, numbers = line.said, line.numbers
-    if "hosts" in said:
-        return said.get("ranks", "1"), None
-    nodes = numbers.get("nodes") if "nodes" in said else asked.nodes
-    if "ranks" in said:
+    values, numbers = line.values, line.numbers
+    if "hosts" in values:
+        return values.get("ranks", "1"), None
+    nodes = numbers.get("nodes") if "nodes" in values else request.nodes
+    if "ranks" in values:
         known = numbers.get("ranks")
-        if asked.submitted and nodes is None and "each" not in said:
-            return said["ranks"], "1" if said["ranks"] == said.get("nodes") else None
-        return said["ranks"], str(-(-known // nodes)) if known and nodes else said.get("each")
-    counted = asked.ranks_per_node or not asked.nodes or (asked.ranks or 0) > asked.nodes
-    of_job = asked.ranks if counted else None  # SLURM_NTASKS
-    if of_job and nodes == asked.nodes:
+        if request.submitted and nodes is None and "each" not in values:
+            return values["ranks"], "1" if values["ranks"] == values.get("nodes") else None
+        return values["ranks"], str(-(-known // nodes)) if known and nodes else values.get("each")
+    counted = request.ranks_per_node or not request.nodes or (request.ranks or 0) > request.nodes
+    of_job = request.ranks if counted else None  # SLURM_NTASKS
+    if of_job and nodes == request.nodes:
         each = -(-of_job // nodes) if nodes else None
-        if "each" in said and each and numbers.get("each", each) != each:
+        if "each" in values and each and numbers.get("each", each) != each:
             line.notes.append(
-                (f"--ntasks-per-node={said['each']}", f"srun ignores it: the job has {of_job} tasks")
+                (f"--ntasks-per-node={values['each']}", f"srun ignores it: the job has {of_job} tasks")
             )
         return str(of_job), str(each) if each else None
-    if asked.submitted and nodes is None:
-        return None, said.get("each", str(asked.ranks_per_node or 1))
-    if "nodes" in said and nodes is None:
-        return (said["nodes"], "1") if said.get("each", "1") == "1" else (None, said["each"])
-    if "each" in said and "each" not in numbers:
-        return None, said["each"]
+    if request.submitted and nodes is None:
+        return None, values.get("each", str(request.ranks_per_node or 1))
+    if "nodes" in values and nodes is None:
+        return (values["nodes"], "1") if values.get("each", "1") == "1" else (None, values["each"])
+    if "each" in values and "each" not in numbers:
+        return None, values["each"]
     each = numbers.get("each", 1)
     return str(each * (nodes or 1)), str(each)

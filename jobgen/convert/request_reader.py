@@ -21,26 +21,28 @@ _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptRequest:
     """Read all directives of a script. With ``whole`` what is missing has the scheduler's default; with
     ``totals`` the resources of a job without chunks are those of one chunk."""
-    source, asked = DIALECTS[script.scheduler], script.request
-    bad = next((one for one in asked.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
-    wanted = ScriptRequest(asked, whole, totals, bad)
-    source.read_more(wanted, heeded(script.options, source.scheduler))
-    return wanted
+    source, request = DIALECTS[script.scheduler], script.request
+    bad = next((one for one in request.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
+    content = ScriptRequest(request, whole, totals, bad)
+    source.read_more(content, heeded(script.options, source.scheduler))
+    return content
 
 
-def single_task(wanted: ScriptRequest, source: Dialect, target: Dialect) -> bool:
+def single_task(content: ScriptRequest, source: Dialect, target: Dialect) -> bool:
     """Make a job of an array with one index if arrays must have more; return whether it did."""
-    asked = wanted.request
-    array = arrays.read(asked.array) if asked.array else None
+    request = content.request
+    array = arrays.read(request.array) if request.array else None
     single = array is not None and [first == last for first, last, _ in array.ranges] == [True]
     if array is None or not single or target.least_range < 2:
         return False
     index = str(array.ranges[0][0])
-    wanted.exports.append((str(target.variable("array_index")), index))
-    asked.array = None
+    content.exports.append((str(target.variable("array_index")), index))
+    request.array = None
     if source.percent_codes:
-        paths = (asked.output, asked.error)
-        asked.output, asked.error = (path and path.replace("%a", index).replace("%A", "%j") for path in paths)
+        paths = (request.output, request.error)
+        request.output, request.error = (
+            path and path.replace("%a", index).replace("%A", "%j") for path in paths
+        )
     return True
 
 
@@ -50,9 +52,9 @@ def jobs(one: str) -> list[tuple[str, str]]:
     return [(_KINDS.get(kind, kind), job) for job in ids or [""]]
 
 
-def dependencies(asked: Request, target: Dialect) -> Iterator[str]:
+def dependencies(request: Request, target: Dialect) -> Iterator[str]:
     """Yield the dependencies that all schedulers support, with job numbers only."""
-    for one in asked.depend:
+    for one in request.depend:
         if not re.fullmatch(_DEPENDENCIES, one):
             continue
         kinds: dict[str, list[str]] = {}

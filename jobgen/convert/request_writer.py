@@ -19,10 +19,10 @@ Lost = list[Lack]
 _DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive
 
 
-def write(wanted: ScriptRequest, source: Dialect, target: Dialect, extra: Written) -> tuple[list[str], Lost]:
+def write(content: ScriptRequest, source: Dialect, target: Dialect, extra: Written) -> tuple[list[str], Lost]:
     """Return the lines of the directives, and what this scheduler cannot express."""
     lost: Lost = []
-    values = _values(wanted, source, target, extra.chunk, lost)
+    values = _values(content, source, target, extra.chunk, lost)
     lines = []
     for key, form in target.scheduler.request_forms.items():
         value = values.get(key)
@@ -32,32 +32,34 @@ def write(wanted: ScriptRequest, source: Dialect, target: Dialect, extra: Writte
 
 
 def _values(
-    wanted: ScriptRequest, source: Dialect, target: Dialect, chunk: str, lost: Lost
+    content: ScriptRequest, source: Dialect, target: Dialect, chunk: str, lost: Lost
 ) -> dict[str, object]:
     """Return the values of the target's ``request_forms``."""
-    asked, queue = wanted.request, _queue(wanted.request.queue, target, lost)
-    default = wanted.default_nodes or (asked.nodes is None and asked.ranks is None and not asked.chunks)
-    resources = _resources(asked, target, chunk, lost, default)
-    array, depend = _array(asked, target, lost), ",".join(dependencies(asked, target))
+    request, queue = content.request, _queue(content.request.queue, target, lost)
+    default = content.default_nodes or (
+        request.nodes is None and request.ranks is None and not request.chunks
+    )
+    resources = _resources(request, target, chunk, lost, default)
+    array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
     return {
-        "name": asked.name and target.job_name(asked.name),
+        "name": request.name and target.job_name(request.name),
         "queue": queue,
-        "account": asked.account,
+        "account": request.account,
         "resources": resources,
-        "walltime": None if asked.walltime is None else target.scheduler.clock(asked.walltime),
+        "walltime": None if request.walltime is None else target.scheduler.clock(request.walltime),
         "array": array and target.scheduler.array_form.format(array),
         "dependency": depend and target.scheduler.dependency_form.format(depend),
-        **_logs(wanted, source, target, lost),
-        "join": asked.join,
-        "mail": _mail(asked, source, target),
-        "mail_user": asked.mail_user,
-        "directory": wanted.directory,
-        "exclusive": asked.exclusive and target.scheduler.forms.get("exclusive"),
-        "hold": wanted.hold,
-        "requeue": asked.rerun is True,
-        "no_requeue": asked.rerun is False,
-        "all_variables": wanted.all_variables,
-        "names": ",".join(wanted.names),
+        **_logs(content, source, target, lost),
+        "join": request.join,
+        "mail": _mail(request, source, target),
+        "mail_user": request.mail_user,
+        "directory": content.directory,
+        "exclusive": request.exclusive and target.scheduler.forms.get("exclusive"),
+        "hold": content.hold,
+        "requeue": request.rerun is True,
+        "no_requeue": request.rerun is False,
+        "all_variables": content.all_variables,
+        "names": ",".join(content.names),
     }
 
 
@@ -74,77 +76,77 @@ def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     return queue
 
 
-def _resources(asked: Request, target: Dialect, chunk: str, lost: Lost, default: bool) -> list[str]:
+def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, default: bool) -> list[str]:
     """Return the lines of a request; ``default``: no directive requests nodes or ranks."""
-    number, devices = asked.gpus_per_node, None
+    number, devices = request.gpus_per_node, None
     if number is not None:
-        devices = target.scheduler.devices(ACCELERATORS[GENERIC_RESOURCES.get(asked.accelerator, "cuda")])
-    lines, lacking = target.scheduler.resources(asked, (devices or "").format(n=number), chunk)
-    if default and asked.cpus_per_rank is None and set(lines) <= _DEFAULTS:
+        devices = target.scheduler.devices(ACCELERATORS[GENERIC_RESOURCES.get(request.accelerator, "cuda")])
+    lines, lacking = target.scheduler.resources(request, (devices or "").format(n=number), chunk)
+    if default and request.cpus_per_rank is None and set(lines) <= _DEFAULTS:
         lines = []
     lost += lacking
     if number and devices is None:
-        what = f"{number} x {asked.accelerator}"
+        what = f"{number} x {request.accelerator}"
         lost.append(Lack("gpus", what, f"{target.title} supports only GPUs"))
     return lines
 
 
-def _array(asked: Request, target: Dialect, lost: Lost) -> str | None:
-    if asked.array is None:
+def _array(request: Request, target: Dialect, lost: Lost) -> str | None:
+    if request.array is None:
         return None
-    array = arrays.read(asked.array)
+    array = arrays.read(request.array)
     text = target.scheduler.array(array) if array else None
     if text is None:
-        lost.append(Lack("array", f"the array {asked.array}", f"{target.title} takes {target.array_forms}"))
+        lost.append(Lack("array", f"the array {request.array}", f"{target.title} takes {target.array_forms}"))
     return text
 
 
-def _mail(asked: Request, source: Dialect, target: Dialect) -> str:
+def _mail(request: Request, source: Dialect, target: Dialect) -> str:
     if source.scheduler.family == target.scheduler.family:
-        return asked.mail
-    given = asked.mail or EVENT_LETTERS[source.default_mail] * bool(asked.mail_user)
+        return request.mail
+    given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     return target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
 
 
-def _logs(wanted: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> dict[str, str]:
+def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> dict[str, str]:
     """Return the output files; another scheduler gets the names that they have by default.
 
     A name that the scheduler does not support is left to the script.
     """
-    asked, found = wanted.request, {}
-    for key, path in {"output": asked.output, "error": None if asked.join else asked.error}.items():
-        own = "error" if wanted.joined_as_error else key
-        default = _default_log(source, own, bool(path), asked.array is not None)
+    request, found = content.request, {}
+    for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
+        own = "error" if content.joined_as_error else key
+        default = _default_log(source, own, bool(path), request.array is not None)
         if (
             not path
             and source.scheduler.family != target.scheduler.family
-            and not (asked.join and key == "error")
+            and not (request.join and key == "error")
         ):
             path = default
         if not path:
             continue
-        log = _in_codes(path, wanted, source, default)
-        log += source.task_suffix if asked.array and not re.search("%[aA]", log) else ""
+        log = _in_codes(path, content, source, default)
+        log += source.task_suffix if request.array and not re.search("%[aA]", log) else ""
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
-        log = log.removesuffix(target.task_suffix) if asked.array else log
-        if _at_run_time(wanted, log, target) and _by_script(wanted, key, log, target):
+        log = log.removesuffix(target.task_suffix) if request.array else log
+        if _at_run_time(content, log, target) and _by_script(content, key, log, target):
             continue
-        placed = _placed(log, key, wanted, source, target, lost)
+        placed = _placed(log, key, content, source, target, lost)
         try:
-            found[key] = target.scheduler.log(asked.name or "job", placed)
+            found[key] = target.scheduler.log(request.name or "job", placed)
         except ValueError as error:
-            if not _by_script(wanted, key, log, target):
+            if not _by_script(content, key, log, target):
                 lost.append(Lack(key, f"the output file {path}", str(error)))
         else:
             if source.copies_logs > target.copies_logs and re.fullmatch(r"[\w-]+", path.rpartition("/")[2]):
-                wanted.directories.append(key)
+                content.directories.append(key)
     return found
 
 
-def _placed(log: str, key: str, wanted: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
+def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
     """Return the path of a log that the source opens in the directory of the job."""
-    directory = wanted.directory
+    directory = content.directory
     if (
         directory in (None, ".")
         or log.startswith(("/", "~", "$"))
@@ -165,26 +167,26 @@ def _default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> 
     return source.default_logs.get(key, "").format(f"%A{source.task_suffix or '.%a'}" if array else "%j")
 
 
-def _at_run_time(wanted: ScriptRequest, log: str, target: Dialect) -> bool:
+def _at_run_time(content: ScriptRequest, log: str, target: Dialect) -> bool:
     """Return whether only the job knows the name of its log: its own name, or the index of its task."""
     codes = set(re.findall(r"%(.?)", log))
     return not target.percent_codes and (
-        ("x" in codes and not wanted.request.name) or (wanted.index_later and bool(codes & set("aj")))
+        ("x" in codes and not content.request.name) or (content.index_later and bool(codes & set("aj")))
     )
 
 
-def _in_codes(path: str, wanted: ScriptRequest, source: Dialect, default: str) -> str:
+def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) -> str:
     """Return a path with Slurm's filename patterns."""
     log = path if source.percent_codes else unpattern(path)
     log += default if log.endswith("/") and default else ""
-    no_index = source.no_index and not wanted.request.array and not wanted.index_later
+    no_index = source.no_index and not content.request.array and not content.index_later
     return log.replace("%a", source.no_index) if no_index else log
 
 
-def _by_script(wanted: ScriptRequest, key: str, log: str, target: Dialect) -> bool:
+def _by_script(content: ScriptRequest, key: str, log: str, target: Dialect) -> bool:
     """Let the script write the file if it can; return whether it does."""
     codes = set(re.findall(r"%(.?)", log))
-    known = codes <= set("jJAaxNu%") and (not wanted.request.array or "a" in codes)
+    known = codes <= set("jJAaxNu%") and (not content.request.array or "a" in codes)
     if target.job_number and known and ":" not in log:
-        wanted.script_logs[key] = log.replace("%x", wanted.request.name or "%x")
-    return key in wanted.script_logs
+        content.script_logs[key] = log.replace("%x", content.request.name or "%x")
+    return key in content.script_logs

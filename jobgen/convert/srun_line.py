@@ -16,7 +16,7 @@ _BINDS = {
 }  # fmt: skip
 
 
-def read(words: Words, asked: Request) -> Line:
+def read(words: Words, request: Request) -> Line:
     """Return the options of srun.
 
     Raises:
@@ -40,7 +40,7 @@ def read(words: Words, asked: Request) -> Line:
         elif meaning in ("output", "error", "input"):
             _stream(line, meaning, value, text)
         elif meaning == "device":
-            _device(line, name, value, text, asked)
+            _device(line, name, value, text, request)
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif meaning != "neutral":
@@ -80,7 +80,7 @@ def _bind(line: Line, value: Value, text: str) -> None:
     if None in found:
         line.lost.append(text)
     elif any(found):
-        line.said["bind"] = next(filter(None, found), "none")
+        line.values["bind"] = next(filter(None, found), "none")
 
 
 def _stream(line: Line, meaning: str, value: Value, text: str) -> None:
@@ -89,61 +89,63 @@ def _stream(line: Line, meaning: str, value: Value, text: str) -> None:
     if "%" in name or name.isdigit():
         line.lost.append(text)
     elif name != "all":
-        line.said[meaning] = "/dev/null" if name == "none" else quoted(value.text)
+        line.values[meaning] = "/dev/null" if name == "none" else quoted(value.text)
 
 
 def redirections(line: Line) -> str:
     """Return the redirections that open the files of srun's options; errors follow the output."""
-    said = line.said
-    words = [f"< {said['input']}"] if "input" in said else []
-    words += [f"> {said['output']}"] if "output" in said else []
-    words += [f"2> {said['error']}"] if "error" in said else ["2>&1"] * ("output" in said)
+    values = line.values
+    words = [f"< {values['input']}"] if "input" in values else []
+    words += [f"> {values['output']}"] if "output" in values else []
+    words += [f"2> {values['error']}"] if "error" in values else ["2>&1"] * ("output" in values)
     return " ".join(words)
 
 
-def _device(line: Line, name: str, value: Value, text: str, asked: Request) -> None:
+def _device(line: Line, name: str, value: Value, text: str, request: Request) -> None:
     """Note devices that only some ranks of a node see."""
     number = value.text.rpartition(":")[2]
-    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(asked.gpus_per_node or 0)
+    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(request.gpus_per_node or 0)
     if not whole_node and value.text not in ("none", "0"):
         line.notes.append((text, "each rank sees all devices of its node"))
 
 
-def write(line: Line, asked: Request, plugin: str) -> str:
+def write(line: Line, request: Request, plugin: str) -> str:
     """Return the command with its options."""
     words = ["srun"]
-    if "ranks" in line.said:
-        words.append(f"--ntasks={quoted(line.said['ranks'])}")
-    elif "each" in line.said and asked.ranks_per_node:  # SLURM_NTASKS is set, and srun would start as many
-        words.append(f"--ntasks={_of_all_nodes(line, asked)}")
-    if "each" in line.said:
-        words.append(f"--ntasks-per-node={quoted(line.said['each'])}")
-    if cores := line.said.get("cpus") or _cores(line, asked):
+    if "ranks" in line.values:
+        words.append(f"--ntasks={quoted(line.values['ranks'])}")
+    elif (
+        "each" in line.values and request.ranks_per_node
+    ):  # SLURM_NTASKS is set, and srun would start as many
+        words.append(f"--ntasks={_of_all_nodes(line, request)}")
+    if "each" in line.values:
+        words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
+    if cores := line.values.get("cpus") or _cores(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
-    bind = _BINDS.get(line.said.get("bind", ""), line.said.get("mask", ""))
+    bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     words += [f"--cpu-bind={bind}"] * bool(bind)
-    words += ["--overcommit"] * ("overcommit" in line.said) + ["--label"] * ("label" in line.said)
-    words += ["--mem-bind=local"] * ("near" in line.said) + ["--quiet"] * ("quiet" in line.said)
-    if "chdir" in line.said:
-        words.append(f"--chdir={line.said['chdir']}")
+    words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
+    words += ["--mem-bind=local"] * ("near" in line.values) + ["--quiet"] * ("quiet" in line.values)
+    if "chdir" in line.values:
+        words.append(f"--chdir={line.values['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
 
 
-def _of_all_nodes(line: Line, asked: Request) -> str:
+def _of_all_nodes(line: Line, request: Request) -> str:
     """Return the number of ranks if that of each node is given."""
     each = line.numbers.get("each")
-    if each and asked.nodes:
-        return str(each * asked.nodes)
-    return f'"$(({line.said["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
+    if each and request.nodes:
+        return str(each * request.nodes)
+    return f'"$(({line.values["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
 
 
-def _cores(line: Line, asked: Request) -> str:
+def _cores(line: Line, request: Request) -> str:
     """Return the cores of each rank: those of a node, shared by its ranks."""
-    cores, of_job = asked.cpus_per_rank or 1, asked.ranks_per_node or 1
+    cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
-    if each is None and "each" not in line.said and (ranks := line.numbers.get("ranks")):
-        each = -(-ranks // (asked.nodes or 1))
+    if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
+        each = -(-ranks // (request.nodes or 1))
     if each is None or cores == 1:
         return str(cores) if cores > 1 else ""
     return str(max(cores * of_job // each, 1))

@@ -61,7 +61,7 @@ def start(
     script: Script,
     source: Dialect,
     target: Dialect,
-    wanted: ScriptRequest,
+    content: ScriptRequest,
     defined: list[Definition],
     edits: list[Edit],
 ) -> list[Edit | Remark]:
@@ -71,10 +71,10 @@ def start(
     """
     lines = []
     if has_directives(script):
-        lines = _directory(script, source, target, wanted.directory)
-        lines += [f"export {name}={_shell(value)}" for name, value in wanted.exports]
-        lines += _threads(script, source, target, wanted)
-    lines += _redirections(wanted, source, target) + _node_file(script, source, target)
+        lines = _directory(script, source, target, content.directory)
+        lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
+        lines += _threads(script, source, target, content)
+    lines += _redirections(content, source, target) + _node_file(script, source, target)
     lines += [f"{name}={value}" for name, value in defined]
     lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
     lines += EXPORTS_LINES if any(f"$({EXPORTS})" in edit.text for edit in edits) else ()
@@ -115,30 +115,30 @@ def _changes_directory(script: Script) -> bool:
     return first is not None and first.name in ("cd", "pushd") and not first.node.under(*LATER)
 
 
-def _threads(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> list[str]:
+def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return a line that sets the threads of a rank as the source does, unless the script sets them."""
-    given = [name for name, _, _ in script.assignments] + [name for name, _ in wanted.exports]
+    given = [name for name, _, _ in script.assignments] + [name for name, _ in content.exports]
     if source.sets_threads == target.sets_threads or "OMP_NUM_THREADS" in given:
         return []
-    asked, why = (
+    request, why = (
         script.request,
         f"  # {(source if source.sets_threads else target).title} sets it to the cores of a node",
     )
     if source.sets_threads:
-        cores = number(asked.chunks[0].get("ncpus")) if asked.chunks else asked.cpus_per_rank
+        cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     if any(launch.row.once_a_node for launch in script.launches):
         return [f"unset OMP_NUM_THREADS{why}"]
-    several = (asked.ranks_per_node or 1) > 1 and script.launches
-    return [f"export OMP_NUM_THREADS={asked.cpus_per_rank or 1}{why}"] if several else []
+    several = (request.ranks_per_node or 1) > 1 and script.launches
+    return [f"export OMP_NUM_THREADS={request.cpus_per_rank or 1}{why}"] if several else []
 
 
-def _redirections(wanted: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
+def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
     """Return the lines that write the output to files whose names the scheduler does not support."""
-    logs, index = wanted.script_logs, target.variable("array_index")
+    logs, index = content.script_logs, target.variable("array_index")
     codes = {
         **dict.fromkeys("jJA", target.job_number),
-        "a": f"${{{index}:-{source.no_index}}}" if wanted.index_later else f"${index}",
+        "a": f"${{{index}:-{source.no_index}}}" if content.index_later else f"${index}",
         "x": f"${target.variable('job_name')}",
         "N": "$(hostname -s)",
         "u": f"${target.variable('user')}",
@@ -148,7 +148,7 @@ def _redirections(wanted: ScriptRequest, source: Dialect, target: Dialect) -> li
     lines = []
     for key, path in logs.items():
         quoted = re.sub(r'([\\$`"])', r"\\\1", path)
-        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if wanted.index_later else {}
+        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if content.index_later else {}
         name = fill(quoted, codes if "%a" in path else codes | own)
         joined = " 2>&1" if key == "output" and "error" not in logs else ""
         lines.append(f'exec {signs[key]} "{name}"{joined}')

@@ -18,8 +18,8 @@ from jobgen.script.syntax import Node, expansions
 _OF_NODES = ("nodes", "node_list", "ranks")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> Iterator[Remark]:
-    """Yield remarks on arguments and on an array that no directive names; note the latter in ``wanted``."""
+def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``."""
     if (
         found := _argument(script)
         if source.scheduler.behaviour.passes_arguments and target.argument_rule
@@ -29,7 +29,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequ
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
         yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
     if script.request.array is None and (read := _index(script, source)):
-        wanted.index_later = True
+        content.index_later = True
         how = f"{target.command} {target.scheduler.array_form.format('FIRST-LAST')}"
         why = f"no directive makes an array: for one, submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)

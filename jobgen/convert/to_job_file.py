@@ -10,7 +10,7 @@ from jobgen.convert import (
     job_file_notes,
     job_file_numbers,
     job_file_program,
-    lookouts,
+    review,
 )
 from jobgen.convert.conversion import Converted
 from jobgen.convert.host_code import HostCode
@@ -102,9 +102,9 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     while outer is not None and outer.outer is not None:
         outer = outer.outer
     command = outer.command if outer else work
-    said = unreadable(script, command) if command else None
-    if command is None or said is not None:
-        parts, words = _without_program(file, script, source, said)
+    reason = unreadable(script, command) if command else None
+    if command is None or reason is not None:
+        parts, words = _without_program(file, script, source, reason)
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
         words = job_file_program.of_statement(script, whole, last)
@@ -112,7 +112,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
-    if command is not None and said is None:
+    if command is not None and reason is None:
         file.remarks += job_file_notes.alone(script, file, command, launch)
     if words.all_arguments:
         why = "a program has the arguments of the script one by one: $1 to $9"
@@ -124,13 +124,13 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    if launch is not None and command is not None and said is None:
+    if launch is not None and command is not None and reason is None:
         parts = _without_host_code(file, script, source, launch, parts, words)
     job_file_body.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*job_file_notes.status(parts), *job_file_notes.traps(script, file)]
     file.remarks += [*job_file_notes.tasks(script, file), *job_file_notes.ends(file, parts)]
     file.remarks += [*job_file_notes.own_state(script, file, parts), *job_file_notes.contained(script, file)]
-    file.remarks += [*job_file_notes.shell(script), *lookouts.unreadable(script, source)]
+    file.remarks += [*job_file_notes.shell(script), *review.unreadable(script, source)]
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -174,13 +174,13 @@ def _without_arguments(file: JobFile, source: Dialect, command: Command | None) 
 
 
 def _without_program(
-    file: JobFile, script: Script, source: Dialect, said: tuple[int, str] | None
+    file: JobFile, script: Script, source: Dialect, reason: tuple[int, str] | None
 ) -> tuple[Split, Words]:
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
     file.values |= {"launcher": source.scheduler.default_launcher, "command": ["true"]}
-    if said is not None:
-        why = f"bash cannot read the script from here on ({said[1]}): the job file has no commands of it"
-        file.remarks.append(Remark(said[0], "the program", why))
+    if reason is not None:
+        why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
+        file.remarks.append(Remark(reason[0], "the program", why))
         return Split((), ()), Words()
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"

@@ -55,9 +55,9 @@ def _names_of_mpi(launcher: Launcher) -> dict[str, str]:
     return found
 
 
-def _node_rank(asked: Request, source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
+def _node_rank(request: Request, source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
     """Return the new name of the number of a node, if each node has one rank."""
-    alone = asked.ranks_per_node == 1 or (asked.nodes and not asked.ranks_per_node)
+    alone = request.ranks_per_node == 1 or (request.nodes and not request.ranks_per_node)
     rank = next(iter(rank_names(source, target, mpi).values()), "")
     return dict.fromkeys(source.zeros - target.zeros, rank) if alone and rank else {}
 
@@ -72,40 +72,40 @@ def names(source: Dialect, target: Dialect, mpi: str = DEFAULT_MPI) -> dict[str,
     return {**found, **rank_names(source, target, mpi)}
 
 
-def unset(asked: Request, source: Dialect) -> set[str]:
+def unset(request: Request, source: Dialect) -> set[str]:
     """Return the variables that the scheduler leaves unset: the request does not name their number."""
-    missing = [meaning for meaning in source.set_if_requested if getattr(asked, meaning) is None]
+    missing = [meaning for meaning in source.set_if_requested if getattr(request, meaning) is None]
     return {name for name, meaning in meanings(source).items() if meaning in missing}
 
 
-def definitions(asked: Request, source: Dialect, target: Dialect) -> dict[str, str]:
+def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
-    ranks, cpus = asked.ranks_per_node or 1, asked.cpus_per_rank or 1
+    ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
     values = {
         **target.counts,
-        "slots_per_node": str(asked.lines_per_node or 1),
-        "ranks": _all_ranks(asked, target) if asked.submitted else str(asked.ranks or 1),
+        "slots_per_node": str(request.lines_per_node or 1),
+        "ranks": _all_ranks(request, target) if request.submitted else str(request.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
-        "cpus_per_node": "$(nproc)" if asked.exclusive else str(cpus * ranks),
+        "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
-    if asked.mem:
-        values["mem_per_node"] = str(asked.mem)
-    if (array := arrays.read(asked.array) if asked.array else None) is not None:
+    if request.mem:
+        values["mem_per_node"] = str(request.mem)
+    if (array := arrays.read(request.array) if request.array else None) is not None:
         indices = [one for first, last, step in array.ranges for one in range(first, last + 1, step)]
         values |= {"array_count": str(len(indices)), "array_step": str(array.ranges[0][2])}
         values |= {"array_first": str(min(indices)), "array_last": str(max(indices))}
-    if asked.gpus_per_node:
-        values["gpus_per_node"] = str(asked.gpus_per_node)
+    if request.gpus_per_node:
+        values["gpus_per_node"] = str(request.gpus_per_node)
     new = {*names(source, target), *target.job_variables}
-    known = {name: one for name, one in meanings(source).items() if name not in unset(asked, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
 
 
-def _all_ranks(asked: Request, target: Dialect) -> str:
+def _all_ranks(request: Request, target: Dialect) -> str:
     """Return the number of ranks of a job whose nodes only the submission names."""
-    if target.scheduler.behaviour.hosts_by_core and (asked.cpus_per_rank or 1) > 1:
-        return f"$(({asked.ranks_per_node or 1} * {target.counts['nodes']}))"
+    if target.scheduler.behaviour.hosts_by_core and (request.cpus_per_rank or 1) > 1:
+        return f"$(({request.ranks_per_node or 1} * {target.counts['nodes']}))"
     return target.counts.get("slots", "1")
 
 
@@ -166,7 +166,7 @@ def _shared(
 
 
 def _defined(
-    node: Node, name: str, value: str, asked: Request, source: Dialect, again: bool
+    node: Node, name: str, value: str, request: Request, source: Dialect, again: bool
 ) -> Iterator[Definition | Remark]:
     """Yield the definition of a variable, unless it is used ``again``, and remarks on its value.
 
@@ -175,7 +175,7 @@ def _defined(
     meaning = meanings(source)[name]
     if not again:
         yield Definition(name, value)
-        if meaning == "cpus_per_node" and asked.cpus_per_rank is None and value in _UNSURE:
+        if meaning == "cpus_per_node" and request.cpus_per_rank is None and value in _UNSURE:
             yield Remark(node.line, f"${name}", _UNSURE[value].format(source.title), lost=False)
     if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
         yield Remark(node.line, f"${name}", "is a list with commas, without brackets", lost=False)

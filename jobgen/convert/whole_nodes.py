@@ -10,26 +10,26 @@ from jobgen.sites.loader import load
 from jobgen.sites.site_file import Site
 
 
-def complete(script: Script, wanted: ScriptRequest) -> None:
+def complete(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request that names no cores."""
-    asked, option = wanted.request, script.heeded.get("-l select")
-    alone = not asked.several and all(not name for name in asked.chunks[0]) if asked.chunks else True
+    request, option = content.request, script.heeded.get("-l select")
+    alone = not request.several and all(not name for name in request.chunks[0]) if request.chunks else True
     if (
         option is None
         or alone
-        or len(asked.chunks) != 1
-        or {"ncpus", "mpiprocs", "ngpus"} & set(asked.chunks[0])
+        or len(request.chunks) != 1
+        or {"ncpus", "mpiprocs", "ngpus"} & set(request.chunks[0])
     ):
         return
     text = f"-l select={option.value}"
-    parts = {f"{name}={value}" for name, value in asked.chunks[0].items() if name and value}
+    parts = {f"{name}={value}" for name, value in request.chunks[0].items() if name and value}
     if (site := _site(parts)) is None:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
     else:
         gpus = site.file.node.gpus or 0
-        asked.gpus_per_node, asked.exclusive = gpus or None, True
+        request.gpus_per_node, request.exclusive = gpus or None, True
         why = f"{site.title} gives whole nodes, of {gpus} GPUs"
-    wanted.unsure.append((option, text, why))
+    content.unsure.append((option, text, why))
 
 
 def _site(parts: set[str]) -> Site | None:

@@ -62,16 +62,16 @@ def near_devices(case: Case, node: Node, sys: Path) -> dict[int, Near]:
     tool = case.plan.resources.accelerator.topology
     if tool is None:
         raise Unknown(f"no command shows the topology of {case.plan.resources.accelerator.title}")
-    said = tool.read(case.text("topology"))
+    domains = tool.read(case.text("topology"))
     for number, (_, address) in tools.listing(case.text("devices")).items():
         if here := sysfs.device(address, sys):
-            shown = said.get(number, here)
-            said[number] = here._replace(adapters=shown.adapters, links=shown.links)
-    nears = {number: placement.completed(near, node.domains) for number, near in sorted(said.items())}
+            shown = domains.get(number, here)
+            domains[number] = here._replace(adapters=shown.adapters, links=shown.links)
+    nears = {number: placement.completed(near, node.domains) for number, near in sorted(domains.items())}
     if not any(near.cpus for near in nears.values()):
         answer = case.answers.get("topology")
-        told = answer.last if answer and answer.status != 0 else "its output names no processors"
-        raise Unknown(f"{' '.join(tool.command)}: {told}")
+        reason = answer.last if answer and answer.status != 0 else "its output names no processors"
+        raise Unknown(f"{' '.join(tool.command)}: {reason}")
     return nears
 
 

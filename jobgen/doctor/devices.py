@@ -13,7 +13,7 @@ _WHEELS = "https://download.pytorch.org/whl/"
 
 def torch(case: Case) -> Iterator[Finding]:
     """Check torch, and whether it was built for the accelerator."""
-    facts, wanted = case.facts("torch"), case.plan.resources.accelerator.torch
+    facts, backend = case.facts("torch"), case.plan.resources.accelerator.torch
     needed = case.plan.program.head is not None
     if not facts:
         if needed and case.facts("python"):
@@ -26,7 +26,7 @@ def torch(case: Case) -> Iterator[Finding]:
         f"CUDA {facts['cuda']}" if facts["cuda"] else f"ROCm {facts['hip']}" if facts["hip"] else "CPUs alone"
     )
     found = f"{facts['version']}, for {built}"
-    if wanted and not facts[wanted]:
+    if backend and not facts[backend]:
         why = f"the job requests {case.plan.resources.accelerator.title}"
         remedy = f"install a build of torch for them: {_WHEELS}; or use --accelerator cpu"
         yield Finding("torch", PROBLEM, found, why, remedy)
@@ -42,7 +42,7 @@ def torch(case: Case) -> Iterator[Finding]:
 
 
 def _cuda(
-    case: Case, cuda: str, archs: list[str], devices: list[list[object]], said: list[str]
+    case: Case, cuda: str, archs: list[str], devices: list[list[object]], libraries: list[str]
 ) -> Iterator[Finding]:
     driver = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", case.text("nvidia_smi"))
     if not devices:
@@ -51,7 +51,7 @@ def _cuda(
             remedy = f"install torch for this driver: {_WHEELS}cu{driver[1]}{driver[2]}; or a newer driver"
             yield Finding("GPUs", PROBLEM, "the NVIDIA driver is too old", why, remedy)
         else:
-            yield nothing_here(case, "GPUs", said[0] if said else "torch finds none on this host")
+            yield nothing_here(case, "GPUs", libraries[0] if libraries else "torch finds none on this host")
         return
     yield Finding(
         "GPUs", OK, f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"

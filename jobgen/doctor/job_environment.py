@@ -96,8 +96,8 @@ def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
         answer = run(["bash", str(place / "doctor.sh")], env, os.getcwd(), limit)
         deaths = [text for text in _read(place / "deaths").split("\0") if text]
         if not (variables := _read(place / "environment")):
-            said = answer.last if answer.status != 0 else "a sourced script has called exit"
-            deaths.append(f"the environment ends the script: {said}")
+            reason = answer.last if answer.status != 0 else "a sourced script has called exit"
+            deaths.append(f"the environment ends the script: {reason}")
         env = dict(pair.split("=", 1) for pair in variables.split("\0") if "=" in pair) or dict(os.environ)
         env.pop("JOBGEN_DOCTOR", None)
         inside = ("bash", str(place / "container.sh")) if (place / "container.sh").exists() else ()

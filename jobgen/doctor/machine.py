@@ -48,16 +48,16 @@ def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Fin
     """
     names = [path.name for path in known.glob("*")]
     for variable in ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
-        said = case.here.env.get(variable, "")
-        wanted = [word for word in said.lstrip("=").split(",") if word]
-        if not wanted or said.startswith("^"):
+        value = case.here.env.get(variable, "")
+        listed = [word for word in value.lstrip("=").split(",") if word]
+        if not listed or value.startswith("^"):
             continue
-        if any(name.startswith(tuple(wanted)) for name in names):
-            yield Finding(variable, OK, said)
+        if any(name.startswith(tuple(listed)) for name in names):
+            yield Finding(variable, OK, value)
         else:
             why = "the ranks wait for each other forever; compute nodes may have other interfaces"
             remedy = f"use --interface NAME; this host has {' '.join(sorted(names))}"
-            yield Finding(variable, WARNING, f"{said}: this host has no such interface", why, remedy)
+            yield Finding(variable, WARNING, f"{value}: this host has no such interface", why, remedy)
 
 
 def limits(case: Case) -> Iterator[Finding]:
@@ -94,13 +94,13 @@ def limits(case: Case) -> Iterator[Finding]:
 
 def directories(case: Case) -> Iterator[Finding]:
     """Check the place of the run directories: free space, permission to write, and its clock."""
-    wanted = Path(case.here.cwd, case.plan.spec.runs_dir)
-    place = nearest_directory(wanted)
+    listed = Path(case.here.cwd, case.plan.spec.runs_dir)
+    place = nearest_directory(listed)
     if not place.is_dir() or not os.access(place, os.W_OK):
         yield Finding(
             "run directory",
             WARNING,
-            f"{wanted} cannot be written",
+            f"{listed} cannot be written",
             "the job writes its files there",
             "use --runs-dir DIR",
         )
@@ -115,7 +115,7 @@ def directories(case: Case) -> Iterator[Finding]:
             "use --runs-dir DIR on a larger disk",
         )
     else:
-        yield Finding("run directory", OK, f"{wanted}: {free / _GIB:.0f} GiB left")
+        yield Finding("run directory", OK, f"{listed}: {free / _GIB:.0f} GiB left")
     with tempfile.NamedTemporaryFile(dir=place, prefix=".jobgen-") as file:
         file.write(b"x")
         file.flush()

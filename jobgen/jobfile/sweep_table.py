@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
-from jobgen.spec import SweepAsked
+from jobgen.spec import SweepRequest
 
 MODES = ("product", "zip")
 
@@ -15,7 +15,7 @@ MODES = ("product", "zip")
 Value = bool | int | float | str | list[Any]
 
 
-def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> SweepAsked:
+def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str]) -> SweepRequest:
     """Read the table [sweep] of a job file: lists are parameters, the text ``mode`` says how to combine them.
 
     Raises:
@@ -39,7 +39,7 @@ def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str
     frozen = {
         key: tuple(tuple(v) if isinstance(v, list) else v for v in values) for key, values in table.items()
     }
-    return SweepAsked(mode, tuple((key.removeprefix("--"), values) for key, values in frozen.items()))
+    return SweepRequest(mode, tuple((key.removeprefix("--"), values) for key, values in frozen.items()))
 
 
 def _fault(key: str, value: Any, origin: Callable[[tuple[str, ...]], str], why: str) -> JobgenError:

@@ -21,7 +21,7 @@ class Container(NamedTuple):
     devices: str
     binds: tuple[str, ...]
     leaks: tuple[str, ...]
-    carried: tuple[str, ...]
+    named: tuple[str, ...]
     node: str
     rank: str
     needs: tuple[str, ...]
@@ -53,7 +53,7 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
         devices=ACCELERATORS[accelerator].containers[spec.container],
         binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
         leaks=tuple(name for name in LEAKS if name not in named or runtime.prefix),
-        carried=tuple(name for name in ("PATH", *LEAKS) if name in named),
+        named=tuple(name for name in ("PATH", *LEAKS) if name in named),
         node=_WITHIN if once_a_node and not by_srun else "",
         rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
         needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),

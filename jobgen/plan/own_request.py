@@ -101,21 +101,21 @@ def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict
     from jobgen.values.parsers import number
 
     ours = Request(nodes=total(spec.nodes) or None, ranks_per_node=spec.ranks_per_node)
-    asked = scheduler.sizes({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
-    values: dict[str, Any] = {key: getattr(asked, key) for key in _NUMBERS}
+    request = scheduler.sizes({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
+    values: dict[str, Any] = {key: getattr(request, key) for key in _NUMBERS}
     if spec.accelerator == "cpu":
         values["gpus_per_node"] = None  # the program assigns the devices to its ranks
-    if asked.nodes is None and scheduler.keys.nodes in given:
+    if request.nodes is None and scheduler.keys.nodes in given:
         values["nodes"] = SUBMITTED  # a range
-    elif len(asked.chunks) > 1:
+    elif len(request.chunks) > 1:
         key = "ppn" if scheduler.behaviour.hosts_by_core else "mpiprocs"
-        groups = tuple(Group(number(one[""]) or 1, number(one.get(key)) or 1) for one in asked.chunks)
+        groups = tuple(Group(number(one[""]) or 1, number(one.get(key)) or 1) for one in request.chunks)
         if len({group.ranks for group in groups}) > 1:
             values["nodes"] = groups
         else:
             values["ranks_per_node"] = groups[0].ranks
-    elif scheduler.behaviour.hosts_by_core and (cores := asked.ranks_per_node):
-        ranks = spec.ranks_per_node or number_of(spec.gpus_per_node) or asked.gpus_per_node
+    elif scheduler.behaviour.hosts_by_core and (cores := request.ranks_per_node):
+        ranks = spec.ranks_per_node or number_of(spec.gpus_per_node) or request.gpus_per_node
         values["ranks_per_node"] = ranks = ranks or max(cores // (spec.cpus_per_rank or 1), 1)
         values["cpus_per_rank"] = max(cores // ranks, 1)
     return values

@@ -57,11 +57,11 @@ def step_specs(spec: JobSpec, resources: Resources) -> Iterator[JobSpec]:
 
 def _check_parallel(spec: JobSpec, resources: Resources) -> None:
     """Refuse steps at the same time that need more nodes than the job has."""
-    taken = 0
+    start = 0
     for number, step in enumerate(spec.steps, 1):
-        taken = (taken if step.parallel else 0) + (step.nodes or resources.nodes)
-        if taken > resources.nodes and step.parallel:
+        start = (start if step.parallel else 0) + (step.nodes or resources.nodes)
+        if start > resources.nodes and step.parallel:
             raise JobgenError(
-                f"parallel = true ([[step]] {number}): the steps at this time need {taken} nodes together, "
+                f"parallel = true ([[step]] {number}): the steps at this time need {start} nodes together, "
                 f"but the job has {resources.nodes}; give each fewer nodes, or increase nodes in [resources]"
             )

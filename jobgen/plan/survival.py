@@ -44,7 +44,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     _check(spec, program)
     name, seconds = spec.signal or ("USR1", None)
     if seconds and spec.grace not in (None, seconds):
-        raise spec.refuse("grace", f"{spec.said('signal')} sets another time: leave out one of them")
+        raise spec.refuse("grace", f"{spec.setting_text('signal')} sets another time: leave out one of them")
     requested = seconds or spec.grace
     if requested and (not limited or (walltime and requested >= walltime)):
         raise spec.refuse(
@@ -77,8 +77,8 @@ def note(spec: JobSpec, program: Program) -> str:
     if spec.grace is None or program.is_ours or spec.signal or spec.requeue:
         return ""
     return (
-        f"{spec.said('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the end with "
-        "--signal or --requeue"
+        f"{spec.setting_text('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the "
+        "end with --signal or --requeue"
     )
 
 

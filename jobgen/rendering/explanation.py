@@ -26,8 +26,8 @@ class Row(NamedTuple):
 def rows(plan: Plan) -> list[Row]:
     """Return the options with their resolved values, then the values derived from them, without secrets."""
     values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
-    asked = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
-    return [row._replace(value=masked_data(row.value, row.name)) for row in (*asked, *_derived(plan))]
+    rows = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
+    return [row._replace(value=masked_data(row.value, row.name)) for row in (*rows, *_derived(plan))]
 
 
 def _resolved(plan: Plan) -> dict[str, Any]:
@@ -121,10 +121,10 @@ def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
     site = plan.spec.site
     if site is None:
         return []
-    asked = "; ".join((*plan.site.request, *plan.site.directives))
+    rows = "; ".join((*plan.site.request, *plan.site.directives))
     return [
         ("site", site.title, f"Its rules and limits: {site.path}."),
-        ("request", asked or None, "The site's request for nodes and devices."),
+        ("request", rows or None, "The site's request for nodes and devices."),
     ]
 
 

@@ -18,9 +18,9 @@ def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
         JobgenError: a block has a syntax error; the message is bash's own.
     """
     for key in keys:
-        if (code := getattr(spec, key)) and (said := complaint(code)):
+        if (code := getattr(spec, key)) and (message := complaint(code)):
             origin = spec.origin(key)
-            raise JobgenError(f"{setting(key, origin)} ({origin}): bash cannot read it: {said}")
+            raise JobgenError(f"{setting(key, origin)} ({origin}): bash cannot read it: {message}")
 
 
 @lru_cache(maxsize=64)

@@ -89,7 +89,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
     if spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
         yield "source"
     yield from software
-    yield from (name for name, needed in _wanted(plan).items() if needed)
+    yield from (name for name, needed in _needs(plan).items() if needed)
     yield from LAUNCHERS[spec.launcher].runtime
     if plan.launch.mpirun:
         yield from plan.launch.mpirun.runtime
@@ -97,7 +97,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
     yield "start"
 
 
-def _wanted(plan: Plan) -> dict[str, object]:
+def _needs(plan: Plan) -> dict[str, object]:
     """Return the files in the order of the script, each with what makes it necessary."""
     spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
     return {
@@ -247,5 +247,5 @@ def _box(plan: Plan) -> Iterator[Setting]:
         yield Setting("job_container", box.kind)
         yield Setting("job_image", plan.spec.image or "")
         yield Setting("job_binds", box.binds)
-        yield Setting("job_carried", box.carried)
-        yield Setting("job_carried_prefix", (box.runtime.prefix or "") if box.carried else "")
+        yield Setting("job_carried", box.named)
+        yield Setting("job_carried_prefix", (box.runtime.prefix or "") if box.named else "")

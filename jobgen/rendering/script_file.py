@@ -19,20 +19,20 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
     if path == "-":
         sys.stdout.write(text)
         return
-    said = f"-o {shown(path)} (command line)"
+    option = f"-o {shown(path)} (command line)"
     target = os.path.realpath(path)  # a link is kept, and its file is written
     try:
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
-                raise JobgenError(f"{said}: is not a regular file")
+                raise JobgenError(f"{option}: is not a regular file")
             if not force:
-                raise JobgenError(f"{said}: the file already exists; --force overwrites it")
+                raise JobgenError(f"{option}: the file already exists; --force overwrites it")
         _replace(target, text, (0o777 if executable else 0o666) & ~umask(), force)
     except FileExistsError:
-        raise JobgenError(f"{said}: the file already exists; --force overwrites it") from None
+        raise JobgenError(f"{option}: the file already exists; --force overwrites it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise JobgenError(f"{said}: cannot be written: {reason}") from None
+        raise JobgenError(f"{option}: cannot be written: {reason}") from None
 
 
 def _replace(target: str, text: str, mode: int, force: bool) -> None:

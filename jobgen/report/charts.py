@@ -20,13 +20,13 @@ _APART, _NUMBERS = 12, 16  # pixels between the numbers at the ends of lines, an
 class Line(NamedTuple):
     """One series of one run.
 
-    ``said`` is its text for screen readers; ``pieces`` are the points of polylines, ``dots`` single
+    ``description`` is its text for screen readers; ``pieces`` are the points of polylines, ``dots`` single
     points, ``gaps`` the places of values that are not finite; ``end`` is the place of the run's number.
     """
 
     run: int
     series: int
-    said: str
+    description: str
     points: int
     first: float
     last: float
@@ -43,7 +43,7 @@ class Seam(NamedTuple):
 
     run: int
     x: float
-    said: str
+    description: str
 
 
 class Chart(NamedTuple):
@@ -133,7 +133,7 @@ def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Ax
     thinned = thin(line, columns)
     placed = [[(x.place(at), y.place(value)) for at, value in part] for part in segments(thinned)]
     low, high = min(values), max(values)
-    said = (
+    description = (
         f"{name}: {len(line)} points, from {short(values[0])} to {short(values[-1])}, "
         f"least {short(low)}, greatest {short(high)}"
     )
@@ -141,7 +141,7 @@ def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Ax
     return Line(
         run,
         series,
-        said + (f", {len(line) - len(values)} not finite" if gaps else ""),
+        description + (f", {len(line) - len(values)} not finite" if gaps else ""),
         len(line),
         values[0],
         values[-1],

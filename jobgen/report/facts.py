@@ -43,9 +43,11 @@ class Comparison(NamedTuple):
 def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
     """Return the facts by name: the point of a sweep, plan.json or the script, the start of the training."""
     point = _flat(run_directory.as_object(regular_file.text(run.directory / "sweep.json")), _SWEEP)
-    asked = list(_planned(run_directory.plan(run.directory))) or _script(run_directory.script(run.directory))
+    options = list(_planned(run_directory.plan(run.directory))) or _script(
+        run_directory.script(run.directory)
+    )
     trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
-    return dict([*point, *asked, *_flat(trained, "training ")])
+    return dict([*point, *options, *_flat(trained, "training ")])
 
 
 def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:

@@ -56,11 +56,11 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
     found: Curves = {key: [] for kind in KINDS for key in kind.keys}
     for row in rows:
         if (step := number(row.get("step"))) is not None:
-            seconds, said = number(row.get("seconds")), row.get("event")
-            said = "epoch" if said == "evaluation" else said  # one between two epochs
+            seconds, kind_of_row = number(row.get("seconds")), row.get("event")
+            kind_of_row = "epoch" if kind_of_row == "evaluation" else kind_of_row  # one between two epochs
             seconds = seconds if seconds is None or seconds >= 0 else None
             for (event, key), points in found.items():
-                if key in row and said in (event, None):
+                if key in row and kind_of_row in (event, None):
                     points.append(Point(step, seconds, number(row[key])))
     if found["step", "loss"]:
         found["epoch", "train_loss"] = []  # it adds no information

@@ -24,7 +24,7 @@ class Bar(NamedTuple):
     x: float
     y: float
     width: float
-    said: str
+    description: str
 
 
 class Mark(NamedTuple):
@@ -33,7 +33,7 @@ class Mark(NamedTuple):
     what: str
     x: float
     y: float
-    said: str
+    description: str
 
 
 class Timeline(NamedTuple):
@@ -91,9 +91,9 @@ def _bar(run: int, attempt: Attempt, start: float, x: Axis, meaning: str) -> Bar
     assert attempt.ended is not None
     left, right = x.place(attempt.began - start), x.place(attempt.ended - start)
     status = "" if attempt.status is None else f"{attempt.status}, "
-    said = f"run {run + 1}, attempt {attempt.number}: {duration(took(attempt))}; {status}{meaning}"
+    description = f"run {run + 1}, attempt {attempt.number}: {duration(took(attempt))}; {status}{meaning}"
     width = max(_LEAST, round(right - left, 1))
-    return Bar(run, attempt.number, kind(attempt.status), left, TOP + ROW * run, width, said)
+    return Bar(run, attempt.number, kind(attempt.status), left, TOP + ROW * run, width, description)
 
 
 def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
@@ -101,8 +101,8 @@ def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
     for event in attempt.events:
         at = run_directory.number(event.value) if event.what == "deadline" else event.time
         if event.what in ("deadline", "signal") and at is not None and 0 <= at - start <= x.high:
-            said = (
+            description = (
                 "the deadline: saving had to begin" if event.what == "deadline" else f"signal {event.value}"
             )
-            found.append(Mark(event.what, x.place(at - start), TOP + ROW * run, said))
+            found.append(Mark(event.what, x.place(at - start), TOP + ROW * run, description))
     return found

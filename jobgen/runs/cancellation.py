@@ -40,16 +40,16 @@ def cancel(run: Path, at_once: bool) -> str:
     """
     state, answer = cancellable(run)
     parts = list(_parts(run, state, answer))
-    asked = [part for part in parts if part.attempt]
-    at_once = at_once or any((part.directory / MARK).exists() for part in asked)
+    begun = [part for part in parts if part.attempt]
+    at_once = at_once or any((part.directory / MARK).exists() for part in begun)
     if state.scheduler not in SCHEDULERS or state.id is None:
-        if at_once or any(map(_is_old, asked or parts)):
+        if at_once or any(map(_is_old, begun or parts)):
             raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
-    elif at_once or not asked:
+    elif at_once or not begun:
         _mark(run, parts)
         SCHEDULERS[state.scheduler].jobs().end([state.id])
         return f"{state.name}: job {state.id} is cancelled"
-    return _ask(run, state, asked, [part for part in parts if not part.attempt])
+    return _ask(run, state, begun, [part for part in parts if not part.attempt])
 
 
 def cancellable(run: Path) -> tuple[State, Answer]:
@@ -105,26 +105,26 @@ def _is_old(part: _Part) -> bool:
     return part.attempt is None or not (part.attempt / CONTROL).exists()
 
 
-def _ask(run: Path, state: State, asked: Sequence[_Part], others: Sequence[_Part]) -> str:
+def _ask(run: Path, state: State, begun: Sequence[_Part], others: Sequence[_Part]) -> str:
     """Ask the parts that have begun to save and end, and remove the others from the queue."""
     jobs = SCHEDULERS[state.scheduler].jobs() if state.scheduler in SCHEDULERS else None
-    old = [part for part in asked if _is_old(part)]
+    old = [part for part in begun if _is_old(part)]
     if old and not (jobs and jobs.save_by_signal):
         raise JobgenError(
             f"{state.name} was made by an older version of jobgen, whose jobs cannot be asked to save here: "
             "--now ends it without saving"
         )
-    _mark(run, (*asked, *others))
+    _mark(run, (*begun, *others))
     if jobs and others:
         jobs.end([part.job for part in others], strict=False)
     if jobs and jobs.save_by_signal and old:
         jobs.save_by_signal([part.job for part in old])
-    for part in asked:
+    for part in begun:
         if part.attempt and part not in old:
             _write(part.attempt / CONTROL)
-    told = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
-    told += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
-    return told + ("; cancel it again to end it at once" if jobs else "")
+    message = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
+    message += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
+    return message + ("; cancel it again to end it at once" if jobs else "")
 
 
 def _mark(run: Path, parts: Sequence[_Part]) -> None:

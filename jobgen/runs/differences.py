@@ -19,14 +19,14 @@ _SPEED = 0.1  # greater relative differences in speed are reported
 class Difference(NamedTuple):
     """A difference, with both values and their origins; a value is None if a run lacks it.
 
-    A difference that is only ``told`` does not make two runs different.
+    A difference that ``is_remark`` does not make two runs different.
     """
 
     section: str
     name: str
     values: tuple[Any, Any]
     origins: tuple[str, str] = ("", "")
-    told: bool = False
+    is_remark: bool = False
 
 
 class Comparison(NamedTuple):
@@ -41,7 +41,7 @@ class Comparison(NamedTuple):
 
     @property
     def same(self) -> bool:
-        return not self.script and all(one.told for one in self.differences)
+        return not self.script and all(one.is_remark for one in self.differences)
 
 
 def compare(left: Path, right: Path) -> Comparison:
@@ -56,7 +56,7 @@ def compare(left: Path, right: Path) -> Comparison:
     found = list(_facts("point", _point(left), _point(right)))
     notes: list[str] = []
     if plans[0] and plans[1]:
-        found += _asked(plans[0], plans[1])
+        found += _requests(plans[0], plans[1])
         began = _versions(began[0]), _versions(began[1])
     else:
         without = ", ".join(run.name for run, plan in zip((left, right), plans, strict=True) if not plan)
@@ -81,7 +81,7 @@ def _plan(run: Path) -> PlanFile | None:
     return None
 
 
-def _asked(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
+def _requests(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
     for key in dict.fromkeys((*left.options, *right.options)):
         one, other = (plan.options.get(key, Option(None, "")) for plan in (left, right))
         if one.value != other.value:
@@ -188,7 +188,7 @@ def _outcomes(left: Path, right: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _speeds(*rows: Sequence[Mapping[str, Any]]) -> Iterator[Difference]:
     left, right = map(_speed, rows)
     if left and right and abs(left - right) > _SPEED * max(left, right):
-        yield Difference("results", "samples per second", (round(left, 1), round(right, 1)), told=True)
+        yield Difference("results", "samples per second", (round(left, 1), round(right, 1)), is_remark=True)
 
 
 def _speed(rows: Sequence[Mapping[str, Any]]) -> float:

@@ -17,7 +17,7 @@ from jobgen.spec import JobSpec
 _UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # the end is not known
 
 
-def settled(spec: JobSpec, root: Path) -> JobSpec:
+def without_ended(spec: JobSpec, root: Path) -> JobSpec:
     """Return the job without the dependencies that are met, and print them; ``root`` has the runs.
 
     Raises:

@@ -43,8 +43,8 @@ class GitState(NamedTuple):
 def state(directory: str) -> GitState | None:
     """Return the state of the checkout around ``directory``; None if there is no checkout or no git."""
     try:
-        asked = ("--show-toplevel", "--git-path", "index", "--git-path", "objects")
-        places = _git(directory, "rev-parse", *asked)  # starts no other program, nor do the next ones
+        paths = ("--show-toplevel", "--git-path", "index", "--git-path", "objects")
+        places = _git(directory, "rev-parse", *paths)  # starts no other program, nor do the next ones
         if places is None:
             return None
         commit = (_git(directory, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None

@@ -29,7 +29,7 @@ _END = re.compile(r"\njobgen: status (-?\d+)\n\Z")
 
 class Intent(NamedTuple):
     """A submission. ``paths`` are the names of the run directory at that time; ``touched`` is the time of the
-    last sign of the command, ``said`` its output, and ``failed`` whether it is known to have failed."""
+    last sign of the command, ``answer`` its output, and ``failed`` whether it is known to have failed."""
 
     directory: Path
     scheduler: str
@@ -40,7 +40,7 @@ class Intent(NamedTuple):
     lockable: bool
     mine: bool
     paths: tuple[str, ...]
-    said: str
+    answer: str
     failed: bool
 
 
@@ -52,7 +52,7 @@ def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
     """
     handle = os.open(directory / NAME, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
     try:
-        said = {
+        answer = {
             "scheduler": scheduler,
             "script_sha256": script_sha256,
             "began": time.time(),
@@ -60,7 +60,7 @@ def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
             "lockable": _lock(handle),
             "paths": _paths(directory),
         }
-        line = json.dumps(said).encode("ascii") + b"\n"
+        line = json.dumps(answer).encode("ascii") + b"\n"
         if os.write(handle, line) < len(line):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         os.fsync(handle)
@@ -113,8 +113,8 @@ def alone(root: Path) -> Iterator[None]:
 
 def read(directory: Path) -> Intent:
     """Return the record of a run; without one, what can be said of a run whose submission never began."""
-    head, _, said = regular_file.text(directory / NAME).partition("\n")
-    end = _END.search(said)
+    head, _, answer = regular_file.text(directory / NAME).partition("\n")
+    end = _END.search(answer)
     facts = run_directory.as_object(head)
     status = _stat(directory)
     paths = facts.get("paths")
@@ -128,7 +128,7 @@ def read(directory: Path) -> Intent:
         bool(facts.get("lockable", True)),
         status.st_uid == os.getuid(),
         tuple(map(str, paths)) if isinstance(paths, list) and paths else tuple(_paths(directory)),
-        said[: end.start()] if end else said,
+        answer[: end.start()] if end else answer,
         bool(end and end[1] != "0"),
     )
 

@@ -38,10 +38,10 @@ class Answer(NamedTuple):
         return [job for job in found if task is None or job.task in (None, task)]
 
 
-def ask(wanted: Iterable[tuple[str, str]]) -> Answer:
+def ask(jobs: Iterable[tuple[str, str]]) -> Answer:
     """Ask each scheduler once for all the pairs of a scheduler and an id."""
     ids: dict[str, list[str]] = {}
-    for scheduler, job_id in wanted:
+    for scheduler, job_id in jobs:
         ids.setdefault(scheduler, []).append(job_id)
     answer = Answer({}, {})
     for scheduler, some in ids.items():

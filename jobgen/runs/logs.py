@@ -45,9 +45,9 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     if which.rank is not None:
         return attempt, ranked
     events = run_directory.events(directory)
-    said = next((Path(event.value) for event in events if event.what == "output"), None)
+    log = next((Path(event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
-    outputs = [Log(path) for path in (said, _output(run, began)) if path and path.is_file()]
+    outputs = [Log(path) for path in (log, _output(run, began)) if path and path.is_file()]
     found = [*outputs, *([Log(ranked.path)] if ranked else [])]
     return attempt, found[0] if found else None
 
@@ -118,15 +118,15 @@ def follow(run: Path, which: Which) -> None:
     check_task(run)
     log: Log | None = None
     at = followed = 0
-    asked = 0.0
+    queried = 0.0
     over = False
     tail = which.tail
     while not over:
-        if time.monotonic() - asked > (1 if _ended(run) else _ASK):
+        if time.monotonic() - queried > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last read of the file
-            if not asked and find(run, which)[1] is None:
+            if not queried and find(run, which)[1] is None:
                 print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
-            asked = time.monotonic()
+            queried = time.monotonic()
         looked, pause = time.monotonic(), _PAUSE
         # Within an attempt, stay with the log of the first node: PBS delivers the output later.
         if log is None or (which.attempt or run_directory.last_number(run)) != followed:

@@ -44,10 +44,10 @@ class Log(NamedTuple):
 
 def ranks(attempt: Path, complete: bool = False) -> tuple[Rank, ...]:
     """Return the ranks by number; if ``statuses`` is ``complete``, no other file is read."""
-    said = {rank.number: rank for rank in _statuses(attempt)}
-    if not (said and complete):
-        said = _noted(attempt) | said
-    return tuple(said[number] for number in sorted(said))
+    text = {rank.number: rank for rank in _statuses(attempt)}
+    if not (text and complete):
+        text = _noted(attempt) | text
+    return tuple(text[number] for number in sorted(text))
 
 
 def _statuses(attempt: Path) -> Iterator[Rank]:
@@ -117,8 +117,8 @@ def tail(log: Log, lines: int = 20) -> str:
             if at == 0 or not log.prefix or found.count(b"\n") >= lines or window >= _FARTHEST:
                 break
             window *= 16
-    said = found.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    return "\n".join(said.rstrip().split("\n")[-lines:])
+    text = found.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    return "\n".join(text.rstrip().split("\n")[-lines:])
 
 
 def last_lines(log: Log, lines: int) -> int:

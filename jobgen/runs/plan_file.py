@@ -24,7 +24,7 @@ from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.runs.regular_file import opened
 from jobgen.secrets import MASK, masked_data
-from jobgen.spec import JobSpec, Step, SweepAsked
+from jobgen.spec import JobSpec, Step, SweepRequest
 
 FORMAT = 1
 NAME = "plan.json"
@@ -35,7 +35,7 @@ class Option(msgspec.Struct, frozen=True):
 
     value: Any
     origin: str
-    asked: Any = None
+    request: Any = None
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class PlanFile(msgspec.Struct, frozen=True):
     templates: list[str] = []
     git: Git | None = None
     packages: dict[str, str] = {}
-    sweep: SweepAsked | None = None
+    sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
 
 
@@ -97,9 +97,9 @@ def of(
 ) -> PlanFile:
     """Return the file of a plan that was rendered as the script ``text``."""
     spec = plan.spec
-    told = {row.name: row for row in rows(plan)}
-    asked = msgspec.to_builtins({key: getattr(spec, key) for key in BY_KEY})
-    words = told.pop("program")
+    resolved = {row.name: row for row in rows(plan)}
+    requests = msgspec.to_builtins({key: getattr(spec, key) for key in BY_KEY})
+    words = resolved.pop("program")
     return PlanFile(
         format=FORMAT,
         jobgen=plan.version,
@@ -111,8 +111,8 @@ def of(
         host=platform.node(),
         python=platform.python_version(),
         program=Option(list(plan.program.words), words.origin, list(spec.program)),
-        options={key: Option(told[key].value, told[key].origin, asked[key]) for key in BY_KEY},
-        derived={key: Option(row.value, row.origin) for key, row in told.items() if key not in BY_KEY},
+        options={key: Option(resolved[key].value, resolved[key].origin, requests[key]) for key in BY_KEY},
+        derived={key: Option(row.value, row.origin) for key, row in resolved.items() if key not in BY_KEY},
         script_sha256=sha256(text.encode()),
         site=spec.site.name if spec.site else None,
         sources=list(sources),
@@ -131,10 +131,12 @@ def spec_of(file: PlanFile) -> JobSpec:
         JobgenError: this version lacks an option of the file, or does not accept a value.
     """
     hints = get_type_hints(JobSpec.__mro__[1], {**vars(spec_module), "Site": Any})
-    if unknown := [key for key in file.options if key not in BY_KEY and file.options[key].asked is not None]:
+    if unknown := [
+        key for key in file.options if key not in BY_KEY and file.options[key].request is not None
+    ]:
         raise JobgenError(f"{NAME} has the option {shown(unknown[0])}, which this version of jobgen lacks")
     values: dict[str, Any] = {key: option.default for key, option in BY_KEY.items()}
-    values |= {"scheduler": file.scheduler, "program": tuple(file.program.asked or ()), "given": {}}
+    values |= {"scheduler": file.scheduler, "program": tuple(file.program.request or ()), "given": {}}
     values["origins"] = {key: one.origin for key, one in file.options.items() if one.origin != "default"}
     values["origins"]["program"] = file.program.origin
     values |= {"site": _site(file), "sweep": file.sweep, "steps": file.steps, "away": False}
@@ -142,8 +144,8 @@ def spec_of(file: PlanFile) -> JobSpec:
         values["origins"]["sweep"] = file.derived["sweep"].origin
     try:
         for key, one in file.options.items():
-            if key in BY_KEY and one.asked is not None:
-                values[key] = msgspec.convert(one.asked, hints[key])
+            if key in BY_KEY and one.request is not None:
+                values[key] = msgspec.convert(one.request, hints[key])
     except msgspec.ValidationError as error:
         raise JobgenError(f"{NAME} cannot be read: {key}: {error}") from None
     return JobSpec._make(values[field] for field in JobSpec._fields)
@@ -166,10 +168,10 @@ def text(file: PlanFile) -> str:
 
 def masked_keys(file: PlanFile) -> list[str]:
     """Return the options whose values a file contains only in part, without their secrets."""
-    asked = {key: one.asked for key, one in file.options.items()}
-    asked |= {"program": file.program.asked, "sweep": msgspec.to_builtins(file.sweep)}
-    asked["steps"] = msgspec.to_builtins(file.steps)
-    return [key for key, value in asked.items() if MASK in json.dumps(value)]
+    requests = {key: one.request for key, one in file.options.items()}
+    requests |= {"program": file.program.request, "sweep": msgspec.to_builtins(file.sweep)}
+    requests["steps"] = msgspec.to_builtins(file.steps)
+    return [key for key, value in requests.items() if MASK in json.dumps(value)]
 
 
 def read(directory: Path) -> PlanFile:
@@ -178,13 +180,15 @@ def read(directory: Path) -> PlanFile:
     Raises:
         JobgenError: there is none, or it cannot be read.
     """
-    said = f"{directory / NAME}"
+    origin = f"{directory / NAME}"
     try:
         file = msgspec.convert(_loaded(directory / NAME), PlanFile)
     except FileNotFoundError:
-        raise JobgenError(f"{said} is not there: jobgen submit writes it, a script alone does not") from None
+        raise JobgenError(
+            f"{origin} is not there: jobgen submit writes it, a script alone does not"
+        ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise JobgenError(f"{said} cannot be read: {error}") from None
+        raise JobgenError(f"{origin} cannot be read: {error}") from None
     return msgspec.structs.replace(file, options=current(file.options))
 
 

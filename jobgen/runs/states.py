@@ -84,10 +84,10 @@ def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[S
 
 def _old(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
-    said = run_directory.as_object(regular_file.text(directory / "status.json"))
-    status = said.get("exit_status")
+    status_file = run_directory.as_object(regular_file.text(directory / "status.json"))
+    status = status_file.get("exit_status")
     known = {"finished": 0, "resumable": run_directory.RESUMABLE}
-    return known.get(str(said.get("state")), status if isinstance(status, int) else None)
+    return known.get(str(status_file.get("state")), status if isinstance(status, int) else None)
 
 
 def _scheduler(directory: Path) -> str | None:
@@ -113,17 +113,17 @@ def states(directories: Iterable[Path]) -> tuple[list[State], Answer]:
 
 def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
     """Return the runs with the ids of interrupted submissions, or with what is known of them."""
-    asked = [
+    queries = [
         (one.directory, one.scheduler)
         for one in seen
         if one.scheduler and not (one.id or one.attempts or one.directory.name.startswith("task-"))
     ]
-    if not asked:
+    if not queries:
         return seen
-    found = unrecorded.resolve(asked)
+    found = unrecorded.resolve(queries)
     return [
-        one._replace(id=told.id, submission=None if told.id else told)
-        if (told := found.get(one.directory))
+        one._replace(id=job.id, submission=None if job.id else job)
+        if (job := found.get(one.directory))
         else one
         for one in seen
     ]
@@ -187,9 +187,9 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
         return ("cancelled" if seen.cancelled else "resumable"), "", None
     if seen.status is not None:
         word = "cancelled" if seen.cancelled else "failed"
-        return ("finished", "", None) if seen.status == 0 else (word, _said(seen.status), None)
+        return ("finished", "", None) if seen.status == 0 else (word, _meaning(seen.status), None)
     if last:
-        return last.state, last.reason if last.status is None or last.reason else _said(last.status), None
+        return last.state, last.reason if last.status is None or last.reason else _meaning(last.status), None
     if jobs is None:
         return "unknown", silent, None
     if seen.scheduler is None:
@@ -228,7 +228,7 @@ def _ends(seen: Seen) -> RankEnds:
     return rank_ends.read(seen.directory, seen.attempts) if killed and seen.attempts else RankEnds("", False)
 
 
-def _said(status: int) -> str:
+def _meaning(status: int) -> str:
     return f"status {status}: {run_directory.meaning(status)}" if status else f"status {status}"
 
 

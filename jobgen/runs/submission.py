@@ -81,8 +81,8 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
 
     run = one_run(name, root_of(None))
     file = plan_file.read(run)
-    said = {os.path.abspath(folder) for folder in templates}
-    if others := [folder for folder in file.templates if folder not in said]:
+    folders = {os.path.abspath(folder) for folder in templates}
+    if others := [folder for folder in file.templates if folder not in folders]:
         text = f"{run.name} was made with the templates in {', '.join(map(shown, others))}"
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
@@ -121,20 +121,20 @@ def warn(order: Order, text: str) -> None:
     print(f"jobgen: warning: the script is another one: {reason}", file=sys.stderr)
 
 
-def settled(order: Order) -> JobSpec:
+def without_ended(order: Order) -> JobSpec:
     """Return the specification without the dependencies that are met.
 
     Raises:
         JobgenError: a dependency cannot be met any more.
     """
-    from jobgen.runs.ended_dependencies import settled as without_met
+    from jobgen.runs.ended_dependencies import without_ended as without_met
 
     spec = order.plan.spec
-    settled = without_met(spec, run_root(spec, order.directory))
-    if order.script is not None and settled is not spec:
+    without_ended = without_met(spec, run_root(spec, order.directory))
+    if order.script is not None and without_ended is not spec:
         keys = ", ".join(plan_file.masked_keys(order.repeats)) if order.repeats else ""
         raise JobgenError(f"--again: a job of --after has ended, and plan.json leaves out secrets of {keys}")
-    return settled
+    return without_ended
 
 
 def run_root(spec: JobSpec, directory: str) -> Path:

@@ -53,10 +53,10 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
     intent.ended(handle, status)
     slow = time.monotonic() - begun > _SLOW
     record = intent.read(directory)
-    printed = jobs.submitted(record.said)
+    printed = jobs.submitted(record.answer)
     if status == 0 and len(printed) == 1:
         return printed[0], ""
-    words = complaint(Done(status, "", record.said))
+    words = complaint(Done(status, "", record.answer))
     result = f"{name} refuses the job: {words}" if status else f"{name} printed no id of a job: {words}"
     try:
         found = dict(jobs.find(record.paths, time.time()))
@@ -64,7 +64,7 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
         raise SchedulerError(f"{result}; whether there is a job is unknown, as {error}: {later}") from None
     if found:
         return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
-    unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(record.said)
+    unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(record.answer)
     if not printed and not unsure:
         raise RefusedError(result)
     raise SchedulerError(f"{result}; no job is listed, but one may still be: {later}")

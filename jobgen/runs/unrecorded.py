@@ -31,16 +31,16 @@ class Unrecorded(NamedTuple):
 
 def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Unrecorded]:
     """Ask each scheduler once for the jobs of these runs, given with their schedulers; record the ids."""
-    asked: dict[str, list[Intent]] = {}
+    queries: dict[str, list[Intent]] = {}
     found: dict[Path, Unrecorded] = {}
     for directory, scheduler in runs:
         if os.path.exists(directory / intent.UNUSED):
             found[directory] = Unrecorded(None, "never submitted", _HOW)
         elif (one := intent.read(directory)).mine:
-            asked.setdefault(scheduler, []).append(one)
+            queries.setdefault(scheduler, []).append(one)
         else:
             found[directory] = Unrecorded(None, "unknown", _FOREIGN)
-    for scheduler, intents in asked.items():
+    for scheduler, intents in queries.items():
         found.update(_ask(scheduler, intents))
     return found
 
@@ -57,7 +57,7 @@ def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Unrecorded]:
         silent = str(error)
     found = {}
     for one in intents:
-        printed = [] if one.failed else jobs.submitted(one.said)
+        printed = [] if one.failed else jobs.submitted(one.answer)
         job_id = next((ids[path] for path in one.paths if path in ids), None)
         job_id = job_id or (printed[0] if len(printed) == 1 else None)
         if job_id:
@@ -77,11 +77,11 @@ def _without(one: Intent, held: bool, silent: str, command: str) -> Unrecorded:
         return Unrecorded(None, "unknown", f"no id of a job was recorded, and {silent}")
     near = one.lockable and one.host == os.uname().nodename
     rest = (GRACE if near else _FAR_GRACE) - age
-    said = f"; {command} said: {complaint(Done(0, '', one.said))}" if one.said.strip() else ""
+    answer = f"; {command} said: {complaint(Done(0, '', one.answer))}" if one.answer.strip() else ""
     if rest > 0:
         where = "" if near else f", but {command} may still run on {one.host}"
-        why = f"no job is listed{where}; this is certain in {rest:.0f} s{said}"
+        why = f"no job is listed{where}; this is certain in {rest:.0f} s{answer}"
         return Unrecorded(None, "submitting" if near else "unknown", why)
     if age > _KEPT:
         intent.give_up(one.directory)
-    return Unrecorded(None, "never submitted", _HOW + said)
+    return Unrecorded(None, "never submitted", _HOW + answer)

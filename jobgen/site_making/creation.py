@@ -73,11 +73,13 @@ def without_reservations(scheduler: Scheduler, facts: Facts) -> Facts:
 def taking_jobs(facts: Facts) -> Facts:
     """Return the facts with the queues that take jobs and start them, and their routes."""
     there = {one.name: one for one in facts.queues if one.started}
-    taken = {name for name, one in there.items() if one.enabled}
-    while more := {route for name in taken for route in there[name].routes_to if route in there} - taken:
-        taken |= more
-    kept = [one for name, one in there.items() if name in taken]
-    return facts._replace(queues=tuple(one._replace(routes_to=_among(one.routes_to, taken)) for one in kept))
+    enabled = {name for name, one in there.items() if one.enabled}
+    while more := {route for name in enabled for route in there[name].routes_to if route in there} - enabled:
+        enabled |= more
+    kept = [one for name, one in there.items() if name in enabled]
+    return facts._replace(
+        queues=tuple(one._replace(routes_to=_among(one.routes_to, enabled)) for one in kept)
+    )
 
 
 def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:

@@ -65,6 +65,6 @@ def _changes(old: Queue, new: Queue) -> Iterator[str]:
     for key in _SHOWN:
         value = getattr(new, key)
         if value != getattr(old, key) and value not in (None, ()):
-            said = getattr(old, key)
-            was = f", not {toml(said)}" if said not in (None, ()) else ""
+            before = getattr(old, key)
+            was = f", not {toml(before)}" if before not in (None, ()) else ""
             yield f"{key} = {toml(value)}{was}"

@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of
-from jobgen.sites.limits import Request, accepts, excesses, taken
+from jobgen.sites.limits import Request, accepted_range, accepts, excesses
 from jobgen.sites.sources import confidence, newest
 from jobgen.sites.user_limits import at_a_time
 from jobgen.values.parsers import QUEUE
@@ -45,7 +45,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> tuple[str,
     if spec.qos and site.file.rules.queue == "--qos":
         raise spec.refuse("qos", f"a queue of {site.title} is a QoS: use --queue {spec.qos}")
     for key, reason in site.file.lacks.items():
-        if spec.origin(key) not in ("default", site.said):
+        if spec.origin(key) not in ("default", site.origin):
             raise spec.refuse(key, f"{site.title}: {reason}")
     warnings: tuple[str, ...] = ()
     if site.queues and not spec.reservation and not site.scheduler.is_reservation(spec.queue):
@@ -62,10 +62,11 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> Iterator[str]:
     queue = spec.queue or min(site.queues, key=lambda one: _distance(site, one, request))
     confirmed = _confirmed(spec, site, queue, request)
     for key, text in confirmed:
-        yield f"{spec.said(key)}: {text}"
+        yield f"{spec.setting_text(key)}: {text}"
     for key, text in _faults(spec, site, site, queue, request):
         if key not in {one.key for one in confirmed}:
-            yield f"{spec.said(key)}: {text} ({_source(site)}; jobgen site refresh asks the scheduler)"
+            source = f"{_source(site)}; jobgen site refresh asks the scheduler"
+            yield f"{spec.setting_text(key)}: {text} ({source})"
     if queue in site.queues:
         yield from at_a_time(spec, site, queue, request)
 
@@ -117,16 +118,16 @@ def _faults(spec: JobSpec, facts: Site, site: Site, queue: str, request: Request
         text = f"queue {queue} of {site.title} is not enabled; {_remedy(site, queue, 'queue', request)}"
         yield _Fault("queue", text)
         return
-    said = ""
+    remedies = ""
     for key, limit, *_ in excesses(facts, queue, request):
         if key == "cpus_per_rank" and spec.cpus_per_node is not None:
             key = "cpus_per_node"
         if key == "nodes" and spec.spare_nodes:
             limit += f", and {spec.nodes} with {spec.spare_nodes} spare nodes are {request.nodes}"
         remedy = _remedy(site, queue, key, request)
-        again = "" if remedy == said else f"; {remedy}"
+        again = "" if remedy == remedies else f"; {remedy}"
         yield _Fault(key, f"queue {queue} of {site.title} takes {limit}{again}")
-        said = remedy
+        remedies = remedy
 
 
 def _remedy(site: Site, queue: str, key: str, request: Request) -> str:
@@ -134,7 +135,7 @@ def _remedy(site: Site, queue: str, key: str, request: Request) -> str:
     takers = [one for one in site.queues if one != queue and accepts(site, one, request)]
     takers.sort(key=lambda one: queue not in site.queues[one].routes_to)  # routing queues that lead there
     if takers:
-        limit = taken(site, takers[0], key, request.nodes) if len(takers) == 1 else ""
+        limit = accepted_range(site, takers[0], key, request.nodes) if len(takers) == 1 else ""
         return f"{takers[0]} takes {limit}: " * bool(limit) + f"use --queue {one_of(takers)}"
     would = _would(site, queue, request)
     return f"no queue accepts it, but {one_of(would)}" if would else "no queue accepts it"

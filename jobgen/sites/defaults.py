@@ -30,7 +30,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             continue
         if _excluded(key, spec, fields):
             continue
-        value, told = parse(option, text, site.origins[key])
+        value, shown_text = parse(option, text, site.origins[key])
         if key == "signal" and "grace" in spec.origins:  # which is its time
             value = (value[0], None)
         if key in origins:
@@ -38,7 +38,7 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
             origins[key] = f"{site.origins[key]} and {origins[key]}"
         else:
-            fields[key], given[key] = value, told
+            fields[key], given[key] = value, shown_text
             origins[key] = site.origins[key]
     _fill(site, fields, origins)
     return spec._replace(**fields | {"origins": origins, "given": given, "site": site})
@@ -76,7 +76,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
     def say(key: str, value: Any) -> None:
         if value is not None and fields[key] is None:
             fields[key] = value
-            origins[key] = site.said
+            origins[key] = site.origin
 
     if (fields["gpus_per_node"] == 0 or node.gpus == 0) and origins.get("accelerator", "site ").startswith(
         "site "

@@ -43,12 +43,12 @@ def excesses(site: Site, name: str, request: Request, routed: bool = False) -> l
     if not routes or not all(routes):
         return own
     nearest = min(routes, key=lambda one: ("nodes" in {excess.key for excess in one}, len(one)))
-    said = {one.key for one in own}
+    known = {one.key for one in own}
     whole = ranges(site, name)
     return own + [
         _nodes_excess(whole, request.nodes) if one.key == "nodes" and whole else one
         for one in nearest
-        if one.key not in said
+        if one.key not in known
     ]
 
 
@@ -62,8 +62,8 @@ def _nodes_excess(spans: list[tuple[int, int]], nodes: int) -> Excess:
     return Excess("nodes", _nodes(spans), f"--nodes {nearest}", _times(nodes, nearest))
 
 
-def _times(asked: int, limit: int) -> float:
-    return max(asked, limit) / max(min(asked, limit), 1)
+def _times(number: int, limit: int) -> float:
+    return max(number, limit) / max(min(number, limit), 1)
 
 
 def _of_queue(site: Site, name: str, request: Request, routed: bool) -> Iterator[Excess]:
@@ -79,8 +79,8 @@ def _of_queue(site: Site, name: str, request: Request, routed: bool) -> Iterator
     if queue.max_gpus is not None and total > queue.max_gpus:
         key = "nodes" if request.nodes > 1 else "gpus_per_node"
         most_gpus = counted(queue.max_gpus, "accelerator")
-        limit_said = f"at most {most_gpus} of a user at a time, and the job has {total}"
-        yield Excess(key, limit_said, f"{most_gpus} in all", _times(total, queue.max_gpus))
+        limit_text = f"at most {most_gpus} of a user at a time, and the job has {total}"
+        yield Excess(key, limit_text, f"{most_gpus} in all", _times(total, queue.max_gpus))
 
 
 def _of_node(node: Node, request: Request) -> Iterator[Excess]:
@@ -157,8 +157,8 @@ def _nodes(spans: list[tuple[int, int]]) -> str:
     return f"{one_of(words)} {'node' if words == ['1'] else 'nodes'}"
 
 
-def taken(site: Site, name: str, key: str, nodes: int) -> str:
-    """Return what a queue takes of ``nodes`` or ``walltime``, in words; empty without a limit."""
+def accepted_range(site: Site, name: str, key: str, nodes: int) -> str:
+    """Return the range of ``nodes`` or ``walltime`` that a queue accepts, in words; empty without a limit."""
     spans, time = ranges(site, name), longest(site, name, nodes)
     if key == "nodes" and spans:
         return _nodes(spans)

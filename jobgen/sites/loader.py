@@ -47,13 +47,13 @@ def choose(name: str, origin: str, scheduler: str, beside: str) -> Site:
     Raises:
         JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
     """
-    said = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
-    site = load(name, said, beside)
+    setting = f"{'--site' if origin == 'command line' else 'site ='} {shown(name)} ({origin})"
+    site = load(name, setting, beside)
     if site.file.scheduler != scheduler:
         local = named(scheduler, None).behaviour.one_host
         other = "a local run has no site" if local else f"{site.title} has {site.scheduler.title}"
         leave = "use --site none" if local else f"use jobgen {site.file.scheduler}"
-        raise JobgenError(f"{said}: {other}; {leave}")
+        raise JobgenError(f"{setting}: {other}; {leave}")
     return site
 
 

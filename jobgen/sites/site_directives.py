@@ -85,7 +85,7 @@ def _account_warning(spec: JobSpec, gpus: int) -> Iterator[str]:
     assert spec.site is not None
     suffix = spec.site.file.rules.account_suffix
     if gpus and suffix and spec.account and not spec.account.endswith(suffix):
-        what = f"{spec.said('account')}: accounts of jobs with accelerators end with {suffix}"
+        what = f"{spec.setting_text('account')}: accounts of jobs with accelerators end with {suffix}"
         yield f"{what} at {spec.site.title}: use {spec.account}{suffix}"
 
 
@@ -152,12 +152,12 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     file = spec.site.file
     queue = file.queues.get(spec.queue) if spec.queue else None
 
-    def told(lines: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_told(line, numbers, spec) for line in lines)
+    def fill(lines: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_fill(line, numbers, spec) for line in lines)
 
     own = {_key(line) for line in spec.directive}
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
-    if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.said:
+    if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.origin:
         own.update(map(_key, scheduler.keys.memory))
     for keys in scheduler.keys.alternatives:
         if not own.isdisjoint(alike := set(map(_key, keys))):
@@ -165,13 +165,13 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
     rules = file.rules
     reserved = spec.reservation or scheduler.is_reservation(spec.queue)
     further = (queue.directives if queue else ()) + (rules.reservation if reserved else ())
-    more = told(file.directives + further)
+    more = fill(file.directives + further)
     shared = bool(queue and queue.shared) and not _whole(spec, numbers)
-    bind = told((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
+    bind = fill((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
     srun_bind = (bind,) if bind and scheduler.node_step else ()
     return SiteWords(
         head=tuple(_head(spec.site)),
-        request=tuple(line for line in told(spec.site.request(spec.queue)) if _key(line) not in own),
+        request=tuple(line for line in fill(spec.site.request(spec.queue)) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
         queue=rules.queue,
@@ -181,8 +181,8 @@ def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
         network=network_words(spec),
-        srun_ranks="".join(f"{line} " for line in (*told(rules.srun + rules.srun_ranks), *srun_bind)),
-        srun_nodes="".join(f"{line} " for line in told(rules.srun + rules.srun_nodes)),
+        srun_ranks="".join(f"{line} " for line in (*fill(rules.srun + rules.srun_ranks), *srun_bind)),
+        srun_nodes="".join(f"{line} " for line in fill(rules.srun + rules.srun_nodes)),
     )
 
 
@@ -223,10 +223,10 @@ def names_in(line: str) -> list[str]:
     return re.findall(r"\{(\w*)\}", line)
 
 
-def _told(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
+def _fill(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
     def number(match: re.Match[str]) -> str:
         assert spec.site is not None
-        where = f"{shown(line)} ({spec.site.said})"
+        where = f"{shown(line)} ({spec.site.origin})"
         if match[1] in ("gpus_per_node", "gpus_total") and not numbers[match[1]]:
             raise JobgenError(
                 f"{where}: is for accelerators; this job has none, so it needs another queue or site"

@@ -193,7 +193,7 @@ class Site(NamedTuple):
         return self.file.queues
 
     @property
-    def said(self) -> str:
+    def origin(self) -> str:
         """The site, as the origin of a value."""
         return f"site {self.name}"
 

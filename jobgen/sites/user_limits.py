@@ -26,12 +26,12 @@ def at_a_time(spec: JobSpec, site: Site, name: str, request: Request) -> Iterato
         (by_gpus, f"{counted(queue.max_gpus or 0, 'accelerator')} of a user at a time"),
     ):
         if most and (tasks is None or tasks > most):
-            what = spec.said("array") if spec.array else "the sweep"
+            what = spec.setting_text("array") if spec.array else "the sweep"
             yield f"{what}: queue {name} of {site.title} runs {reason}: further tasks wait until others end"
             return
     if spec.after and queue.max_jobs == 1:
         yield (
-            f"{spec.said('after')}: queue {name} of {site.title} runs 1 job of a user at a time: "
+            f"{spec.setting_text('after')}: queue {name} of {site.title} runs 1 job of a user at a time: "
             "the job also waits for the end of the others there"
         )
 

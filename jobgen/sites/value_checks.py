@@ -229,11 +229,11 @@ def _check_queues(site: Site) -> None:
 
 def _check_routes(site: Site, name: str, routes: tuple[str, ...]) -> None:
     """Check that a routing queue leads to queues of the site, and never back to itself."""
-    said = f"routes_to = {shown(', '.join(routes))} ({site.place(('queues', name, 'routes_to'))})"
+    setting = f"routes_to = {shown(', '.join(routes))} ({site.place(('queues', name, 'routes_to'))})"
     for route in routes:
         if route not in site.queues:
             raise JobgenError(
-                f"{said}: {shown(route)} is not one of the queues: "
+                f"{setting}: {shown(route)} is not one of the queues: "
                 f"use {one_of(site.queues)}{nearest(route, site.queues)}"
             )
     reached, ahead = set(), list(routes)
@@ -243,4 +243,4 @@ def _check_routes(site: Site, name: str, routes: tuple[str, ...]) -> None:
             reached.add(one)
             ahead += site.queues[one].routes_to
     if name in reached:
-        raise JobgenError(f"{said}: leads back to the queue {name}")
+        raise JobgenError(f"{setting}: leads back to the queue {name}")

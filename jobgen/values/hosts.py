@@ -34,8 +34,8 @@ def hosts(text: str) -> Hosts:
     found: dict[str, int] = {}
     for _, host, slots in read:
         found[host] = found.get(host, 0) + (slots or 1)
-    told = numbered or len(found) < len(read)
-    return tuple((host, slots if told else 0) for host, slots in found.items())
+    has_slots = numbered or len(found) < len(read)
+    return tuple((host, slots if has_slots else 0) for host, slots in found.items())
 
 
 def _host(number: int, line: str) -> tuple[str, int]:

@@ -59,7 +59,7 @@ CASES = [
     ("slurm --name a/b", ["--name a/b", "letters, digits"]),
     ("pbs --queue 'a b'", ["--queue 'a b'", "one word"]),
     ("slurm --partition $'a\\nb'", ["--queue 'a\\nb'", "one word"]),
-    ("pbs --queue a,b", ["--queue a,b", "PBS takes one"]),
+    ("pbs --queue a,b", ["--queue a,b", "PBS Pro takes one"]),
     ("pbs --walltime 24:00", ["--walltime 24:00", "ambiguous", "24h00m"]),
     ("pbs --rank-logs nodes", ["--rank-logs nodes", "node, rank, failed or none", "did you mean node?"]),
     ("pbs --runtime besides", ["--runtime besides", "embedded or beside", "did you mean beside?"]),

@@ -23,7 +23,7 @@ from jobgen.rendering.render import render
 from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
 from jobgen.runs.node_files import Log
 from jobgen.schedulers.jobs import LIVE
-from jobgen.spec import SweepAsked
+from jobgen.spec import SweepRequest
 
 NO_SACCT = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
 
@@ -661,7 +661,7 @@ def test_diff_of_tasks_shows_their_points(tmp_path: Path) -> None:
         (task / "sweep.json").write_text(json.dumps({"lr": rate, "batch_size": 32}))
     assert [row[:3] for row in differences.compare(*tasks).differences] == [("point", "lr", (0.1, 0.2))]
     other = planned(
-        tmp_path, "other", "slurm_sweep_of_the_training_module", sweep=SweepAsked("zip", (("lr", (1, 2)),))
+        tmp_path, "other", "slurm_sweep_of_the_training_module", sweep=SweepRequest("zip", (("lr", (1, 2)),))
     )
     names = {(row.section, row.name) for row in differences.compare(array, other).differences}
     assert {("sweep", "mode"), ("sweep", "lr"), ("sweep", "batch_size")} <= names

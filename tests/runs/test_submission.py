@@ -400,7 +400,7 @@ def example(scheduler: str) -> Iterator[Fake]:
         yield fake
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(["slurm", "pbs"]), st.binary(max_size=300), st.booleans())
 def test_a_damaged_record_loses_no_job(scheduler: str, data: bytes, whole: bool) -> None:
     with example(scheduler) as fake:

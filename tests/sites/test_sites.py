@@ -326,7 +326,7 @@ BASE = 'title = "t"\nscheduler = "slurm"\n'
 def test_variables_as_a_list(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(f'{BASE}[environment]\nenv = ["A=1", "TOKEN"]\n')
     site = loader.load(str(tmp_path / "t.toml"))
-    assert (site.values["env"], site.said) == (["A=1", "TOKEN"], "site t")
+    assert (site.values["env"], site.origin) == (["A=1", "TOKEN"], "site t")
     (tmp_path / "u.toml").write_text('extends = "./t.toml"\n[environment]\nenv = { A = "1" }\n')
     with pytest.raises(
         JobgenError, match=r"u\.toml, line 3: env is a list in the site that this one extends"

@@ -343,7 +343,7 @@ def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
 
 def test_a_secret_of_the_environment_is_taken_again(tmp_path: Path) -> None:
     run = submitted(tmp_path, "pbs", "--env", "HF_TOKEN", env={"HF_TOKEN": "first"})
-    assert json.loads((run / "plan.json").read_text())["options"]["env"]["asked"] == [["HF_TOKEN", None]]
+    assert json.loads((run / "plan.json").read_text())["options"]["env"]["request"] == [["HF_TOKEN", None]]
     assert jobgen(tmp_path, "submit", "--again", run.name).returncode == 2
     again = submitted(tmp_path, "--again", run.name, env={"HF_TOKEN": "second"})
     assert (again / "job.sh").read_text() == (run / "job.sh").read_text()

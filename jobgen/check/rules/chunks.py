@@ -251,7 +251,9 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
         return
     once = {id(inner.outer) for inner in script.launches if inner.row.once_a_node}
     for launch in script.launched("mpirun"):
-        told = launch.has("-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N")
-        if not told and id(launch) not in once and launch.outer is None:
+        has_counts = launch.has(
+            "-n", "-np", "--np", "-ppn", "--ppn", "--npernode", "-npernode", "--map-by", "-N"
+        )
+        if not has_counts and id(launch) not in once and launch.outer is None:
             yield Hit(line, fix=f"add :mpiprocs={chunk['ngpus']} to the select")
             return

@@ -36,17 +36,17 @@ from jobgen.script.syntax import Node, expansions
     """,
 )
 def repeated_count(script: Script) -> Iterator[Hit]:
-    asked = script.request
-    if not script.is_batch or len(asked.chunks) > 1 or asked.nodes is None:
+    request = script.request
+    if not script.is_batch or len(request.chunks) > 1 or request.nodes is None:
         return
     if any(line.startswith(MARK) for line in script.lines):
         return  # a script of jobgen compares its request with the nodes that it gets
-    total = asked.ranks or (asked.nodes * asked.ranks_per_node if asked.ranks_per_node else None)
+    total = request.ranks or (request.nodes * request.ranks_per_node if request.ranks_per_node else None)
     for launch in script.launches:
         if launch.outer is not None:
             continue
         line = launch.row.line
-        for names, number in ((line.ranks, total), (line.nodes, asked.nodes)):
+        for names, number in ((line.ranks, total), (line.nodes, request.nodes)):
             count = launch.number(*names)
             if count is not None and count > 1 and count == number and _by_hand(script, launch, names):
                 yield Hit(

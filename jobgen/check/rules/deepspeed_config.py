@@ -99,12 +99,12 @@ def batch(script: Script) -> Iterator[Hit]:
 
 def _world(script: Script) -> int | None:
     """Return the number of ranks, if the request determines it, and no filter or model parallelism divides them."""
-    asked = script.request
+    request = script.request
     text = script.tree.text
     if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
         return None
-    nodes = asked.nodes or (None if asked.ranks else script.dialect.default_nodes)
-    if not script.is_batch or not nodes or len(asked.chunks) > 1:
+    nodes = request.nodes or (None if request.ranks else script.dialect.default_nodes)
+    if not script.is_batch or not nodes or len(request.chunks) > 1:
         return None
     if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
@@ -116,7 +116,7 @@ def _world(script: Script) -> int | None:
         ),
         None,
     )
-    each = each or asked.gpus_per_node
+    each = each or request.gpus_per_node
     return nodes * each if each else None
 
 

@@ -153,7 +153,7 @@ def cann(script: Script) -> Iterator[Hit]:
     text = " ".join(
         node.text for node in script.tree.all("word", "variable_name", "string_content", "raw_string")
     )
-    asked = script.request.accelerator in _ON_CANN or any(
+    on_cann = script.request.accelerator in _ON_CANN or any(
         name in text.split() or f" {name}" in text for name in _NPU
     )
     sourced = any(
@@ -162,7 +162,7 @@ def cann(script: Script) -> Iterator[Hit]:
         for word in command.arguments
     )
     if (
-        not asked
+        not on_cann
         or sourced
         or any(script.named("module", "ml", "singularity", "apptainer", "docker"))
         or any(script.named("source", ".", "job_cann"))

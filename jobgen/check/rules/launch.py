@@ -35,19 +35,19 @@ from jobgen.script.script import Hit, Script
     """,
 )
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
-    asked = script.request
-    if not asked.nodes or not script.is_batch or len(asked.chunks) > 1:
+    request = script.request
+    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
         return
     for launch in script.launches:
         count = launch.number(*launch.row.line.nodes)
-        if count is None or count == asked.nodes or launch.has("--standalone"):
+        if count is None or count == request.nodes or launch.has("--standalone"):
             continue
-        if count > asked.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {asked.nodes}")
+        if count > request.nodes:
+            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
         elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
             yield Hit(
                 launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {asked.nodes}",
+                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
                 level=WARNING,
             )
 
@@ -75,12 +75,12 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
     """,
 )
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
-    asked = script.request
-    if not script.is_batch or len(asked.chunks) > 1:
+    request = script.request
+    if not script.is_batch or len(request.chunks) > 1:
         return
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks)
-        gpus = None if asked.exclusive else asked.gpus_per_node  # an exclusive node gives all that it has
+        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
             yield Hit(
@@ -106,17 +106,21 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
 
 def _cores(script: Script) -> int | None:
     """Return the cores of the tasks that the job requests; None if it has whole nodes."""
-    asked = script.request
-    return None if asked.exclusive or not asked.ranks else asked.ranks * (asked.cpus_per_rank or 1)
+    request = script.request
+    return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
 
 
 def _slots(script: Script) -> int | None:
     """Return how many ranks a launcher may start; None if the request does not determine it."""
-    asked = script.request
-    if not asked.chunks:
-        return asked.ranks
-    if asked.nodes and asked.ranks_per_node and asked.chunks[0].get("ppn", asked.chunks[0].get("mpiprocs")):
-        return asked.nodes * asked.ranks_per_node
+    request = script.request
+    if not request.chunks:
+        return request.ranks
+    if (
+        request.nodes
+        and request.ranks_per_node
+        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
+    ):
+        return request.nodes * request.ranks_per_node
     return None
 
 

@@ -145,9 +145,9 @@ def bad_array(script: Script) -> Iterator[Hit]:
 
 def rerun_array(script: Script) -> Iterator[Hit]:
     """Yield a hit for an array with -r n: PBS Pro refuses it."""
-    said = {option.flag: option for option in script.options}
-    if script.dialect.array_needs_rerun and "-J" in said and said.get("-r", said["-J"]).value == "n":
-        yield Hit(said["-J"].line, "an array with -r n is refused", "remove -r n")
+    options = {option.flag: option for option in script.options}
+    if script.dialect.array_needs_rerun and "-J" in options and options.get("-r", options["-J"]).value == "n":
+        yield Hit(options["-J"].line, "an array with -r n is refused", "remove -r n")
 
 
 @rule(

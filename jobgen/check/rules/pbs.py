@@ -210,13 +210,13 @@ def outliving(script: Script) -> Iterator[Hit]:
     """,
 )
 def tmrsh_agent(script: Script) -> Iterator[Hit]:
-    said = "pbs_tmrsh does not parse shell syntax: the remote command of mpirun fails"
+    message = "pbs_tmrsh does not parse shell syntax: the remote command of mpirun fails"
     fix = 'use a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:
         if name.endswith(("_rsh_agent", "_ssh_agent")) and value.text.strip("\"'").endswith("pbs_tmrsh"):
-            yield Hit(node.line, said, fix)
+            yield Hit(node.line, message, fix)
     for command in script.commands:
         words = command.literals
         for agent, given in pairwise(words):
             if agent.endswith(("rsh_agent", "ssh_agent")) and given.endswith("pbs_tmrsh"):
-                yield Hit(command.line, said, fix)
+                yield Hit(command.line, message, fix)

@@ -130,14 +130,14 @@ def _unknown_host(option: Option) -> Iterator[Hit]:
     schedulers=("pbspro",),
 )
 def bad_select(script: Script) -> Iterator[Hit]:
-    said = script.heeded
-    if select := said.get("-l select"):
+    options = script.heeded
+    if select := options.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
         yield from (
             Hit(select.line, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
         )
-    if place := said.get("-l place"):
-        if not select and "-l nodes" not in said:
+    if place := options.get("-l place"):
+        if not select and "-l nodes" not in options:
             yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8")
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")

@@ -31,21 +31,21 @@ from jobgen.script.script import Hit, Script
     schedulers=("slurm",),
 )
 def gres_total(script: Script) -> Iterator[Hit]:
-    asked = script.request
-    if not asked.several or not asked.nodes:
+    request = script.request
+    if not request.several or not request.nodes:
         return
-    count = asked.gpus_per_node
+    count = request.gpus_per_node
     each = [launch.number("--nproc-per-node", "--num-gpus") for launch in script.launches]
-    proof = any(one and one * asked.nodes == count for one in each)
+    proof = any(one and one * request.nodes == count for one in each)
     for option in script.options:
         if option.flag not in ("--gres", "--gpus-per-node") or not count:
             continue
-        if proof or (count > 8 and count % asked.nodes == 0 and asked.accelerator == "gpu"):
+        if proof or (count > 8 and count % request.nodes == 0 and request.accelerator == "gpu"):
             yield Hit(
                 option.line,
-                f"{option.flag} counts per node: this requests {asked.nodes} x {count} = "
-                f"{asked.nodes * count}",
-                f"for {count} in total, write {count // asked.nodes}",
+                f"{option.flag} counts per node: this requests {request.nodes} x {count} = "
+                f"{request.nodes * count}",
+                f"for {count} in total, write {count // request.nodes}",
             )
 
 
@@ -75,13 +75,13 @@ def gres_total(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def uneven_tasks(script: Script) -> Iterator[Hit]:
-    asked = script.request
+    request = script.request
     flags = {option.flag: option for option in script.options}
-    if not asked.nodes or "--ntasks" not in flags or not asked.ranks:
+    if not request.nodes or "--ntasks" not in flags or not request.ranks:
         return
     if (
-        asked.nodes < 2
-        or asked.ranks <= asked.nodes
+        request.nodes < 2
+        or request.ranks <= request.nodes
         or {"--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task"} & set(flags)
     ):
         return
@@ -89,9 +89,9 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
         return
     yield Hit(
         flags["--ntasks"].line,
-        f"{asked.ranks} tasks on {asked.nodes} nodes may be distributed unevenly",
-        f"add --ntasks-per-node={-(-asked.ranks // asked.nodes)}",
-        None if asked.gpus_per_node and script.launches else NOTE,
+        f"{request.ranks} tasks on {request.nodes} nodes may be distributed unevenly",
+        f"add --ntasks-per-node={-(-request.ranks // request.nodes)}",
+        None if request.gpus_per_node and script.launches else NOTE,
     )
 
 

@@ -86,8 +86,8 @@ _LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
     schedulers=("slurm",),
 )
 def srun_cpus(script: Script) -> Iterator[Hit]:
-    asked = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
-    if asked is None or script.request.cpus_per_rank in (None, 1):
+    request = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
+    if request is None or script.request.cpus_per_rank in (None, 1):
         return
     if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
         return
@@ -184,9 +184,9 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     in_sruns = [launch.command.node for launch in _steps(script)]
-    asked = script.request
-    single = {"SLURM_NODEID"} if asked.nodes == 1 else set()
-    single |= set(_TASK) if asked.ranks == 1 else set()
+    request = script.request
+    single = {"SLURM_NODEID"} if request.nodes == 1 else set()
+    single |= set(_TASK) if request.ranks == 1 else set()
     # torchrun takes the node rank from the command line only without a dynamic rendezvous.
     dynamic = any(launch.options.get("--rdzv-backend") not in (None, "static") for launch in script.launches)
     for name, node in script.expansions:
@@ -257,10 +257,10 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
         if id(launch) in torch:
             continue
         plugin = launch.options.get("--mpi") or ""
-        for module, wanted in modules:
+        for module, pattern in modules:
             if plugin.rstrip("_v0123456789") not in (
                 "",
-                wanted.rstrip("2"),
+                pattern.rstrip("2"),
                 "none",
                 "cray_shasta",
                 "cray_shast",
@@ -269,6 +269,6 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
                     launch.line,
                     f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each "
                     "rank gets a world size of 1",
-                    f"write --mpi={wanted}",
+                    f"write --mpi={pattern}",
                 )
                 return

@@ -47,10 +47,17 @@ def no_walltime(script: Script) -> Iterator[Hit]:
 
 def _may_be_given(script: Script) -> bool:
     """Return whether the command line may have the time limit, or the queue is named by it."""
-    asked = script.request
-    numbers = (asked.nodes, asked.ranks, asked.ranks_per_node, asked.cpus_per_rank, asked.gpus, asked.mem)
-    others = (asked.gpus_per_node, asked.queue, asked.array, asked.chunks, asked.totals)
-    return not any((*numbers, *others)) or _TIME_NAME.search(asked.queue or "") is not None
+    request = script.request
+    numbers = (
+        request.nodes,
+        request.ranks,
+        request.ranks_per_node,
+        request.cpus_per_rank,
+        request.gpus,
+        request.mem,
+    )
+    others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
+    return not any((*numbers, *others)) or _TIME_NAME.search(request.queue or "") is not None
 
 
 _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue

@@ -38,12 +38,12 @@ def web(sites: tuple[str, ...], output: str, force: bool, parts: str | None) -> 
     from jobgen.errors import JobgenError, shown
 
     folder = Path(output)
-    said = f"-o {shown(output)} (command line)"
+    option = f"-o {shown(output)} (command line)"
     try:
         if folder.is_dir() and os.listdir(folder) and not force:
-            raise JobgenError(f"{said}: the directory has files already; --force writes into it")
+            raise JobgenError(f"{option}: the directory has files already; --force writes into it")
         size = write(folder, sites, parts)
     except OSError as error:
-        raise JobgenError(f"{said}: cannot be written: {error.strerror}") from None
+        raise JobgenError(f"{option}: cannot be written: {error.strerror}") from None
     server = f"python3 -m http.server --bind 127.0.0.1 -d {shown(output)}"
     click.echo(f"{output}: {size / 1e6:.1f} MB; try it: {server}", err=True)

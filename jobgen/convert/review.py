@@ -21,32 +21,32 @@ from jobgen.script.syntax import Node
 _TALK = ("echo", "printf")
 
 
-def lookouts(script: Script, source: Dialect, target: Dialect, wanted: ScriptRequest) -> Iterator[Remark]:
+def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on translations that the user should check."""
-    asked, given = script.request, script.heeded
+    request, given = script.request, script.heeded
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
     first = script.lines[0].split()[:1] if has_first_line(script) else []
     if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
-    if asked.name and (new := target.job_name(asked.name)) != asked.name:
+    if request.name and (new := target.job_name(request.name)) != request.name:
         option = script.heeded[key_of(source.scheduler.request_forms["name"])]
-        yield Remark(option.line, asked.name, f"the name of the job becomes {new}", lost=False)
-    place = asked.place or "scatter" * ("nodes" in asked.totals)
-    if source.chunks_share_nodes and asked.several and "scatter" not in place:
+        yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
+    place = request.place or "scatter" * ("nodes" in request.totals)
+    if source.chunks_share_nodes and request.several and "scatter" not in place:
         yield from _at(script, source, "ranks", "each chunk becomes a node")
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, source, target)
-    yield from _rank_lookouts(script, source, target)
+    yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
-    for field in wanted.directories:
-        path = told.value if (told := source.origin(given, field)) else ""
+    for field in content.directories:
+        path = directive.value if (directive := source.origin(given, field)) else ""
         why = f"Slurm writes a file; PBS takes a directory, too: then write {path}/%j.OU"
         yield from _at(script, source, field, why)
     for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
-        if (told := source.origin(given, field)) and told.value.rpartition(":")[2].startswith("~"):
+        if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
             yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
-    for field in wanted.script_logs:
+    for field in content.script_logs:
         why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
         yield from _at(script, source, field, why)
     if inert := script.directives.inert:
@@ -89,7 +89,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(1, "carriage returns", why, lost=False)
 
 
-def _rank_lookouts(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
     own = script.heeded.get(source.gpus_of_rank)
     if own and (script.request.ranks or 1) > 1 and any(script.launched(source.scheduler.node_step or "")):
@@ -113,18 +113,18 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
 
 def _at(script: Script, source: Dialect, field: str, why: str) -> Iterator[Remark]:
     """Yield a remark on the directive that sets a field of the request."""
-    if told := source.origin(script.heeded, field):
-        yield Remark(told.option.line, told.text, why, lost=False)
+    if directive := source.origin(script.heeded, field):
+        yield Remark(directive.option.line, directive.text, why, lost=False)
 
 
 def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield what a scheduler changes that counts slots of nodes only."""
-    asked = script.request
-    cores, ranks = asked.cpus_per_rank or 1, asked.ranks or 1
-    if cores > 1 and (asked.ranks_per_node or 1) == 1:
+    request = script.request
+    cores, ranks = request.cpus_per_rank or 1, request.ranks or 1
+    if cores > 1 and (request.ranks_per_node or 1) == 1:
         why = f"{target.title} counts cores only: its node file has {cores} lines for a node of one rank"
         yield from _at(script, source, "cpus", why)
-    if ranks > 1 and asked.nodes is None:
+    if ranks > 1 and request.nodes is None:
         yield from _at(script, source, "ranks", f"each of {ranks} ranks becomes a node")
 
 
@@ -147,8 +147,8 @@ def leftovers(
     """Yield remarks on names of the old scheduler that remain in the text of the new script."""
     if source.scheduler.family == target.scheduler.family:
         return
-    said = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
-    said |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
+    known = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
+    known |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
     own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     ranges = [(edit.start, edit.end) for edit in edits]
@@ -156,8 +156,8 @@ def leftovers(
     for name, why, at, line in _names(script, source, target):
         lost = name not in mpirun_line.NAMES
         inside = any(start <= at < end for start, end in (*ranges, *comments))
-        if not inside and name not in own and not {(line, name), (0, name)} & said:
-            said |= {(line, name), (0, name)}
+        if not inside and name not in own and not {(line, name), (0, name)} & known:
+            known |= {(line, name), (0, name)}
             yield Remark(line, name, why, lost)
 
 

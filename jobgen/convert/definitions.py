@@ -14,14 +14,14 @@ from jobgen.script.syntax import Node, assignments
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 
 
-class Carried(NamedTuple):
+class Definitions(NamedTuple):
     """The definitions to repeat, in the order of the script, and the names of the variables to export."""
 
     definitions: tuple[str, ...]
     names: tuple[str, ...]
 
 
-def carried(script: Script, nodes: Iterable[Node]) -> Carried:
+def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     """Return what commands need of the rest of the script."""
     functions = {
         part.text: one for one in script.tree.all("function_definition") if (part := one.get("name"))
@@ -51,7 +51,7 @@ def carried(script: Script, nodes: Iterable[Node]) -> Carried:
     texts = tuple(dict.fromkeys(node.text for node in ordered))
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
-    return Carried(texts, tuple(name for name in names if name in plain or name not in arrays))
+    return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
 
 
 def _whole(assignment: Node, own: set[int]) -> Node:
