@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUNTIME = ROOT / "templates" / "runtime"
 ACCEPTED = ROOT / "tests" / "runtime" / "accepted_mutants.toml"
 END_TO_END = ("tests/local/test_blocks.py",)
-WANTED = 95  # percent
+LEAST_SHARE = 95  # percent
 
 # In namespaces of their own: a mutant can neither end foreign processes nor write outside of its copy.
 APART = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "bash", "-c")
@@ -265,37 +265,39 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options.add_argument("--limit", type=float, default=120, help="seconds for the tests of a mutant")
     options.add_argument("files", nargs="*")
-    said = options.parse_args()
+    arguments = options.parse_args()
     recorder = record()
     every = sorted(str(path.relative_to(RUNTIME).with_suffix("")) for path in RUNTIME.rglob("*.sh"))
     accepted = {(one.file, one.kind, one.source) for one in read_accepted()}
     total = found = 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies: queue.Queue[Path] = queue.Queue()
-        for number in range(said.jobs):
+        for number in range(arguments.jobs):
             copies.put(copy_tree(Path(folder, str(number))))
 
         def survivor(mutant: Mutant) -> bool:
             copy = copies.get()
             try:
-                return survives(mutant, copy, recorder.tests(mutant.file), said.limit)
+                return survives(mutant, copy, recorder.tests(mutant.file), arguments.limit)
             finally:
                 copies.put(copy)
 
-        with ThreadPoolExecutor(said.jobs) as pool:
+        with ThreadPoolExecutor(arguments.jobs) as pool:
             print(f"{'file':24} {'mutants':>8} {'found':>8}", flush=True)
-            for file in said.files or every:
+            for file in arguments.files or every:
                 made = mutants(file)
-                left = [mutant for mutant, lives in zip(made, pool.map(survivor, made), strict=True) if lives]
+                survivors = [
+                    mutant for mutant, lives in zip(made, pool.map(survivor, made), strict=True) if lives
+                ]
                 total += len(made)
-                found += len(made) - len(left)
-                print(f"{file:24} {len(made):8} {len(made) - len(left):8}", flush=True)
-                for mutant in left:
+                found += len(made) - len(survivors)
+                print(f"{file:24} {len(made):8} {len(made) - len(survivors):8}", flush=True)
+                for mutant in survivors:
                     known = (mutant.file, mutant.kind, mutant.source) in accepted
                     print(f"    {'accepted' if known else 'SURVIVOR'} {mutant}", flush=True)
     share = 100 * found / max(total, 1)
     print(f"{'all':24} {total:8} {found:8}   {share:.1f} %")
-    return int(share < WANTED)
+    return int(share < LEAST_SHARE)
 
 
 def read_accepted() -> list[Accepted]:

@@ -1,6 +1,6 @@
 """pip install ARG..., by uv, which takes a quarter of the time; by pip if uv cannot.
 
-uv does not read pip's settings: where pip looks for packages, it is told here.
+uv does not read pip's settings: this passes on where pip looks for packages.
 """
 
 from __future__ import annotations

@@ -113,25 +113,25 @@ RULES: dict[str, Schema] = {
 
 
 class Recorder(dict[str, Any]):
-    """A dict that records the keys that are asked for, and their defaults."""
+    """A dict that records the keys that are read, and their defaults."""
 
-    def __init__(self, values: dict[str, Any], asked: dict[str, Any] | None = None) -> None:
+    def __init__(self, values: dict[str, Any], defaults: dict[str, Any] | None = None) -> None:
         super().__init__(values)
-        self.asked: dict[str, Any] = {} if asked is None else asked
+        self.defaults: dict[str, Any] = {} if defaults is None else defaults
 
     def get(self, key: str, default: Any = None) -> Any:
-        self.asked.setdefault(key, default)
+        self.defaults.setdefault(key, default)
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        self.asked.setdefault(str(key), None)
+        self.defaults.setdefault(str(key), None)
         return super().__contains__(key)
 
     def keys(self) -> Any:
         return self  # for ``key in config.keys()``
 
     def __copy__(self) -> Recorder:
-        return Recorder(dict(self.items()), self.asked)
+        return Recorder(dict(self.items()), self.defaults)
 
 
 def models() -> dict[str, Any]:
@@ -225,7 +225,7 @@ def recorded() -> dict[str, dict[str, Any]]:
     top = Recorder({"train_batch_size": 1, **sections, "expert_parallel": Recorder({"enabled": False})})
     sections["expert_parallel"] = top["expert_parallel"]
     DeepSpeedConfig(top)
-    found = {"": top.asked, **{name: section.asked for name, section in sections.items()}}
+    found = {"": top.defaults, **{name: section.defaults for name, section in sections.items()}}
     found["pipeline"] = {**get_pipeline_config({}), "use_reentrant": True}  # the latter by its engine
     found["pipeline"] |= {"type": "", "params": {}}  # old examples have them, and nothing reads them
     # deepspeed.initialize reads these, and a boolean zero_optimization the last one.
@@ -287,8 +287,8 @@ def schema() -> Schema:
         "removed": sorted(_REMOVED_TOP_LEVEL_CONFIG_KEYS),
     }
     top = made["properties"]
-    for section, asked in found.items():
-        inner = {key: of_default(value) for key, value in asked.items()}
+    for section, defaults in found.items():
+        inner = {key: of_default(value) for key, value in defaults.items()}
         if section:
             top[section] = {**OBJECT, "properties": inner}
         else:

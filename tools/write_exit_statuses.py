@@ -52,7 +52,7 @@ def page() -> str:
         [
             "| command | 1 |",
             "|---|---|",
-            *(f"| `jobgen {name}` | {said} |" for name, said in COMMANDS.items()),
+            *(f"| `jobgen {name}` | {meaning} |" for name, meaning in COMMANDS.items()),
         ]
     )
     return _TEXT.format(own=own, **{name: _table(table) for name, table in tables.items()})
@@ -60,7 +60,11 @@ def page() -> str:
 
 def _table(table: Mapping[int, str]) -> str:
     return "\n".join(
-        ["| status | meaning |", "|---|---|", *(f"| {status} | {said} |" for status, said in table.items())]
+        [
+            "| status | meaning |",
+            "|---|---|",
+            *(f"| {status} | {meaning} |" for status, meaning in table.items()),
+        ]
     )
 
 

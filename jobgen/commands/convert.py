@@ -16,7 +16,7 @@ from jobgen.secrets import masked
 from jobgen.values.parsers import choice
 
 if TYPE_CHECKING:
-    from jobgen.convert.remark import Remark
+    from jobgen.convert.result import Remark
 
 _SOURCES = tuple(one.name for one in DIALECTS.values() if one.scheduler.prefix)
 _TARGETS = (*_SOURCES, "toml")
@@ -49,7 +49,8 @@ def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
     from jobgen.check.checker import read_source
-    from jobgen.convert import conversion, to_job_file
+    from jobgen.convert.to_job_file import translation
+    from jobgen.convert.to_scheduler import conversion
     from jobgen.rendering.runtime import MADE_BY, MARK
     from jobgen.script.directives import recognized
     from jobgen.script.script import Script
@@ -68,7 +69,7 @@ def convert(
         click.echo(f"{file}: {guessed.reason}", err=True)
     source = source.partition(MARK.encode())[0] if ours else source
     script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
-    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")
     if ours:
         click.echo(

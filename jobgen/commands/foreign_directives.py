@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_directives import read_directives
-from jobgen.convert.remark import Remark
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.directives import read_directives
 from jobgen.options import BY_KEY
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request

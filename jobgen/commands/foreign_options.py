@@ -20,7 +20,7 @@ from jobgen.commands.foreign_directives import (
     refusal,
     whole,
 )
-from jobgen.convert.job_file_builder import JobFile
+from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert import own_names
-from jobgen.convert.kinds_of_commands import PRINT
-from jobgen.convert.remark import Remark
+from jobgen.convert import variable_names
+from jobgen.convert.command_kinds import PRINT
+from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -53,7 +53,7 @@ def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[st
 
 def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
-    own = own_names.kept(script)
+    own = variable_names.kept(script)
     for name, node in script.expansions:
         if source.job_variables.get(name) in _OF_NODES and name not in own and not _printed(node):
             return node.line, name
@@ -93,7 +93,7 @@ def _outside(node: Node) -> bool:
 def _index(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable of the array's index in the body; None without."""
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
-    own = own_names.kept(script)
+    own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names:

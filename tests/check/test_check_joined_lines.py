@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobgen.check.checker import check
-from jobgen.convert import conversion, to_job_file
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 
@@ -80,7 +81,7 @@ def test_a_directive_in_a_line_that_torque_joins() -> None:
 def test_options_that_sbatch_does_not_join_are_named(target: str) -> None:
     source = b"#!/bin/bash\n#SBATCH -N 1 -t 10 \\\n  --mem=1G\nsrun ./a\n"
     script = Script(source, "slurm")
-    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     assert [(one.line, one.what) for one in done.remarks if "does not join" in one.why] == [(3, "--mem=1G")]
 
 

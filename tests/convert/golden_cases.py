@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobgen.convert import conversion, to_job_file
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 
@@ -22,6 +23,6 @@ def result(path: Path, target: str) -> str:
     """The converted script, and behind it, as comments, what was said about it."""
     source = path.read_bytes()
     script = Script(source, guess(source.decode().split("\n")))
-    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     said = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
     return done.text + "".join(said)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobgen.convert import conversion, request_reader
+from jobgen.convert import request_reader
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 

@@ -18,7 +18,9 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
-from jobgen.convert import conversion, request_reader, to_job_file
+from jobgen.convert import request_reader
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.options import BY_KEY
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.pbspro import RESERVATION
@@ -33,7 +35,7 @@ ROOT = HERE.parent.parent
 
 def convert(text: str, target: str, source: str | None = None) -> conversion.Converted:
     script = Script(text.encode(), source or guess(text.split("\n")))
-    return to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    return translation.convert(script) if target == "toml" else conversion.convert(script, target)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +197,7 @@ def test_round_all_three(text: str) -> None:
 @settings(deadline=None, max_examples=200)
 def test_any_bytes(source: bytes, whose: str, target: str) -> None:
     script = Script(source, whose)
-    done = to_job_file.convert(script) if target == "toml" else conversion.convert(script, target)
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     if target == "toml":
         tomllib.loads(done.text)
 

@@ -10,8 +10,7 @@ import pytest
 from support.jobs import run
 from test_job_files import convert, values
 
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_result import accepted
+from jobgen.convert.to_job_file.builder import JobFile, accepted
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 -N 1 -n 1 {}\n{}\n"
 TORQUE = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n{}{}\n"

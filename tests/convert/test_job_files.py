@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from support.jobs import run
 
 from jobgen.config import read_spec
-from jobgen.convert import to_job_file
-from jobgen.convert.conversion import Converted
+from jobgen.convert.result import Converted
+from jobgen.convert.to_job_file import translation
 from jobgen.jobfile.reader import layer_of
 from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
@@ -26,7 +26,7 @@ HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --g
 
 
 def convert(text: str) -> Converted:
-    return to_job_file.convert(Script(text.encode(), guess(text.split("\n"))))
+    return translation.convert(Script(text.encode(), guess(text.split("\n"))))
 
 
 def rendered(text: str) -> str:
@@ -239,7 +239,7 @@ def test_a_rendered_job_file_asks_for_the_same(
     prefix = "#SBATCH" if kind == "slurm" else "#PBS"
     body = launch.format(total=nodes * ranks, ranks=ranks)
     text = "".join(["#!/bin/bash\n", *(f"{prefix} {line}\n" for line in lines), body, "\n"])
-    done = to_job_file.convert(Script(text.encode(), kind))
+    done = translation.convert(Script(text.encode(), kind))
     said = " ".join(one.what for one in done.remarks)
     again = Script(rendered(done.text).partition(MARK)[0].encode(), kind)
     ours, theirs = asked(again), asked(Script(text.encode(), kind))

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from jobgen.convert import conversion
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.directives import guess
 from jobgen.script.script import Script
 

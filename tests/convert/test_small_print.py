@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from test_same_meaning import MPIRUN, ONE, convert, said
 
-from jobgen.convert import conversion
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
 from jobgen.script.script import Script

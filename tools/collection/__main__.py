@@ -33,8 +33,10 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
-from jobgen.convert import conversion, request_reader, to_job_file
-from jobgen.convert.remark import Remark
+from jobgen.convert import request_reader
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.directives import guess
@@ -127,13 +129,13 @@ def _there_and_back(script: Script, whose: str, target: str, result: Result) -> 
     result.texts[target] = there.text
     _count(f"convert {target}", there.remarks, result)
     back = conversion.convert(Script(there.text.encode(), target), whose)
-    said = " ".join(f"{one.what} {one.why}" for one in (*there.remarks, *back.remarks))
+    remarks = " ".join(f"{one.what} {one.why}" for one in (*there.remarks, *back.remarks))
     differing = _differences(script, Script(back.text.encode(), whose))
-    result.counts.update(f"back from {target} {name}" for name in differing if not said)
+    result.counts.update(f"back from {target} {name}" for name in differing if not remarks)
 
 
 def _job_file(script: Script, whose: str, result: Result) -> None:
-    done = to_job_file.convert(script)
+    done = translation.convert(script)
     _count("convert toml", done.remarks, result)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "job.toml")
@@ -248,16 +250,16 @@ def main() -> int:
     parser.add_argument("--shellcheck", type=int, default=100, help="each N-th script; 0: none")
     parser.add_argument("--counts", type=Path, default=COUNTS, help="the last counts")
     parser.add_argument("--write", action="store_true", help="write the new counts")
-    asked = parser.parse_args()
-    if not (asked.checkout / "data").is_dir():
-        parser.error(f"{asked.checkout} has no folder data; it must be a checkout of jobspec-database")
-    paths = list(scripts(asked.checkout, asked.half))[:: asked.sample]
+    arguments = parser.parse_args()
+    if not (arguments.checkout / "data").is_dir():
+        parser.error(f"{arguments.checkout} has no folder data; it must be a checkout of jobspec-database")
+    paths = list(scripts(arguments.checkout, arguments.half))[:: arguments.sample]
     now = measure(
-        paths, asked.shellcheck, lambda done: print(f"\r{done}/{len(paths)}", end="", file=sys.stderr)
+        paths, arguments.shellcheck, lambda done: print(f"\r{done}/{len(paths)}", end="", file=sys.stderr)
     )
-    last = json.loads(asked.counts.read_text()) if asked.counts.exists() else {}
-    if asked.write:
-        asked.counts.write_text(json.dumps(now["counts"], indent=1) + "\n")
+    last = json.loads(arguments.counts.read_text()) if arguments.counts.exists() else {}
+    if arguments.write:
+        arguments.counts.write_text(json.dumps(now["counts"], indent=1) + "\n")
     return report(now, last)
 
 

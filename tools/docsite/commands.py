@@ -30,7 +30,7 @@ def page() -> str:
 
 def environment() -> str:
     """Return the page of the environment variables."""
-    rows = [[code(name), cell(said)] for name, said in ENVIRONMENT]
+    rows = [[code(name), cell(meaning)] for name, meaning in ENVIRONMENT]
     return (
         "# Environment variables\n\n## Of the program\n\n"
         "The script sets them for every rank: [the list](../../README.md#environment-variables-of-the-program), and "
@@ -49,7 +49,7 @@ def _command(command: click.Command, parent: click.Context | None) -> Iterator[s
     if groups.keys() & _GROUPS:
         yield _JOB_OPTIONS
     rows = [record for title, records in groups.items() if title not in _GROUPS for record in records]
-    yield table(["option", "meaning"], [[code(flags), cell(said)] for flags, said in rows])
+    yield table(["option", "meaning"], [[code(flags), cell(meaning)] for flags, meaning in rows])
     if status := COMMANDS.get(ctx.command_path.removeprefix("jobgen ")):
         yield f"Status 1: {status}.\n"
     if example := getattr(command, "example", "") or (command.epilog or "").removeprefix("Example: "):

@@ -83,7 +83,7 @@ def site_page() -> str:
 def _site_table(name: str, kind: type[msgspec.Struct]) -> str:
     anchor = re.sub(r"\W+", "", name.partition(".")[0])
     about = cell((kind.__doc__ or "").replace("``", "`"))
-    rows = [[code(key), code(said)] for key, said in _fields(kind)]
+    rows = [[code(key), code(meaning)] for key, meaning in _fields(kind)]
     return f"## {escaped(name)} {{ #{anchor} }}\n\n{about}\n\n{table(['key', 'type'], rows)}"
 
 

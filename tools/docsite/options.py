@@ -76,7 +76,7 @@ def _effect(option: Option, kind: str) -> tuple[str, str]:
     before = set(_base(kind, tuple(sorted(needs.items()))).splitlines())
     new = [line for line in script.splitlines() if line.startswith("#") and line not in before]
     directives = [line for line in new if line.startswith(("#SBATCH", "#PBS"))]
-    beside = f" with {', '.join(code(f'{key} = {said}') for key, said in needs.items())}" if needs else ""
+    beside = f" with {', '.join(code(f'{key} = {value}') for key, value in needs.items())}" if needs else ""
     return code(_typed(option, one)) + beside, "<br>".join(map(code, directives)) or "in the body"
 
 

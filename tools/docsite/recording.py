@@ -53,11 +53,11 @@ def svg() -> str:
         (Path(folder) / "night.sh").write_text(_NIGHT, encoding="utf-8")
         for command in COMMANDS:
             console.print(Text.assemble(("$ ", "bold green"), (command, "bold")), soft_wrap=False)
-            console.print(Text(_said(command, folder)), soft_wrap=False, end="")
+            console.print(Text(_output(command, folder)), soft_wrap=False, end="")
     return console.export_svg(theme=MONOKAI, code_format=_FORMAT, unique_id="recording")
 
 
-def _said(command: str, folder: str) -> str:
+def _output(command: str, folder: str) -> str:
     """Return what a command prints."""
     words = (
         command.replace("jobgen ", f"{sys.executable} -m jobgen ", 1)

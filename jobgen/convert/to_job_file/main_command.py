@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.convert import job_file_launcher
-from jobgen.convert.job_file_body import misread
-from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert.command_kinds import STATE, TOOLS
+from jobgen.convert.to_job_file import launcher
+from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.rendering.hooks import complaint
@@ -19,7 +19,7 @@ from jobgen.script.syntax import assignments, literal
 
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if job_file_launcher.program_of(script, one)]
+    found = [one for one in script.launches if launcher.program_of(script, one)]
     inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 

@@ -1,4 +1,4 @@
-"""The variables that the commands of a script read, also in the text that another shell expands."""
+"""The names of variables in a script: those that it sets, those that it reads, and those of its scheduler."""
 
 from __future__ import annotations
 
@@ -6,8 +6,34 @@ import re
 from collections.abc import Iterator
 
 from jobgen.script.bare_names import bare_names
+from jobgen.script.constants import certain
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
+
+
+def meanings(source: Dialect) -> dict[str, str]:
+    """Return the variables of a scheduler and its dialects, with their meanings."""
+    known = (
+        one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
+    )
+    return {name: meaning for variables in known for name, meaning in variables.items()}
+
+
+def kept(script: Script) -> set[str]:
+    """Return the variables that the script sets in any case before it reads them."""
+    read: dict[str, int] = {}
+    for name, node in script.expansions:
+        read.setdefault(name, node.start)
+    return {
+        name for name, _, node in script.assignments if certain(node) and read.get(name, node.end) >= node.end
+    }
+
+
+def shared(script: Script) -> set[str]:
+    """Return the variables that the script sets in some cases only: otherwise they are the scheduler's."""
+    return {name for name, _, _ in script.assignments} - kept(script)
 
 
 def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import submission
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_directives import without_devices
-from jobgen.convert.job_file_launcher import name_of
-from jobgen.convert.remark import Remark
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.directives import without_devices
+from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch

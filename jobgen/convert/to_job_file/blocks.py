@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.convert import job_file_notes
-from jobgen.convert.definitions import definitions_of, state
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_options import take
-from jobgen.convert.job_file_split import Split
-from jobgen.convert.kinds_of_commands import PRINT, STATE
-from jobgen.convert.remark import Remark
+from jobgen.convert.command_kinds import PRINT, STATE
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import notes
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.definitions import definitions_of, state
+from jobgen.convert.to_job_file.environment import take
+from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
@@ -54,13 +54,13 @@ class Body:
         """Set the options, and the blocks."""
         options = take(self.file, self.script, self.parts.before)
         strict = not options or self._strict(options[0].start)
-        self.file.remarks += job_file_notes.options(options, strict)
-        self.file.remarks += job_file_notes.background(self.script, self.parts)
+        self.file.remarks += notes.options(options, strict)
+        self.file.remarks += notes.background(self.script, self.parts)
         own = [one for one in self.parts.before if one not in options]
         before, behind = self._trailing(own)
         after = _working(self.parts.after)
-        self.file.remarks += job_file_notes.in_blocks(before, behind, self.parts.after)
-        self.file.remarks += job_file_notes.sourced(self.file, self._sourced(behind), after)
+        self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
+        self.file.remarks += notes.sourced(self.file, self._sourced(behind), after)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from jobgen.convert import mpirun_line, variables
-from jobgen.convert.kinds_of_commands import STATE, TOOLS
+from jobgen.convert import misreadings
+from jobgen.convert.command_kinds import STATE, TOOLS
 from jobgen.convert.mpi_of_script import mpi_of
-from jobgen.convert.read_names import inner_names
-from jobgen.convert.remark import Edit, Remark
-from jobgen.convert.start_lines import for_bash, has_directives, has_first_line, line_starts
+from jobgen.convert.result import Edit, Remark
+from jobgen.convert.to_scheduler import mpirun_line, variables
+from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, has_first_line, line_starts
+from jobgen.convert.variable_names import inner_names
 from jobgen.schedulers.base import key_of
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
-from jobgen.script.directives import apart
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -57,7 +57,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if not has_directives(script):
         why = "it is not taken for a batch script: it gets no directives and no change of directory"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
-    yield from unreadable(script, source)
+    yield from misreadings.unreadable(script, source)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
 
@@ -69,24 +69,6 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     if script.request.array and old != new and programs and str(old) not in script.tree.text:
         why = f"programs that read {old} find {new}"
         yield from _at(script, source, "array", why)
-
-
-def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
-    for option in script.options:
-        if option.missing:
-            why = f"has no value: {source.command} refuses the script, or takes the next words for it"
-            yield Remark(option.line, option.given, why)
-    for number in apart(script.lines, script.directives):
-        why = f"{source.command} does not join it with the line above: it is a command"
-        yield Remark(number, script.lines[number - 1].strip(), why)
-    errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
-    if wrong := next(errors, None):
-        why = "is not understood: look at the commands from here on"
-        yield Remark(wrong.line, script.lines[wrong.line - 1].strip()[:60], why)
-    if b"\r\n" in script.source:
-        why = "are removed: bash reads them as letters of the words"
-        yield Remark(1, "carriage returns", why, lost=False)
 
 
 def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

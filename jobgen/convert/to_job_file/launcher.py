@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import aprun_line
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.kinds_of_commands import TOOLS
+from jobgen.convert import aprun
+from jobgen.convert.command_kinds import TOOLS
 from jobgen.convert.mpi_of_script import recognized_mpi
-from jobgen.convert.remark import Remark
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
@@ -85,10 +85,10 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
 
 def _of_aprun(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
     """Return what is said of an option that only aprun has."""
-    if name in aprun_line.NOTES or name in _PLACES_OF_APRUN:
-        why = aprun_line.NOTES.get(name, _PLACES["--bind-to"])
+    if name in aprun.NOTES or name in _PLACES_OF_APRUN:
+        why = aprun.NOTES.get(name, _PLACES["--bind-to"])
         return Remark(launch.line, given, why, lost=False)
-    if name in aprun_line.FLAGS:
+    if name in aprun.FLAGS:
         return Remark(launch.line, given, f"jobgen starts {kind} without it")
     return None
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import directive_options, request_reader
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.remark import Remark
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import clock, matches

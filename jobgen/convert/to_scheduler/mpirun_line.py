@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jobgen.convert.launch_line import Line, Unreadable, Value, Words
-from jobgen.convert.srun_line import masks
+from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Value, Words
+from jobgen.convert.to_scheduler.srun_line import masks
 from jobgen.launch.launchers import LAUNCHERS, MpiFlavour
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect

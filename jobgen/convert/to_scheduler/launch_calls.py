@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from jobgen.convert import mpirun_line
-from jobgen.convert.launch_line import Line, Unreadable, Words
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
-from jobgen.convert.remark import Edit, Remark
+from jobgen.convert.result import Edit, Remark
+from jobgen.convert.to_scheduler import mpirun_line
+from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Words
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command

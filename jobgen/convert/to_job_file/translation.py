@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert import (
-    job_file_body,
-    job_file_launcher,
-    job_file_notes,
-    job_file_numbers,
-    job_file_program,
-    review,
-)
-from jobgen.convert.conversion import Converted
-from jobgen.convert.host_code import HostCode
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_directives import limits, read_directives, set_name
-from jobgen.convert.job_file_main import last_launch, last_program, unreadable
-from jobgen.convert.job_file_program import Words
-from jobgen.convert.job_file_result import accepted
-from jobgen.convert.job_file_split import Split, compound, split
-from jobgen.convert.remark import Remark
+from jobgen.convert import misreadings
+from jobgen.convert.result import Converted, Remark
+from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, sizes
+from jobgen.convert.to_job_file.builder import JobFile, accepted
+from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
+from jobgen.convert.to_job_file.host_code import HostCode
+from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
+from jobgen.convert.to_job_file.program_line import Words
+from jobgen.convert.to_job_file.statements import Split, compound, split
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
@@ -54,16 +46,16 @@ def convert(script: Script) -> Converted:
     limits(file, script, source)
     set_name(file, source, line)
     launch = last_launch(script)
-    job_file_numbers.submitted_nodes(file, script, source, launch)
+    sizes.submitted_nodes(file, script, source, launch)
     if any(re.match(MADE_BY, one) for one in script.lines[:5]):
         _own_script(file, script, launch)
     else:
-        job_file_numbers.write(file, script, launch, line)
+        sizes.write(file, script, launch, line)
         _accelerator(file, script)
         why = "has no effect in the script: it is behind the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
-        job_file_numbers.threads(file, script)
+        sizes.threads(file, script)
     text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
 
@@ -107,13 +99,13 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         parts, words = _without_program(file, script, source, reason)
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
-        words = job_file_program.of_statement(script, whole, last)
+        words = program_line.of_statement(script, whole, last)
         file.values |= {"launcher": source.scheduler.default_launcher, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
     if command is not None and reason is None:
-        file.remarks += job_file_notes.alone(script, file, command, launch)
+        file.remarks += notes.alone(script, file, command, launch)
     if words.all_arguments:
         why = "a program has the arguments of the script one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
@@ -126,11 +118,11 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         file.values["expand"] = True
     if launch is not None and command is not None and reason is None:
         parts = _without_host_code(file, script, source, launch, parts, words)
-    job_file_body.Body(file, script, parts, words.used, words.setup).write()
-    file.remarks += [*job_file_notes.status(parts), *job_file_notes.traps(script, file)]
-    file.remarks += [*job_file_notes.tasks(script, file), *job_file_notes.ends(file, parts)]
-    file.remarks += [*job_file_notes.own_state(script, file, parts), *job_file_notes.contained(script, file)]
-    file.remarks += [*job_file_notes.shell(script), *review.unreadable(script, source)]
+    blocks.Body(file, script, parts, words.used, words.setup).write()
+    file.remarks += [*notes.status(parts), *notes.traps(script, file)]
+    file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
+    file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
+    file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -146,7 +138,7 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 
     Return the rest, and the statement with the wait, or the statement itself.
     """
-    for at, one in enumerate(parts.after) if job_file_notes.unwaited([statement]) else ():
+    for at, one in enumerate(parts.after) if notes.unwaited([statement]) else ():
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
             return parts._replace(after=parts.after[at + 1 :]), one
     return parts, statement
@@ -207,15 +199,15 @@ def _program(
             why = f"is no launcher of {source.title}: becomes {source.scheduler.default_launcher}"
             file.remarks.append(Remark(launch.line, kind, why))
             kind = source.scheduler.default_launcher
-        nodes, more = job_file_launcher.program_of(script, launch), _rank_argument(launch)
-        nodes = job_file_program.inner(command.words, nodes) if launch.outer else nodes
+        nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
+        nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
         lines = _launcher(file, script, launch, kind)
     file.values["launcher"] = kind
-    words = job_file_program.read(script, nodes)
+    words = program_line.read(script, nodes)
     if words.several:
         of_python = launch is not None and launch.row.once_a_node
-        words = job_file_program.as_text(script, nodes, more, of_python)
+        words = program_line.as_text(script, nodes, more, of_python)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more
@@ -243,25 +235,25 @@ def _prefixed(
     file: JobFile, script: Script, launch: Launch | None, command: Command, words: Words
 ) -> list[str]:
     """Return the program with the variables that the script sets for this command only."""
-    old = job_file_program.old_python(script)
+    old = program_line.old_python(script)
     by_launcher = launch is not None and launch.row.once_a_node
     if words.words[0] == "python" and old:
         program = words.words
     elif words.words[0].endswith(".py") and old and not by_launcher:  # by the interpreter of its first line
         program = ["env", *words.words]
     else:
-        program = job_file_program.command(words.words)
+        program = program_line.command(words.words)
     if words.words[0] == "python" and program[0] != "python":
-        file.remarks += job_file_notes.python(script, command)
+        file.remarks += notes.python(script, command)
     elif words.words[0].endswith(".py") and program == words.words and not by_launcher:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
         file.remarks.append(Remark(command.line, words.words[0], why, lost=False))
     elif launch is not None and by_launcher:
-        file.remarks += job_file_notes.old_launcher(launch, words.words, old)
+        file.remarks += notes.old_launcher(launch, words.words, old)
     pairs = []
     for name, value, node in assignments(command.node):
         if node.parent is command.node and name not in _OURS:
-            text = job_file_program.read(script, [value], words).words if value is not node else []
+            text = program_line.read(script, [value], words).words if value is not node else []
             pairs.append(f"{name}={''.join(text)}")
     if not pairs:
         return program
@@ -286,12 +278,12 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     if _is_old(launch):
         why = f"becomes {kind}, which PyTorch has since 1.10"
         file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
-    if (name := job_file_launcher.name_of(launch)) in job_file_launcher.OTHERS:
+    if (name := launcher.name_of(launch)) in launcher.OTHERS:
         file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
-    job_file_launcher.set_mpi(file, script, launch, kind)
+    launcher.set_mpi(file, script, launch, kind)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)
-    return job_file_launcher.write(file, script, launch, kind)
+    return launcher.write(file, script, launch, kind)
 
 
 def _earlier(file: JobFile, script: Script, outer: Launch) -> None:

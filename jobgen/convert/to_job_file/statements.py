@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.remark import Remark
+from jobgen.convert.result import Remark
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 

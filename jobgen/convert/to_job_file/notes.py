@@ -6,11 +6,11 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.definitions import definitions_of
-from jobgen.convert.job_file_builder import JobFile
-from jobgen.convert.job_file_split import Split
-from jobgen.convert.kinds_of_commands import PRINT, STATE, TOOLS
-from jobgen.convert.remark import Remark
+from jobgen.convert.command_kinds import PRINT, STATE, TOOLS
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.definitions import definitions_of
+from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands

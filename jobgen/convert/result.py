@@ -1,4 +1,4 @@
-"""The parts of a conversion: remarks on lines of the script, edits of it, and definitions."""
+"""The result of a conversion: a text with remarks on lines of the script, from edits and definitions."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ class Definition(NamedTuple):
 
     name: str
     value: str
+
+
+class Converted(NamedTuple):
+    """The new script and the remarks on it."""
+
+    text: str
+    remarks: tuple[Remark, ...]
 
 
 def apply(source: bytes, edits: Iterable[Edit]) -> bytes:

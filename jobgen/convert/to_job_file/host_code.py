@@ -9,9 +9,8 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from jobgen.convert import variables
-from jobgen.convert.job_file_launcher import program_of
-from jobgen.convert.read_names import names_read
+from jobgen.convert.to_job_file.launcher import program_of
+from jobgen.convert.variable_names import meanings, names_read
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
@@ -47,7 +46,7 @@ class HostCode:
     ) -> None:
         self.script, self.lines = script, lines
         self.words = _words(script, launch)
-        self.hosts = {name for name, one in variables.meanings(source).items() if one in _MEANINGS}
+        self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         self.public = (_exported(script) | given) - {*ours}

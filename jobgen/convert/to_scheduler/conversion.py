@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from jobgen.convert import (
-    directive_options,
-    launch_translation,
-    request_reader,
-    request_writer,
-    review,
-    submission,
-    variables,
-)
-from jobgen.convert.mpirun_line import EXPORTS
-from jobgen.convert.remark import Definition, Edit, Remark, apply
-from jobgen.convert.start_lines import has_directives, has_first_line, line_starts, start
+from jobgen.convert import directive_options, request_reader, submission
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
+from jobgen.convert.to_scheduler import launch_translation, request_writer, review, variables
+from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
+from jobgen.convert.to_scheduler.start_lines import has_directives, has_first_line, line_starts, start
 from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -24,13 +16,6 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
-
-
-class Converted(NamedTuple):
-    """The new script and the remarks on it."""
-
-    text: str
-    remarks: tuple[Remark, ...]
 
 
 def convert(script: Script, to: str) -> Converted:
@@ -65,7 +50,7 @@ def _request(
     """Return the directives of a request, and the remarks on it."""
     remarks = []
     if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
-        from jobgen.convert import whole_nodes
+        from jobgen.convert.to_scheduler import whole_nodes
 
         whole_nodes.complete(script, content)
     if request_reader.single_task(content, source, target):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jobgen.convert.remark import Edit, apply
+from jobgen.convert.result import Edit, apply
 from jobgen.script.launches import expanded
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert.mpirun_line import EXPORTS, EXPORTS_LINES
-from jobgen.convert.remark import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, EXPORTS_LINES
 from jobgen.schedulers.base import fill
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert.launch_line import Line, Unreadable, Value, Words
-from jobgen.convert.srun_line import masks
+from jobgen.convert.aprun import FLAGS, NOTES
+from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Value, Words
+from jobgen.convert.to_scheduler.srun_line import masks
 
 _LONG = {
     "--architecture": "-a", "--bypass-app-transfer": "-b", "--batch-args": "-B", "--reconnect": "-C",
@@ -19,12 +20,7 @@ _LONG = {
     "--numa-node-list": "-sl", "--numa-nodes-per-node": "-sn", "--strict-memory-containment": "-ss",
     "--cpu-time-limit": "-t", "--sync-output": "-T",
 }  # fmt: skip
-FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
 _SAYS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
-NOTES = {
-    "-b": "changes nothing: no other launcher transfers the program",
-    "-B": "the numbers are those of the job",
-}
 _BINDINGS = {"cpu": "core", "depth": "depth", "numa_node": "numa", "none": "none"}
 
 

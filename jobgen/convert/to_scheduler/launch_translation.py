@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import aprun_line, launch_calls, mpirun_line, srun_line, variables
-from jobgen.convert.launch_calls import Call
-from jobgen.convert.launch_line import Line, Unreadable, Words
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
-from jobgen.convert.read_names import inner_names
-from jobgen.convert.remark import Edit, Remark
+from jobgen.convert.result import Edit, Remark
+from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
+from jobgen.convert.to_scheduler.launch_calls import Call
+from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Words
+from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobgen.convert.definitions import Definitions, definitions_of, state
+from jobgen.convert.to_job_file.definitions import Definitions, definitions_of, state
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names
 from jobgen.script.commands import commands

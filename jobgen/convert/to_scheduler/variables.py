@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jobgen.convert import own_names
+from jobgen.convert import variable_names
 from jobgen.convert.mpi_of_script import mpi_of
-from jobgen.convert.read_names import names_read
-from jobgen.convert.remark import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
@@ -22,14 +22,6 @@ _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
     "$(nproc)": "is $(nproc) here, all cores of the node",
 }
-
-
-def meanings(source: Dialect) -> dict[str, str]:
-    """Return the variables of a scheduler and its dialects, with their meanings."""
-    known = (
-        one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
-    )
-    return {name: meaning for variables in known for name, meaning in variables.items()}
 
 
 def rank_names(source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
@@ -124,8 +116,8 @@ def translate(
     defined = definitions(script.request, source, target)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
-    own = own_names.kept(script) | unset(script.request, source)
-    shared, seen = own_names.shared(script), set[str]()
+    own = variable_names.kept(script) | unset(script.request, source)
+    shared, seen = variable_names.shared(script), set[str]()
     for node, offset in names_read(script.tree, 0):
         name = node.text
         by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set

@@ -1,0 +1,8 @@
+"""Options of aprun of Cray's ALPS that no other launcher needs."""
+
+# Without a value.
+FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
+NOTES = {
+    "-b": "changes nothing: no other launcher transfers the program",
+    "-B": "the numbers are those of the job",
+}

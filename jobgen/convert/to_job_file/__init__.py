@@ -1,0 +1,1 @@
+"""Translation of a script to a job file."""

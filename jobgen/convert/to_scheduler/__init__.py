@@ -1,0 +1,1 @@
+"""Translation of a script for another scheduler."""
