@@ -1,4 +1,4 @@
-"""A site file, and what its cluster prints, for the tests of sites and of how they are made."""
+"""The sites that come with jobgen, jobs at them, the site file of a test, and what a cluster prints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from jobgen import JobSpec, render
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.sites import loader, search
+from jobgen.spec import COMMAND_LINE, SiteName
 from support import jobs
+
+SHIPPED = sorted(path.stem for path in Path(search.folders()[-1]).glob("*.toml"))
+LOADED = {name: loader.load(name) for name in SHIPPED}
 
 CLUSTER = """
 title = "Big"
@@ -95,6 +105,20 @@ n2
      resources_available.mem = 264000000kb
      resources_available.ncpus = 32
 """
+
+
+def spec(command: str, beside: Path | None = None) -> JobSpec:
+    """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
+    scheduler, name, *rest = command.split()
+    given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
+    given |= {key: [str(value)] for key, value in given.items() if key == "directive"}
+    return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
+
+
+def sentence(command: str, beside: Path | None = None) -> str:
+    with pytest.raises(JobgenError) as caught:
+        render(spec(command, beside))
+    return str(caught.value)
 
 
 def jobgen(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
