@@ -3,7 +3,6 @@ trains or submits in a directory of its own."""
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -51,10 +50,6 @@ def blocks(*words: str) -> list[object]:
     return [pytest.param(text, id=f"{page.name}-{text.splitlines()[0][:40]}") for page, text in wanted]
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {"PATH": warm_python.path(os.environ["PATH"])}
-
-
 @pytest.mark.parametrize(
     "page", [one for one in PAGES if lines_of(one)], ids=lambda one: str(one.relative_to(ROOT))
 )
@@ -63,7 +58,11 @@ def test_page_in_order(page: Path, tmp_path: Path) -> None:
     if page.parent.parent == ROOT / "examples":
         shutil.copytree(page.parent, tmp_path, ignore=shutil.ignore_patterns("job.*"), dirs_exist_ok=True)
     done = subprocess.run(
-        ["bash", "-euxc", lines_of(page)], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        ["bash", "-euxc", lines_of(page)],
+        cwd=tmp_path,
+        env=warm_python.environment(),
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     for script in [*tmp_path.rglob("*.sh"), *tmp_path.rglob("*.pbs")]:
@@ -77,7 +76,7 @@ def test_long_block(block: str, tmp_path: Path) -> None:
     need_command("jobgen")
     need_command("mpirun")
     done = subprocess.run(
-        ["bash", "-euc", block], cwd=tmp_path, env=environment(), capture_output=True, text=True
+        ["bash", "-euc", block], cwd=tmp_path, env=warm_python.environment(), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr
 
@@ -96,7 +95,9 @@ def test_sbatch_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> Non
 def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
     for name in ("train.py", "hello.py"):
         (tmp_path / name).write_text("print('hello')\n")
-    slurm_cluster.exec("head", ["bash", "-euc", block], cwd=tmp_path, env=environment(), timeout=300)
+    slurm_cluster.exec(
+        "head", ["bash", "-euc", block], cwd=tmp_path, env=warm_python.environment(), timeout=300
+    )
     assert list(tmp_path.glob("runs/*/attempt-1"))
 
 

@@ -77,7 +77,7 @@ def test_the_own_program_leaves_when_asked_and_goes_on(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "own_program" / "train.py", tmp_path)
     local = ["local", "--ranks-per-node", "2", "--launcher", "torchrun", "-o", "job.sh", "--", "train.py"]
     assert run([sys.executable, "-m", "jobgen", *local], tmp_path).returncode == 0
-    env = {**os.environ, "PATH": warm_python.path(os.environ["PATH"])}
+    env = warm_python.environment()
     first = subprocess.Popen(["bash", "job.sh"], cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
     while (
         sum(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from support import jobs, warm_python
-from support.jobs import ENVIRONMENT, HOSTILE, PROBE
+from support.jobs import ENVIRONMENT, HOSTILE, PROBE, probing
 from support.mpich import mpich_bin
 from support.require import absent, need_command, need_package
 
@@ -52,12 +52,6 @@ def run(
         check=False,
     )
     return Done(done.returncode, done.stdout)
-
-
-def probing(directory: Path, act: str = "") -> list[str]:
-    """Options that tell the probe where to write, which is ``directory``/seen."""
-    (directory / "seen").mkdir(exist_ok=True)
-    return jobs.env_options({"PROBE_DIR": directory / "seen", "PROBE_ACT": act})
 
 
 def need_launcher(launcher: str) -> None:

@@ -58,6 +58,12 @@ def env_options(values: Mapping[str, str | Path | int]) -> list[str]:
     return [word for name, value in values.items() for word in ("--env", f"{name}={value}")]
 
 
+def probing(directory: Path, act: str = "") -> list[str]:
+    """Options that tell the probe where to write, which is ``directory``/seen."""
+    (directory / "seen").mkdir(exist_ok=True)
+    return env_options({"PROBE_DIR": directory / "seen", "PROBE_ACT": act})
+
+
 def jobgen(
     *words: object, cwd: str | Path = ".", env: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:

@@ -48,6 +48,11 @@ def path(*last: str) -> str:
     return os.pathsep.join([*folders(), *last])
 
 
+def environment() -> dict[str, str]:
+    """This environment, in which they come first."""
+    return os.environ | {"PATH": path(os.environ["PATH"])}
+
+
 def folders() -> list[str]:
     """The folders of python and the launchers, first those that come first."""
     return [*FIRST, str(Path(sys.executable).parent)]
