@@ -258,7 +258,7 @@ MISTAKES = [
     ("[train]\nlr = 2020-01-01", "lr = 2020-01-01 (jobgen.toml, line 2): must be a number, a text"),
     ("[train]\n'l r' = 1", "(jobgen.toml, line 2): is no option"),
     ("[job]\nname = \n", "jobgen.toml, line 2, column 8: is not TOML: Invalid value"),
-    ("[job]\ndialect = 'torque'", "dialect = torque (jobgen.toml, line 2): is only for PBS"),
+    ("[job]\ndialect = 'torque'", "dialect = torque (jobgen.toml, line 2): the scheduler has only one"),
     ("[resources]\ngpus_per_node = 2\nranks_per_node = 4", "ranks_per_node = 4 (jobgen.toml, line 3): 4 ranks do not fit 2"),
 ]  # fmt: skip
 

@@ -147,10 +147,10 @@ def test_a_container_without_the_accelerator_is_refused(
     assert str(error.value) == sentence
 
 
-def test_a_template_of_an_earlier_version_has_its_names(tmp_path: Path) -> None:
-    block = "{{ nodes }} {{ resources.nodes }} {{ launcher }} {{ launch_template }} {{ mpi.title }} {{ walltime }}"
+def test_a_template_has_the_parts_of_the_plan_and_words(tmp_path: Path) -> None:
+    block = "{{ resources.nodes }} {{ nodes_word }} {{ spec.launcher }} {{ launch.mpi.title }} {{ walltime }}"
     text = '{% extends "builtin/pbs.sh.j2" %}{% block launch %}' + block + "{% endblock %}"
     script = render(
         JobSpec("pbs", nodes=2, launcher="mpirun"), template_dirs=add_template(tmp_path, "pbs.sh.j2", text)
     )
-    assert "2 2 mpirun mpirun Open MPI 01:00:00" in script
+    assert "2 2 mpirun Open MPI 01:00:00" in script

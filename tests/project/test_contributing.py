@@ -161,14 +161,13 @@ def add_scheduler(copy: Path) -> None:
     section = "Add a scheduler"
     (copy / "jobgen/schedulers/lsf.py").write_text(block(section, "python"))
     (copy / "jobgen/schedulers/lsf_jobs.py").write_text(block(section, "python", 1))
-    (copy / "templates/lsf.sh.j2").write_text(block(section, "jinja"))
     (copy / "templates/runtime/lsf.sh").write_text(block(section, "shell"))
     table = copy / "jobgen/schedulers/table.py"
     insert(table, "import LOCAL\n", "from jobgen.schedulers.lsf import LSF\n")
     insert(table, "SLURM, ", "LSF, ")
 
 
-def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path) -> None:
+def test_a_scheduler_costs_two_modules_and_a_runtime_file(copy: Path) -> None:
     before = contents(copy)
     add_scheduler(copy)
     done = run(copy, block("Add a scheduler", "bash"))
@@ -176,7 +175,7 @@ def test_a_scheduler_costs_two_modules_a_template_and_a_runtime_file(copy: Path)
     assert "#BSUB -q long\n" in done.stdout
     assert re.search(r"\n\d+ passed", done.stdout)
     modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/lsf_jobs.py", "jobgen/schedulers/table.py"}
-    assert changed(copy, before) == modules | {"templates/lsf.sh.j2", "templates/runtime/lsf.sh"}
+    assert changed(copy, before) == modules | {"templates/runtime/lsf.sh"}
     two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"
     job = run(
         copy,
@@ -207,9 +206,14 @@ def test_a_dialect_costs_one_module(copy: Path) -> None:
     table = copy / "jobgen/script/dialects/table.py"
     insert(table, "import Dialect\n", "from jobgen.script.dialects.lsf import LSF_DIALECT\n")
     insert(table, "TORQUE_DIALECT, ", "LSF_DIALECT, ")
+    method = "\n\n" + block(section, "python", 1).rstrip()
+    insert(copy / "jobgen/schedulers/lsf.py", '        return " ".join(_MAIL[one] for one in events)', method)
     done = run(copy, block(section, "bash"))
-    modules = {"jobgen/script/dialects/lsf.py", "jobgen/script/dialects/table.py"}
-    assert changed(copy, before) == {*modules, "own.lsf"}
+    modules = {
+        f"jobgen/{name}.py" for name in ("schedulers/lsf", "script/dialects/lsf", "script/dialects/table")
+    }
+    assert changed(copy, before) == {*modules, "own.lsf", "own.sh"}
+    assert "#BSUB -n 1\n" in done.stdout
     directives = "#BSUB -J train -q gpu\n#BSUB -W 1:30\n#BSUB -n 4\n#BSUB -z\n"
     (copy / "own.lsf").write_text(f'#!/bin/bash\n{directives}cd "$LS_SUBCWD"\necho "$LSB_JOBID"\n')
     done = run(
