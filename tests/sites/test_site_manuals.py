@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from golden.cases import script
+from support.require import need_command
 from support.site_manuals import DEMANDS, JOBS
 
 from jobgen import JobSpec, render
@@ -27,6 +28,14 @@ def test_a_script_has_what_the_source_demands(row: int) -> None:
 
 def test_every_site_has_a_demand() -> None:
     assert {re.findall(r"--site (\S+)", job)[0] for job in JOBS} == {site.name for site in sites()}
+
+
+def test_the_scripts_are_clean(tmp_path: Path) -> None:
+    for number, job in enumerate(JOBS):
+        (tmp_path / f"{number}.sh").write_text(script(job), encoding="utf-8")
+    command = [need_command("shellcheck"), *sorted(tmp_path.glob("*.sh"))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 def test_settings_of_a_network_come_before_those_of_the_user() -> None:
