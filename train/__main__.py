@@ -12,15 +12,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import ranks, report, whole_run
-from .errors import (
-    DONE,
-    RESUMABLE,
-    BadInput,
-    CommonMistake,
-    Resumable,
-    TrainingFailure,
-    status_of,
-)
+from .errors import DONE, RESUMABLE, BadInput, CommonMistake, Resumable, TrainingFailure, status_of
 
 PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
 # Modules of the commands. Any other first argument belongs to a training.

@@ -151,11 +151,6 @@ ACCELERATORS = {
     "cuda": _CUDA,
     "xpu": Accelerator("xpu", "xccl", visible="ZE_AFFINITY_MASK", fused="torch"),
     "cpu": Accelerator(
-        "cpu",
-        "gloo",
-        interface="GLOO_SOCKET_IFNAME",
-        profiler="CPU",
-        compiler=("c++",),
-        sync_batchnorm=False,
+        "cpu", "gloo", interface="GLOO_SOCKET_IFNAME", profiler="CPU", compiler=("c++",), sync_batchnorm=False
     ),
 }

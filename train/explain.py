@@ -45,10 +45,8 @@ def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
     yield Need("ZeRO 0", "--zero-stage 0", 20 * everything, whole)
     yield Need("ZeRO 1", "--zero-stage 1", 4 * everything + 16 * everything // ranks, whole)
     yield Need("ZeRO 2", "--zero-stage 2", 2 * everything + int(18 * everything / ranks), whole)
-    host_states = int(everything * max(4 * ranks, 16) * BUFFERS)
-    yield Need(
-        "ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, host_states
-    )
+    states = int(everything * max(4 * ranks, 16) * BUFFERS)
+    yield Need("ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, states)
     layers = int(largest * per_node * BUFFERS) if model.by_layer else whole
     yield Need("ZeRO 3", "--zero-stage 3", largest + int(18 * everything / ranks), layers)
     for what, option, on_device, on_host in (

@@ -39,7 +39,5 @@ def per_token(parameters: int, layers: int, width: int, context: int) -> int:
 
 def text(rates: dict[str, float]) -> str:
     """Return the rates for a line of the log, each after a space."""
-    tokens, utilisation = (rates.get(name) for name in RATES)
-    return (f" {tokens:.0f} tokens/s" if tokens else "") + (
-        f" MFU {utilisation:.1%}" if utilisation is not None else ""
-    )
+    tokens, share = (rates.get(name) for name in RATES)
+    return (f" {tokens:.0f} tokens/s" if tokens else "") + (f" MFU {share:.1%}" if share is not None else "")

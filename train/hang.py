@@ -210,11 +210,9 @@ class Watchdog:
         """Write the status of the run. Called on the lowest rank that reported."""
         checkpoint = self._saver.latest
         message, culprit = describe(reports, self._world)
-        on = (
-            f"the run can resume from {checkpoint}"
-            if checkpoint
-            else "no checkpoint: the next attempt starts over"
-        )
+        on = f"the run can resume from {checkpoint}"
+        if not checkpoint:
+            on = "no checkpoint: the next attempt starts over"
         with contextlib.suppress(OSError):
             self._run.stop(
                 f"{message}; {on}",

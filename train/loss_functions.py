@@ -1,8 +1,9 @@
 """The loss that the training minimises: --loss.
 
 The unit of every loss is the mean over the samples of an optimizer step, on all ranks. The loss of a sample
-is the mean over its elements: for a sequence, over its tokens whose target is not IGNORED. Losses of unequal
-micro batches are added as sums over samples, so that this mean is exact for any division into micro batches.
+is the mean over its elements: for a sequence, over its tokens whose target is not IGNORE_INDEX. Losses of
+unequal micro batches are added as sums over samples, so that this mean is exact for any division into micro
+batches.
 
 Two types keep sums and means apart. A loss by name returns SampleLosses, the loss of each sample. Objective
 alone adds them: the engines get a LossSum. A plain tensor, such as a mean, is neither of them. They are made
@@ -40,7 +41,7 @@ OF_THE_MODEL = "model"
 class Objective:
     """The loss of a run, summed over samples.
 
-    name: as for --loss; function: the user's own, or None for a name of NAMED or `model`; classes: their
+    name: as for --loss; function: the user's own, or None for a name of BY_NAME or `model`; classes: their
     number, 0 if unknown
     """
 
@@ -56,7 +57,7 @@ class Objective:
             return cast(LossSum, self(outputs, targets, 1, samples) * 0.0)
         outputs, targets = (trees.first(tree, real, samples) for tree in (trees.as_tree(outputs), targets))
         if self._own is None and self.name != OF_THE_MODEL:
-            losses = BY_NAME[self.name](self._checked(main(outputs), targets).float(), targets)
+            losses = BY_NAME[self.name](self._with_all_classes(main(outputs), targets).float(), targets)
             return self._sum_of(losses, real)
         if self._own is not None:
             return self._sum(self._own(outputs, targets), real)
@@ -66,7 +67,7 @@ class Objective:
             )
         return self._sum(_of_the_model(outputs), real)
 
-    def _checked(self, outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
+    def _with_all_classes(self, outputs: torch.Tensor, targets: Tree) -> torch.Tensor:
         """Return the outputs. Raise CommonMistake if they have fewer classes than the data."""
         logits = by_class(outputs, targets)
         if logits is not None and logits.shape[1] < self._classes:

@@ -79,7 +79,7 @@ def _own(name: str, function: Callable[..., Any]) -> Callable[[Tree, Tree], Pair
 
 
 def class_pairs(outputs: Tree, targets: Tree) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the predicted and the right classes, of the same shape; IGNORED marks what does not count."""
+    """Return the predicted and the right classes, of the same shape. IGNORE_INDEX does not count."""
     logits = main(outputs)
     classes = by_class(logits, targets)
     if classes is not None:

@@ -22,7 +22,7 @@ class AttributeDict(dict[str, Any]):
 
 
 def map_leaves(change: Callable[[Any], Any], tree: Tree) -> Tree:
-    """Return the tree with `change` applied to each leaf. Mappings become Named, named tuples tuples."""
+    """Return the tree with `change` applied to each leaf. Mappings become AttributeDicts."""
     if isinstance(tree, Mapping):
         return AttributeDict({key: map_leaves(change, each) for key, each in tree.items()})
     if isinstance(tree, list | tuple):
@@ -104,7 +104,7 @@ def call(model: nn.Module | Callable[..., Any], inputs: Tree) -> Tree:
 
 
 def as_tree(outputs: Any) -> Tree:
-    """Return the outputs of a model as a tree: an object or named tuple becomes a Named."""
+    """Return the outputs of a model as a tree: an object or named tuple becomes an AttributeDict."""
     if hasattr(outputs, "_asdict"):
         return AttributeDict(outputs._asdict())
     plain = isinstance(outputs, torch.Tensor | Mapping | list | tuple) or not hasattr(outputs, "__dict__")

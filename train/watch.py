@@ -100,7 +100,7 @@ class Stopwatch:
 
 
 class Profile:
-    """torch's profiler for `steps` steps, after SKIPPED steps.
+    """torch's profiler for `steps` steps, after SKIP steps.
 
     It writes profile/rank-<n>.json.gz for chrome://tracing or ui.perfetto.dev and, on rank 0, the table
     profile/operations.txt.

@@ -46,7 +46,7 @@ class _Resume:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _Plan:
     """The parameters of a run that are determined without torch. places: destinations of the metrics"""
 
     settings: config.Settings
@@ -105,14 +105,14 @@ def train(argv: Sequence[str], run: report.Run) -> dict[str, Any]:
     if settings.explain or settings.explain_for:
         _explain(settings, me, run)
         return {}
-    request = _validate(settings, me, run)
+    plan = _validate(settings, me, run)
     # The rest needs torch, whose import takes seconds. All checks without torch are done.
     with _no_collections():
-        parts = _assemble(request, run)
+        parts = _assemble(plan, run)
     try:
-        _announce(request, parts, run)
-        scores, steps = _train(request, parts, run)
-        return _conclude(request, parts, scores, steps, run)
+        _announce(plan, parts, run)
+        scores, steps = _train(plan, parts, run)
+        return _conclude(plan, parts, scores, steps, run)
     finally:
         gc.unfreeze()  # the engine of a training that has ended is garbage
 
@@ -134,7 +134,7 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Request:
+def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _Plan:
     """Validate everything that needs no torch, and create the run directory."""
     ranks.check_world(me, os.environ)
     hang_timeout = hang.limit(settings.hang_timeout, os.environ)
@@ -161,16 +161,16 @@ def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _R
         if folder := checkpoints.place(settings, run.directory):
             checkpoints.make_ready(folder)
     run.clock.mark("ranks")
-    return _Request(how.settings, me, how, places, hang_timeout, source)
+    return _Plan(how.settings, me, how, places, hang_timeout, source)
 
 
-def _assemble(request: _Request, run: report.Run) -> _Parts:
+def _assemble(plan: _Plan, run: report.Run) -> _Parts:
     """Load the data, connect the ranks, build the engine, and load the checkpoint to resume from."""
     from . import data, device, engines, evaluation, size
     from .data import sampling
 
-    settings, how = request.settings, request.how
-    mine = device.choose(request.me, os.environ)
+    settings, how = plan.settings, plan.how
+    mine = device.choose(plan.me, os.environ)
     refusals.check_device(how.config, settings, mine.kind)
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
@@ -189,56 +189,51 @@ def _assemble(request: _Request, run: report.Run) -> _Parts:
             f"global batch of {how.config[batches.TOTAL]}"
         )
     schedule = how.schedule(per_epoch, criterion.higher)
-    neighbours = _connect(request, mine, run)
+    neighbours = _connect(plan, mine, run)
     run.clock.mark("peers")
-    intact = _intact(request, mine, run)
+    intact = _intact(plan, mine, run)
     if intact and intact.universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
-    engine = engines.build(how, schedule, samples, request.me, mine)
-    saver = _saver(request, engine, samples, mine, intact, run)
-    work = size.of_work(settings, samples, mine, request.me.world_size)
+    engine = engines.build(how, schedule, samples, plan.me, mine)
+    saver = _saver(plan, engine, samples, mine, intact, run)
+    work = size.of_work(settings, samples, mine, plan.me.world_size)
     if run.is_main and run.directory:
         names = [*(metric.name for metric in what.metrics), *(RATES if work else ())]
-        run.sinks = sinks.open_all(request.places, run.directory, saver.start.step, names)
+        run.sinks = sinks.open_all(plan.places, run.directory, saver.start.step, names)
     run.clock.mark("engine")
     return _Parts(
         samples, what, criterion, mine, schedule, per_epoch, neighbours, intact, engine, saver, work
     )
 
 
-def _connect(request: _Request, mine: "Device", run: report.Run) -> _Peers:
+def _connect(plan: _Plan, mine: "Device", run: report.Run) -> _Peers:
     """Connect the ranks, and set the number of threads of this one."""
     import torch
 
     from . import peers
 
-    patience = max(peers.TIMEOUT, hang.patience(request.hang_timeout))
-    peers.connect(request.me, mine, patience)
+    patience = max(peers.TIMEOUT, hang.patience(plan.hang_timeout))
+    peers.connect(plan.me, mine, patience)
     facts = peers.exchange([run.host, peers.cores(), str(run.directory)], mine)
     hosts, cores, directories = (list(column) for column in zip(*facts, strict=True))
     run.adopt(directories[0])
-    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(request.me.rank, hosts, cores))
+    threads = int(os.environ.get("OMP_NUM_THREADS") or peers.share_of_cores(plan.me.rank, hosts, cores))
     torch.set_num_threads(threads)
     return _Peers(list(dict.fromkeys(hosts)), threads, patience)
 
 
-def _intact(request: _Request, mine: "Device", run: report.Run) -> _Intact | None:
+def _intact(plan: _Plan, mine: "Device", run: report.Run) -> _Intact | None:
     """Return an intact checkpoint to resume from, or None."""
     from .checkpoints import agreement
 
-    if not request.resume:
+    if not plan.resume:
         return None
-    checkpoint = agreement.settle(request.resume.checkpoint, request.resume.check, mine, run)
-    return _Intact(checkpoint, checkpoints.check(checkpoint, request.how, request.me.world_size))
+    checkpoint = agreement.settle(plan.resume.checkpoint, plan.resume.check, mine, run)
+    return _Intact(checkpoint, checkpoints.check(checkpoint, plan.how, plan.me.world_size))
 
 
 def _saver(
-    request: _Request,
-    engine: "Engine",
-    samples: "Task",
-    mine: "Device",
-    intact: _Intact | None,
-    run: report.Run,
+    plan: _Plan, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
     from .checkpoints import save
@@ -247,9 +242,9 @@ def _saver(
     if intact:
         start = save.restore(engine, intact.checkpoint, intact.universal, mine, run)
         run.go_on(start.step)
-    folder = checkpoints.place(request.settings, run.directory)
+    folder = checkpoints.place(plan.settings, run.directory)
     assert folder is not None
-    facts = save.facts(request.how, samples, request.me.world_size)
+    facts = save.facts(plan.how, samples, plan.me.world_size)
     saver = save.Saver(engine, mine, run, folder, facts, start)
     if intact:
         checkpoint = intact.checkpoint.directory
@@ -257,8 +252,8 @@ def _saver(
     return saver
 
 
-def _announce(request: _Request, parts: _Parts, run: report.Run) -> None:
-    settings, me, how = request.settings, request.me, request.how
+def _announce(plan: _Plan, parts: _Parts, run: report.Run) -> None:
+    settings, me, how = plan.settings, plan.me, plan.how
     for note in (*how.notes, *parts.samples.notes):
         run.line(f"note: {note}")
     run.line(
@@ -293,24 +288,24 @@ def _announce(request: _Request, parts: _Parts, run: report.Run) -> None:
     )
 
 
-def _train(request: _Request, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
+def _train(plan: _Plan, parts: _Parts, run: report.Run) -> tuple["Scores", int]:
     """Train. Return the last scores and the number of optimizer steps."""
     from torch import distributed
 
     from . import loop, stop_vote, trial
 
-    if parts.saver.start.step == 0 and trial.applies(request.settings):
-        micro = request.how.batch.micro
-        trial.run(parts.engine, parts.samples, parts.measures, parts.device, request.settings, micro)
+    if parts.saver.start.step == 0 and trial.applies(plan.settings):
+        micro = plan.how.batch.micro
+        trial.run(parts.engine, parts.samples, parts.measures, parts.device, plan.settings, micro)
     stop = stop_vote.StopVote(os.environ, parts.peers.patience)
-    with hang.Watchdog(request.hang_timeout, run, request.me, parts.saver) as watchdog:
+    with hang.Watchdog(plan.hang_timeout, run, plan.me, parts.saver) as watchdog:
         training = loop.Training(
             parts.engine,
             parts.samples,
             parts.measures,
             parts.device,
-            request.how.batch,
-            request.settings,
+            plan.how.batch,
+            plan.settings,
             run,
             saver=parts.saver,
             stop_vote=stop,
@@ -324,14 +319,12 @@ def _train(request: _Request, parts: _Parts, run: report.Run) -> tuple["Scores",
     return scores, steps
 
 
-def _conclude(
-    request: _Request, parts: _Parts, scores: "Scores", steps: int, run: report.Run
-) -> dict[str, Any]:
+def _conclude(plan: _Plan, parts: _Parts, scores: "Scores", steps: int, run: report.Run) -> dict[str, Any]:
     """Report the scores, and return what the status says of them.
 
     Raise TargetMissed if the accuracy is below --target-accuracy.
     """
-    settings = request.settings
+    settings = plan.settings
     for line in scores.lines():
         run.line(line)
     target = settings.target_accuracy
@@ -344,7 +337,7 @@ def _conclude(
         **scores.row(),
         "epochs": recipe.length(settings, parts.per_epoch).epochs,
         "steps": steps,
-        "world_size": request.me.world_size,
+        "world_size": plan.me.world_size,
         "hosts": parts.peers.hosts,
         "device": parts.device.kind,
     }

@@ -61,6 +61,6 @@ def _write(
             raise ValueError(f"a resource of {source.title} is not a feature of a node in {target.title}")
         value = value.replace(source.feature_separator, target.feature_separator)
     parsed = BY_KEY[key].parse(value)
-    if key == "constraint" and "constraint" in target.scheduler.in_template:
+    if key == "constraint" and "constraint" in target.scheduler.in_request:
         return [], target.scheduler.constraint(value)
     return target.scheduler.lines(key, int(value) if key == "priority" else parsed), ""

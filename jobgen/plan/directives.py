@@ -12,14 +12,14 @@ from jobgen.spec import Specification
 from jobgen.values.arrays import Array
 
 
-class Directives(NamedTuple):
+class JobDirectives(NamedTuple):
     """The directives of a job. ``chunk`` follows the request of each node; ``place`` is PBS Pro's.
 
-    ``array`` is one of ``lines``; ``log`` is the file of the output; None leaves it to PBS.
+    ``array`` is one of ``options``; ``log`` is the file of the output; None leaves it to PBS.
     """
 
     array: str | None
-    lines: tuple[str, ...]
+    options: tuple[str, ...]
     chunk: str
     place: str
     mail_on: str
@@ -51,7 +51,7 @@ def check_directives(spec: Specification, scheduler: Scheduler) -> None:
             raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
 
 
-def directives(spec: Specification, scheduler: Scheduler, points: int) -> Directives:
+def directives(spec: Specification, scheduler: Scheduler, points: int) -> JobDirectives:
     """Return the directives of a job; ``points`` are those of a sweep, or 0.
 
     Raises:
@@ -64,12 +64,12 @@ def directives(spec: Specification, scheduler: Scheduler, points: int) -> Direct
             own += _accepted(spec, key, scheduler.lines, key, value)
     scheduler.check(spec)
     chunk = ""
-    if "constraint" in scheduler.in_template and spec.constraint:
+    if "constraint" in scheduler.in_request and spec.constraint:
         chunk = _accepted(spec, "constraint", scheduler.constraint, spec.constraint)
     events = spec.mail_on or (("begin", "end", "fail") if spec.mail else ())
-    return Directives(
+    return JobDirectives(
         array=array,
-        lines=tuple(line for line in (array, _dependencies(spec, scheduler), *own) if line),
+        options=tuple(line for line in (array, _dependencies(spec, scheduler), *own) if line),
         chunk=chunk,
         place="scatter:excl" if spec.exclusive else "scatter",
         mail_on=scheduler.mail(events),

@@ -6,7 +6,7 @@ from jobgen.errors import counted
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, resources_of
 from jobgen.plan.container import Container, container
-from jobgen.plan.directives import Directives, check_directives, directives
+from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
 from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     survival: Survival
     site: SiteWords
     sweep: "Sweep | None"
-    directives: Directives
+    directives: JobDirectives
     steps: tuple[Any, ...] = ()
     step: int = 0
 

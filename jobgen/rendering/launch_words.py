@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jobgen.rendering.quoting import each, sh
+from jobgen.rendering.quoting import sh
 from jobgen.values.node_groups import SUBMITTED
 
 if TYPE_CHECKING:
@@ -19,23 +19,31 @@ _RANKS_BEFORE = (
 )
 
 
-def launch_words(plan: Plan) -> dict[str, object]:
-    """Return the values for the templates in launcher/."""
-    resources, filtered, timeout = plan.resources, plan.resources.active, plan.survival.timeout
-    ranks = resources.ranks_per_node
-    return {
-        "run": f"timeout {timeout} " if timeout else "",
-        "nodes_word": f"$((JOBGEN_WORLD_SIZE / {ranks}))" if _late(plan) else str(filtered.nodes),
-        "world_word": _world(plan),
-        "node_ranks": f'"$({_RANKS_OF_NODE})"' if resources.mixed else ranks,
-        "even_world": _even_world(plan),
-        "launcher_kind": _kind(plan),
-        "host_list": '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")" ' if _chosen(plan) else "",
-        "filter_words": f"{filtered.option} {sh(filtered.text)} " if filtered.option else "",
-        "launcher_words": each(plan.spec.launcher_arg),
-        "mpi_options": _mpi_options(plan, plan.launch.mpirun) if plan.launch.mpirun else (),
-        "rank_lines": _rank_lines(plan),
-    }
+def timeout(plan: Plan) -> str:
+    """Return the command that ends the launcher after a time, and a blank; empty without a limit."""
+    return f"timeout {plan.survival.timeout} " if plan.survival.timeout else ""
+
+
+def nodes(plan: Plan) -> str:
+    """Return the number of nodes that take part."""
+    ranks = plan.resources.ranks_per_node
+    return f"$((JOBGEN_WORLD_SIZE / {ranks}))" if _late(plan) else str(plan.resources.active.nodes)
+
+
+def node_ranks(plan: Plan) -> str | int:
+    """Return the number of ranks of a node."""
+    return f'"$({_RANKS_OF_NODE})"' if plan.resources.mixed else plan.resources.ranks_per_node
+
+
+def host_list(plan: Plan) -> str:
+    """Return srun's option for the nodes that take part, and a blank; empty if all do."""
+    return '--nodelist="$(paste -sd , "$JOBGEN_RUN_DIR/hosts")" ' if _chosen(plan) else ""
+
+
+def device_filter(plan: Plan) -> str:
+    """Return the launcher's option for the devices that take part, and a blank; empty if all do."""
+    active = plan.resources.active
+    return f"{active.option} {sh(active.text)} " if active.option else ""
 
 
 def _late(plan: Plan) -> bool:
@@ -43,7 +51,8 @@ def _late(plan: Plan) -> bool:
     return bool(plan.survival.spare_nodes or plan.resources.nodes == SUBMITTED)
 
 
-def _world(plan: Plan) -> str:
+def world(plan: Plan) -> str:
+    """Return the number of all ranks."""
     return '"$JOBGEN_WORLD_SIZE"' if _late(plan) else str(plan.resources.active.world_size)
 
 
@@ -52,13 +61,13 @@ def _chosen(plan: Plan) -> bool:
     return bool(plan.survival.spare_nodes or plan.resources.active.option or plan.step)
 
 
-def _even_world(plan: Plan) -> str:
+def even_world(plan: Plan) -> str:
     """Return the number of ranks for a launcher that divides it by the nodes, as if all were like this."""
     mixed = plan.resources.mixed
-    return f'"$(({plan.resources.nodes} * $({_RANKS_OF_NODE})))"' if mixed else _world(plan)
+    return f'"$(({plan.resources.nodes} * $({_RANKS_OF_NODE})))"' if mixed else world(plan)
 
 
-def _kind(plan: Plan) -> str:
+def kind(plan: Plan) -> str:
     """Return the option with which the launcher starts several ranks, and a blank; empty if it needs none."""
     row = plan.launch.row
     given = (word.partition("=")[0].replace("-", "_") for word in plan.spec.launcher_arg)
@@ -67,13 +76,15 @@ def _kind(plan: Plan) -> str:
     return kind and f"{kind} "
 
 
-def _mpi_options(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
+def mpi_options(plan: Plan) -> tuple[str, ...]:
     """Return the lines of mpirun's options: the placement of ranks, then the variables to export."""
+    if (mpi := plan.launch.mpirun) is None:
+        return ()
     # The ranks read env.sh: a command line, which all users can see, must not contain its values.
     named = () if mpi.shows_values else (name for name, _ in plan.spec.variables)
     names = dict.fromkeys((*_EXPORTED, *named))
     numbers = {
-        "ranks": _world(plan),
+        "ranks": world(plan),
         "ranks_per_node": plan.resources.ranks_per_node,
         "cpus": plan.resources.cpus.rank,
         "bind": bind_option(plan),
@@ -97,7 +108,7 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     return mpi.place if plan.resources.cpus.bind is None else mpi.unbound or mpi.place
 
 
-def _rank_lines(plan: Plan) -> tuple[str, ...]:
+def rank_lines(plan: Plan) -> tuple[str, ...]:
     """Return the body of the function rank: it sets torchrun's variables from those of the launcher."""
     mixed, launch = plan.resources.mixed, plan.launch
     if mixed and launch.row.mixed_ranks:

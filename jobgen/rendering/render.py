@@ -15,7 +15,7 @@ from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.quoting import item, prefixed, sh, suffixed
 from jobgen.rendering.runtime import MAIN, runtime
 from jobgen.rendering.step_texts import step_texts
-from jobgen.rendering.words import former_names, words
+from jobgen.rendering.words import words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")
-# The blocks of earlier versions, and the functions of the runtime that replace them.
-SUCCESSORS = {
-    "job": "the function job_scheduler",
-    "directories": "the function job_open",
-    "hostfile": "the function job_make_hostfile",
-    "hostlist": "the function job_list_hosts",
-    "mixedlist": "the function job_list_hosts",
-    "share": "the setting job_lines_per_rank",
-    "rendezvous": "the function job_rendezvous",
-    "deadline": "the function job_find_end",
-    "epilogue": "the function job_judge",
-    "going_on": "the function job_go_on",
-}
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):
@@ -110,14 +97,13 @@ def render(
         check_syntax(plan.spec, BLOCKS)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
-    values = plan._asdict() | words(plan)
+    values = words(plan)
     if folders:
         _check_blocks(env, folders)
-        values = former_names(plan) | values
     try:
-        values["step_texts"] = step_texts(plan, env.get_template) if plan.steps else ()
+        steps = step_texts(plan, env.get_template) if plan.steps else ()
         template = env.get_template(plan.scheduler.template)
-        return template.render(values, runtime=runtime(plan, main))
+        return template.render(values._asdict(), step_texts=steps, runtime=runtime(plan, main))
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"
@@ -148,11 +134,6 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
             raise JobgenError(f"template folder {shown(folder)} cannot be read: {reason}") from None
         for path in (Path(folder, file) for file in files if file.endswith(".j2")):
             for name in _blocks(env, path):
-                if name in SUCCESSORS:
-                    raise JobgenError(
-                        f"template {path}: the block {name} was removed: "
-                        f"define {SUCCESSORS[name]} in the block overrides"
-                    )
                 if name not in known:
                     allowed = ", ".join(sorted(known))
                     raise JobgenError(

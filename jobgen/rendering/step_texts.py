@@ -24,7 +24,7 @@ def step_texts(plan: Plan, template: Callable[[str], jinja2.Template]) -> list[s
     return [
         template("step.sh.j2")
         .render(
-            one._asdict() | words(one) | {"site": plan.site},
+            words(one)._replace(site=plan.site)._asdict(),
             changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB],
         )
         .replace("\n\n", "\n")

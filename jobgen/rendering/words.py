@@ -1,99 +1,126 @@
-"""The values for the templates besides the fields of the plan: quoted parts of command lines."""
+"""The values for the templates: the parts of the plan, and text that is quoted for bash."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.launch.expansion import names, of_ranks, parts
-from jobgen.plan.own_request import check_beside, directive_values, nodes_are_open, remaining, replaced_keys
-from jobgen.rendering.launch_words import launch_words
+from jobgen.rendering import launch_words
+from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.network_lines import network_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
-from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
+    from jobgen.launch.program import Program
+    from jobgen.plan.allocation import Resources
+    from jobgen.plan.container import Container
+    from jobgen.plan.launch_method import LaunchMethod
     from jobgen.plan.plan import Plan
+    from jobgen.plan.survival import Survival
+    from jobgen.plan.sweep import Sweep
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.sites.site_directives import SiteWords
+    from jobgen.spec import Specification
 
 _QUOTED = ("job_title", "job_name")
 
 
-def words(plan: Plan) -> dict[str, object]:
-    """Return the values by name."""
+class Words(NamedTuple):
+    """All values of a template. Text is quoted for bash; text that precedes other words ends with a blank.
+
+    ``spec`` to ``step`` are those of the plan; ``queue`` and ``walltime`` are in the form of the scheduler.
+    """
+
+    version: str
+    spec: Specification
+    scheduler: Scheduler
+    title: str
+    resources: Resources
+    launch: LaunchMethod
+    program: Program
+    container: Container | None
+    survival: Survival
+    site: SiteWords
+    sweep: Sweep | None
+    step: int
+    queue: str | None
+    walltime: str | None
+    directives: DirectiveLines
+    settings: tuple[str, ...]  # lines
+    # The function environment
+    activate: str | None  # the file that activates the virtual environment
+    threads: int  # of OpenMP
+    network: tuple[str, ...]  # lines
+    commands: tuple[str, ...]  # that the host must have
+    needs: tuple[str, ...]  # lines that check the container, the training module and the program
+    # The functions rank, program and launch
+    rank_lines: tuple[str, ...]
+    program_words: str
+    run: str  # what ends the launcher after a time
+    launcher_words: str  # --launcher-arg
+    launcher_kind: str  # the option that starts several ranks
+    mpi_options: tuple[str, ...]  # lines
+    nodes_word: str
+    node_ranks: str | int
+    world_word: str
+    even_world: str
+    host_list: str  # srun's option for the nodes
+    filter_words: str  # the option for the devices
+    # The container
+    container_words: str  # --container-arg
+    pyxis_words: str  # the options of srun
+    srun_container: str  # the same if srun starts the ranks
+    node_prefix: str  # what starts the launcher of a node
+
+
+def words(plan: Plan) -> Words:
+    """Return the values for the templates.
+
+    Raises:
+        JobgenError: the scheduler refuses one of the user's directives.
+    """
     spec, box = plan.spec, plan.container
-    first, last = split_user_directives(spec.directive, plan.scheduler.grammar)
-    image = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
-    return {
-        "queue": plan.queue,
-        "walltime": plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
-        "settings": [" ".join(map(assignment, line)) for line in settings(plan)],
-        **_directives(plan),
-        "first_directives": first,
-        "last_directives": last,
-        "container_directives": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
-        "activate": f"{spec.venv}/bin/activate" if spec.venv else None,
-        "program_words": _program_words(plan),
-        "container_words": each(spec.container_arg),
-        "pyxis_words": image,
-        "srun_container": "" if plan.launch.start_nodes == "here" else image,
-        "node_prefix": box.node if box else "",
-        "network": network_lines(plan),
-        "threads": max(1, plan.resources.cpus.rank // plan.site.threads_per_core),
-        "commands": tuple(dict.fromkeys(word for one in plan.steps or (plan,) for word in _commands(one))),
-        "needs": list(dict.fromkeys(line for one in plan.steps or (plan,) for line in _needs(one))),
-        **launch_words(plan),
-    }
-
-
-def _directives(plan: Plan) -> dict[str, object]:
-    """Return the directives that those of the user's may replace, and the option of the number of nodes if
-    the submission has it."""
-    scheduler, memory = plan.scheduler, plan.resources.memory
-    chunk, place = plan.directives.chunk, plan.directives.place
-    request = list(plan.site.request or scheduler.node_lines(plan.resources, chunk, place))
-    given = directive_values(plan.spec, scheduler)
-    check_beside(request, given, plan.spec, scheduler)
-    option = f"{request.pop(0)} " if nodes_are_open(plan.spec, scheduler) else ""
-    lines = {
-        "request": request,
-        "memory": [scheduler.memory_form.format(memory)] if memory and scheduler.memory_form else [],
-        "join": [scheduler.request_forms["join"]] if "join" in scheduler.request_forms else [],
-        "options": plan.directives.lines,
-        "addressed": _addressed(plan),
-    }
-    without = replaced_keys(given, scheduler)
-    return {key: remaining(value, without, scheduler) for key, value in lines.items()} | {
-        "nodes_option": option
-    }
-
-
-def former_names(plan: Plan) -> dict[str, object]:
-    """Return values by their names of earlier versions, which the templates of users may have."""
-    parts = {**plan.resources._asdict(), **plan.launch._asdict()}
-    own = {"launcher": plan.spec.launcher, "launch_template": plan.launch.template}
-    gone = {
-        "array": plan.directives.array,
-        "launcher_args": plan.spec.launcher_arg,
-        "rank_variables": plan.launch.rank_variables,
-    }
-    return {**parts, **own, **gone}
-
-
-def _addressed(plan: Plan) -> tuple[str, ...]:
-    """Return the directives of the queue, the account and the mail."""
-    from jobgen.schedulers.base import key_of
-
-    spec, site, forms = plan.spec, plan.site, plan.scheduler.request_forms
-    given = (
-        ("queue", site.queue, plan.queue),
-        ("account", site.account, spec.account),
-        ("mail_user", None, spec.mail),
-        ("mail", None, plan.directives.mail_on),
-    )
-    return tuple(
-        forms[key].replace(key_of(forms[key]), own or key_of(forms[key])).format(value)
-        for key, own, value in given
-        if value and key in forms
+    pyxis = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
+    jobs = plan.steps or (plan,)
+    return Words(
+        version=plan.version,
+        spec=spec,
+        scheduler=plan.scheduler,
+        title=plan.title,
+        resources=plan.resources,
+        launch=plan.launch,
+        program=plan.program,
+        container=box,
+        survival=plan.survival,
+        site=plan.site,
+        sweep=plan.sweep,
+        step=plan.step,
+        queue=plan.queue,
+        walltime=plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
+        directives=directive_lines(plan),
+        settings=tuple(" ".join(map(assignment, line)) for line in settings(plan)),
+        activate=f"{spec.venv}/bin/activate" if spec.venv else None,
+        threads=max(1, plan.resources.cpus.rank // plan.site.threads_per_core),
+        network=tuple(network_lines(plan)),
+        commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
+        needs=tuple(dict.fromkeys(line for one in jobs for line in _needs(one))),
+        rank_lines=launch_words.rank_lines(plan),
+        program_words=_program_words(plan),
+        run=launch_words.timeout(plan),
+        launcher_words=each(spec.launcher_arg),
+        launcher_kind=launch_words.kind(plan),
+        mpi_options=launch_words.mpi_options(plan),
+        nodes_word=launch_words.nodes(plan),
+        node_ranks=launch_words.node_ranks(plan),
+        world_word=launch_words.world(plan),
+        even_world=launch_words.even_world(plan),
+        host_list=launch_words.host_list(plan),
+        filter_words=launch_words.device_filter(plan),
+        container_words=each(spec.container_arg),
+        pyxis_words=pyxis,
+        srun_container="" if plan.launch.start_nodes == "here" else pyxis,
+        node_prefix=box.node if box else "",
     )
 
 

@@ -111,22 +111,32 @@ class Scheduler:
     command_name: str  # of jobgen's command: ``jobgen pbs``
     title: str
     family = ""  # the title that the dialects of one command have in common
-    template: str  # in templates/
+    template = "batch.sh.j2"  # in templates/
     runtime: str  # of its file in templates/runtime/
     command: str  # that submits a script
     manual: str
     help: Help
-    lacks: Mapping[str, str] = {}  # options that it does not support, with the reason
+    # Options that it does not support, with the reason.
+    lacks: Mapping[str, str] = {
+        "dialect": "the scheduler has only one",
+        "hostfile": "the scheduler chooses the hosts; a list of them is for jobgen local",
+    }
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 
     # Directives
     prefix = ""
-    request_forms: Mapping[str, str] = {}  # of the fields of a request, in the order of a script
+    # Of the fields of a request; memory only if the request of the nodes does not contain it.
+    request_forms: Mapping[str, str] = {}
     forms: Mapping[str, str] = {}  # of options with a directive of their own
     lists: tuple[str, ...] = ()  # options with several directives
-    in_template: tuple[str, ...] = ()  # options that its template writes into the request of the nodes
-    option_pattern = ""  # of any directive
-    option_rule = ""  # the same for users
+    in_request: tuple[str, ...] = ()  # options that are a part of the request of the nodes
+    # The parts of rendering/directives.py in the order of a script.
+    directive_order: tuple[str, ...] = (
+        *("early", "name", "constant", "request", "memory", "site", "walltime", "options", "join", "log"),
+        *("signal", "requeue", "addressed", "container", "late"),
+    )
+    constant_directives: tuple[str, ...] = ()  # of every script
+    option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()
     keys = RequestKeys()
     array_form = ""
@@ -134,7 +144,6 @@ class Scheduler:
     dependency_form = ""
     queue_lists = True  # a job may name several queues
     memory_in_request = False
-    memory_form = ""  # of the memory, if the request of the nodes does not contain it
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # codes; the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
@@ -177,7 +186,7 @@ class Scheduler:
     def writes(self, key: str) -> bool:
         """Return whether the scheduler has a directive for an option."""
         known = {"array": self.array_form, "after": self.dependency_form}
-        return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_template)
+        return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_request)
 
     def check(self, spec: Specification) -> None:
         """Refuse combinations of options that the scheduler does not support."""

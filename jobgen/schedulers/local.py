@@ -25,7 +25,7 @@ class Local(Scheduler):
     )
     behaviour = Behaviour(one_host=True, limits_time=False)
     lacks = {
-        "dialect": "is only for PBS",
+        "dialect": Scheduler.lacks["dialect"],
         "queue": "a local run has no queue",
         "account": "a local run has no account",
         "mail": "a local run sends no mail",

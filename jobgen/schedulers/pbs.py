@@ -44,10 +44,10 @@ class Pbs(Scheduler):
         "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
     }  # fmt: skip
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
-    option_rule = "an option of qsub, such as -l place=scatter"
     dependency_form = "-W depend={}"
     queue_lists = False
-    in_template: tuple[str, ...] = ("constraint",)
+    in_request: tuple[str, ...] = ("constraint",)
+    constant_directives = ("-S /bin/bash",)
     prefix = "#PBS"
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule

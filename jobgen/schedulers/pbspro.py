@@ -47,12 +47,12 @@ class PbsPro(Pbs):
     )
     behaviour = Pbs.behaviour._replace(passes_arguments=False)
     lacks = {
-        "hostfile": "PBS Pro chooses the hosts; a list of them is for jobgen local",
+        "hostfile": Pbs.lacks["hostfile"],
         "qos": "PBS Pro has no equivalent; use a queue",
         "comment": "PBS Pro does not store comments of users",
     }
     forms = {"reservation": "-q {}", "begin": "-a {}", "priority": "-p {}"}
-    in_template = ("constraint", "exclusive")
+    in_request = ("constraint", "exclusive")
     lists = ("licenses",)
     grammar = Grammar(
         letters="a:A:c:C:e:fhIj:J:k:l:m:M:N:o:p:P:q:r:R:S:u:v:VW:Xz",

@@ -50,10 +50,6 @@ class Slurm(Scheduler):
         },
     )
     behaviour = Behaviour(sends_signal=True, requeues_tasks=True, sets_devices=True, equal_tasks=True)
-    lacks = {
-        "dialect": "is only for PBS",
-        "hostfile": "Slurm chooses the hosts; a list of them is for jobgen local",
-    }
     lacks_if_mixed = {
         "nodes": "Slurm allocates the same resources on all nodes of a job (the components of a hetjob are "
         "several steps): use a number of nodes and --ranks-per-node"
@@ -65,8 +61,13 @@ class Slurm(Scheduler):
         "walltime": "--time={}", "array": "{}", "dependency": "{}", "output": "--output={}",
         "error": "--error={}", "mail": "--mail-type={}", "mail_user": "--mail-user={}",
         "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
-        "no_requeue": "--no-requeue",
+        "no_requeue": "--no-requeue", "memory": "--mem={}", "signal": "--signal=B:{}@{}",
     }  # fmt: skip
+    directive_order = (
+        *("name", "request", "memory", "walltime", "log", "constant", "signal", "requeue", "options"),
+        *("addressed", "site", "container", "late"),
+    )
+    constant_directives = ("--open-mode=append",)
     forms = {
         "reservation": "--reservation={}",
         "qos": "--qos={}",
@@ -77,8 +78,6 @@ class Slurm(Scheduler):
         "priority": "--nice={}",
         "exclusive": "--exclusive",
     }
-    option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"
-    option_rule = "an option of sbatch, such as --gres=gpu:4"
     grammar = Grammar(
         letters="a:A:b:B:c:C:d:D:e:F:G:hHi:J:kL:m:M:n:N:o:Op:q:QsS:t:vVw:Wx:",
         long_options=LONG_OPTIONS,
@@ -89,7 +88,6 @@ class Slurm(Scheduler):
     )
     array_form = "--array={}"
     dependency_form = "--dependency={}"
-    memory_form = "--mem={}"
     one_file_a_task = frozenset("aj")
     node_step = agent = "srun"
 

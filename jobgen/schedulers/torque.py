@@ -50,9 +50,9 @@ class Torque(Pbs):
         alternatives=(*Pbs.keys.alternatives, frozenset({"-l mem", "-l pmem"})),
     )
     behaviour = Pbs.behaviour._replace(hosts_by_core=True)
-    memory_form = "-l {}"
+    request_forms = {**Pbs.request_forms, "memory": "-l {}"}
     lacks = {
-        "hostfile": "Torque chooses the hosts; a list of them is for jobgen local",
+        "hostfile": Pbs.lacks["hostfile"],
         "comment": "Torque does not store comments of users",
         "licenses": "Torque leaves licenses to its scheduler: use --directive with the syntax of yours",
     }

@@ -98,7 +98,7 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
         raise spec.refuse(
             "gpus_per_node", f"{file.title} has its own request, without a type; write the number alone"
         )
-    if request and "constraint" in scheduler.in_template:
+    if request and "constraint" in scheduler.in_request:
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and key not in names:
                 raise spec.refuse(key, "the site has its own request of nodes; remove it")
@@ -157,7 +157,11 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
 
     own = {_key(line) for line in spec.directive}
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
-    if scheduler.memory_form and spec.mem is not None and spec.origin("mem") != spec.site.origin:
+    if (
+        "memory" in scheduler.request_forms
+        and spec.mem is not None
+        and spec.origin("mem") != spec.site.origin
+    ):
         own.update(map(_key, scheduler.keys.memory))
     for keys in scheduler.keys.alternatives:
         if not own.isdisjoint(alike := set(map(_key, keys))):

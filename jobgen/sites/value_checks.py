@@ -147,7 +147,8 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         _check_key(place[-1])
     directive = any(_fits(place, path) for path in _DIRECTIVES)
     if directive:
-        parsers.text(site.scheduler.option_rule, site.scheduler.option_pattern)(text)
+        row = site.scheduler
+        parsers.text(f"an option of {row.command}, such as {row.help.directive}", row.option_pattern)(text)
     if directive or place[0] == "rules":
         for name in names_in(text):
             if name not in NUMBERS:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.pbs import PbsCluster
 from support.waiting import wait_until
 
@@ -21,8 +21,6 @@ from jobgen import JobgenError, JobSpec, render
 from jobgen.check.checker import check
 from jobgen.runs import logs
 from jobgen.runs.node_files import Log
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Lab(NamedTuple):

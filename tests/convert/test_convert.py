@@ -212,7 +212,9 @@ def schedulers_lines(text: str) -> list[str]:
 # Those for a site say what the site adds, too, and those for this machine say nothing. Of chunks that differ
 # it is said that they are lost.
 TOLD = [
-    name for name in cases.CASES if not name.startswith(("site_", "local_")) and not name.endswith("_differ")
+    name
+    for name, command in cases.CASES.items()
+    if "--site" not in command and not name.startswith("local_") and not name.endswith("_differ")
 ]
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from support import ROOT
+
 JOBGEN = (
     *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
     *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan.plan", "jobgen.rendering.render"),
@@ -34,7 +36,6 @@ MODULES = (
 COMMANDS = ("python", "python3", "accelerate", "deepspeed", "jobgen", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
-ROOT = Path(__file__).resolve().parents[2]
 _SERVER = Path(__file__).with_name("warm_server.py")
 SESSION: list[Path] = []
 """The directory of the test session."""
@@ -45,6 +46,11 @@ _CLIENT = Path(__file__).with_name("warm_client.py")
 def path(*last: str) -> str:
     """A PATH on which they come first."""
     return os.pathsep.join([*folders(), *last])
+
+
+def environment() -> dict[str, str]:
+    """This environment, in which they come first."""
+    return os.environ | {"PATH": path(os.environ["PATH"])}
 
 
 def folders() -> list[str]:

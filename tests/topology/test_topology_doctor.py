@@ -356,7 +356,7 @@ def test_processors_by_an_option(words: str, expected: list[str] | None) -> None
 
 
 def test_shares_are_those_of_the_script(tmp_path: Path) -> None:
-    """Also with fewer domains than ranks, and with a part of the processors; see tests/test_binding.py."""
+    """Also with fewer domains than ranks, and with a part of the processors; see tests/local/test_binding.py."""
     here = node(tree(tmp_path, Machine(2, 4)), range(4, 16))
     made = {
         (kind, ranks): [

@@ -147,7 +147,7 @@ def test_the_table_keeps_hosts_of_another_binding_apart() -> None:
 
 def test_the_processors_of_this_process() -> None:
     first = min(os.sched_getaffinity(0))
-    code = "from jobgen.train.preflight import binding; print(sorted(binding.allowed()))"
+    code = "from jobgen.train.preflight import binding; print(sorted(binding.own_cpus()))"
     done = subprocess.run(
         [sys.executable, "-c", f"import os; os.sched_setaffinity(0, [{first}]); {code}"],
         capture_output=True,

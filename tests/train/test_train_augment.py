@@ -54,8 +54,8 @@ def test_every_place_is_as_likely() -> None:
     assert drawn.down.min() == -4
     assert drawn.right.max() == 4
     assert np.abs(counts - 1000).max() < 6 * 31.4
-    assert abs(drawn.mirrored.mean() - 0.5) < 0.01
-    assert abs(np.corrcoef(drawn.down, drawn.mirrored)[0, 1]) < 0.02
+    assert abs(drawn.mirror.mean() - 0.5) < 0.01
+    assert abs(np.corrcoef(drawn.down, drawn.mirror)[0, 1]) < 0.02
 
 
 def test_changes_depend_on_seed_epoch_and_sample_alone() -> None:

@@ -14,7 +14,7 @@ from jobgen.train.report import Clock, Run
 
 def run(directory: Path, rank: int, **env: str) -> Run:
     clock = Clock()
-    clock.started = time.time() - 1  # not when this process of the test session did
+    clock.start = time.time() - 1  # not when this process of the test session did
     made = Run({"JOBGEN_RUN_DIR": str(directory), **env}, clock, rank)
     made.prepare()
     return made

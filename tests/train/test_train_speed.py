@@ -113,7 +113,7 @@ def test_every_kind_of_device_has_a_line() -> None:
 def test_compile_without_a_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     need_package("torch")
     from jobgen.train.device import Device
-    from jobgen.train.engines.speed import set_flags
+    from jobgen.train.engines.tuning import set_flags
 
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
@@ -125,7 +125,7 @@ def test_compile_without_a_compiler_is_one_sentence(monkeypatch: pytest.MonkeyPa
 
 def test_sync_batchnorm_replaces_the_layers() -> None:
     need_package("torch")
-    from jobgen.train.engines.speed import prepare
+    from jobgen.train.engines.tuning import prepare
     from torch import nn
 
     fast = speed.Speed(sync_batchnorm=True)

@@ -171,7 +171,7 @@ def test_the_sampler_of_a_loader_is_followed(one: Results, two: Results) -> None
 def test_a_sampler_is_the_same_after_a_resume_and_for_the_evaluation() -> None:
     generator = torch.Generator()
     some = torch.utils.data.SubsetRandomSampler([4, 5, 6, 7], generator)
-    source = data.datasets.Items(list(range(9)), torch.tensor, some)
+    source = data.dataset_sources.Items(list(range(9)), torch.tensor, some)
     orders = [source.order(0, 1).tolist(), source.order(0, 2).tolist(), source.order(0, 1).tolist()]
     assert orders[0] == orders[2] != orders[1]
     assert sorted(source.indices().tolist()) == [4, 5, 6, 7]

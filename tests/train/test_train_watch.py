@@ -150,7 +150,7 @@ def test_a_table_that_goes_on(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "metrics.csv").write_text("event\nstep\nstep\n")
     places = sinks.plan(config.parse(["--csv"]), {})
-    (write,) = sinks.open_all(places, tmp_path, resumed=1)
+    (write,) = sinks.open_all(places, tmp_path, resume_step=1)
     write("step", {"step": 2, "loss": 1.0, "more": 2})
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
     write("evaluation", {"step": 2, "test_loss": 0.5})

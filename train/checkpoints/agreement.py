@@ -41,10 +41,7 @@ def _damage(directory: Path, device: Device, group: Any, check: Check | None = N
     same = check is not None and check.directory == directory
     rank, ranks = distributed.get_rank(), distributed.get_world_size()
     mine = check.damage() if check and same else damage(directory, rank, ranks)
-    return next(
-        (text for text in peers.exchange(mine, device, group) if text is not None),
-        None,
-    )
+    return next((text for text in peers.exchange(mine, device, group) if text is not None), None)
 
 
 def _of_rank_0(fact: Any, device: Device, group: Any) -> Any:

@@ -38,13 +38,7 @@ class Publisher:
         return self.directory / str(self.agree(name, failure, draft.name)[0])
 
     def finish(
-        self,
-        draft: Path,
-        name: str,
-        record: dict[str, Any],
-        step: int,
-        keep: int | None,
-        best: bool = False,
+        self, draft: Path, name: str, record: dict[str, Any], step: int, keep: int | None, best: bool = False
     ) -> None:
         """Write checkpoint.json, publish the draft, and remove all but the `keep` newest checkpoints."""
         failure = None

@@ -193,9 +193,8 @@ def batch_before(checkpoint: Checkpoint) -> Before:
 def jump(checkpoint: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
     """Return a note if the schedule `now` changes the learning rate of the checkpoint; '' if it does not."""
     try:
-        old = replace(how, settings=checkpoint.settings, config=checkpoint.record["deepspeed"]).schedule(
-            per_epoch
-        )
+        was = replace(how, settings=checkpoint.settings, config=checkpoint.record["deepspeed"])
+        old = was.schedule(per_epoch)
     except CommonMistake:  # the user's own scheduler of that run is gone
         return ""
     at = checkpoint.record["progress"]
@@ -203,13 +202,13 @@ def jump(checkpoint: Checkpoint, how: Recipe, now: Plan, per_epoch: int) -> str:
     curves = old.closed_form(), now.closed_form()
     if None in curves or old.per_epoch != now.per_epoch:
         return ""
-    was, is_ = (curve(step) for curve in curves if curve)
-    if math.isclose(was, is_, rel_tol=1e-6):
+    before, after = (curve(step) for curve in curves if curve)
+    if math.isclose(before, after, rel_tol=1e-6):
         return ""
     unit = "epochs" if now.per_epoch else "steps"
     return (
         f"the schedule is now one of {now.total} {unit}, and was one of {old.total}: the learning rate goes "
-        f"on with {is_:.3g}, and was {was:.3g}"
+        f"on with {after:.3g}, and was {before:.3g}"
     )
 
 
@@ -219,11 +218,8 @@ def check(checkpoint: Checkpoint, how: Recipe, world_size: int) -> bool:
     Any number of ranks can read this form. Raise CommonMistake, with the reason, if the run cannot resume
     from the checkpoint.
     """
-    name, before, same = (
-        checkpoint.directory.name,
-        checkpoint.record["world_size"],
-        checkpoint.of_training("identity"),
-    )
+    name, before = checkpoint.directory.name, checkpoint.record["world_size"]
+    same = checkpoint.of_training("identity")
     for option, value in identity(how, world_size).items():
         other = same.get(option, value)
         if other != value:

@@ -147,7 +147,7 @@ def _without_crc32() -> Iterator[None]:
 
 
 def load(file: Path) -> Any:
-    """Load a file of Written.save on the CPU: tensors, plain and NumPy values, so it cannot execute code."""
+    """Load a file of FileWriter on the CPU: tensors, plain and NumPy values, so it cannot execute code."""
     with torch.serialization.safe_globals(_NUMPY):
         return torch.load(file, map_location="cpu", weights_only=True)
 

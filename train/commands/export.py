@@ -122,12 +122,11 @@ def _pipeline(checkpoint: Checkpoint) -> Weights:
     These files have the dtype of the computation; an fp32 copy replaces half precision where there is one.
     """
     state: Weights = {}
-    for file in sorted((checkpoint.directory / "deepspeed").glob("layer_*-model_states.pt")):
+    folder = checkpoint.directory / "deepspeed"
+    for file in sorted(folder.glob("layer_*-model_states.pt")):
         layer = int(file.name.removeprefix("layer_").partition("-")[0])
         state |= {f"{layer}.{name}": tensor for name, tensor in _load_with_code(file).items()}
-    return state | (
-        _masters_of_shares(checkpoint.directory / "deepspeed", state) if _half(checkpoint) else {}
-    )
+    return state | (_masters_of_shares(folder, state) if _half(checkpoint) else {})
 
 
 def _deepspeed(checkpoint: Checkpoint) -> Weights:

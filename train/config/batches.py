@@ -62,25 +62,21 @@ def batch_sizes(config: Mapping[str, Any], settings: Settings, parallel: int) ->
     parallel: number of data-parallel ranks, see `replicas`. Options take precedence; the file determines
     sizes that they leave open. Raise CommonMistake, with all numbers, if the sizes contradict each other.
     """
-    options = {TOTAL: settings.global_batch, MICRO: settings.batch_size, ACCUMULATION: settings.accumulation}
-    from_options = {key: value for key, value in options.items() if value}
-    from_file = {key: size for key in options if (size := _size(config, key))}
-    sizes = {key: Number(value, OPTIONS[key]) for key, value in from_options.items()}
+    values = {TOTAL: settings.global_batch, MICRO: settings.batch_size, ACCUMULATION: settings.accumulation}
+    options = {key: value for key, value in values.items() if value}
+    in_file = {key: size for key in values if (size := _size(config, key))}
+    sizes = {key: Number(value, OPTIONS[key]) for key, value in options.items()}
     notes = [
-        f"{OPTIONS[key]} {from_options[key]} overrides the config file's {from_file[key]}"
-        for key in from_options
-        if from_file.get(key, from_options[key]) != from_options[key]
+        f"{OPTIONS[key]} {options[key]} overrides the config file's {in_file[key]}"
+        for key in options
+        if in_file.get(key, options[key]) != options[key]
     ]
     # Of the file's sizes, the total has the lowest priority: the micro batch must fit into device memory.
     for key in (MICRO, ACCUMULATION, TOTAL):
-        if (
-            key in from_file
-            and key not in sizes
-            and (not from_options or _fits(sizes, key, from_file[key], parallel))
-        ):
-            sizes[key] = Number(from_file[key], "the config file")
-        elif key in from_file and key not in sizes:
-            notes.append(f"the options override the config file's {key} {from_file[key]}")
+        if key in in_file and key not in sizes and (not options or _fits(sizes, key, in_file[key], parallel)):
+            sizes[key] = Number(in_file[key], "the config file")
+        elif key in in_file and key not in sizes:
+            notes.append(f"the options override the config file's {key} {in_file[key]}")
     return _complete(sizes, parallel), notes
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .converters import file_with_suffix, fraction, one_of, paths, real, whole
+from .converters import fraction, one_of, out_file, paths, real, whole
 from .options import Parser
 
 SUFFIXES = (".pt", ".safetensors")
@@ -13,9 +13,7 @@ def export() -> Parser:
     about = "Write the weights of a checkpoint to OUT, as one plain-torch state_dict."
     parser = Parser(prog="python -m jobgen.train export", description=about)
     parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
-    parser.add_argument(
-        "output", type=file_with_suffix(SUFFIXES), metavar="OUT", help="file.pt or .safetensors"
-    )
+    parser.add_argument("output", type=out_file(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
     return parser
 

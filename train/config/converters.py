@@ -146,7 +146,7 @@ def paths(text: str) -> tuple[Path, ...]:
     return tuple(map(Path, text.split(",")))
 
 
-def file_with_suffix(suffixes: Sequence[str]) -> Callable[[str], Path]:
+def out_file(suffixes: Sequence[str]) -> Callable[[str], Path]:
     """Return a converter for a file to write, in an existing directory and with one of the suffixes."""
 
     def convert(text: str) -> Path:

@@ -15,7 +15,7 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
         optimizer = origin.name(settings, "optimizer.type")
-        yield f"{optimizer} {name} needs --engine deepspeed: plain torch lacks it for some parameters"
+        yield f"{optimizer} {name} needs --engine deepspeed: plain torch does not have it for all parameters"
 
 
 SPEC = EngineSpec(

@@ -217,9 +217,8 @@ class Plan(NamedTuple):
                 return self.lr * _factor(factor, f"{self.source} {name}", step)
 
             return Scheduler(optimizer, Schedule(rate), self.lr, self.per_epoch)
-        result = user_code.call(
-            self.source, name, function, f"NAME(optimizer{words})", optimizer, **arguments
-        )
+        form = f"NAME(optimizer{words})"
+        result = user_code.call(self.source, name, function, form, optimizer, **arguments)
         return _wrap(result, f"{self.source} {name}", optimizer, self.per_epoch)
 
 

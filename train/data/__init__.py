@@ -1,7 +1,7 @@
 """The data sets, from local files. Nothing is downloaded, and torchvision is not needed."""
 
-from .dataset import Data, Split, Task
 from .readers import CIFAR_CLASSES, CIFAR_MEAN, CIFAR_STD, NUMERALS, digits, load, of
+from .task import Data, Split, Task
 
 __all__ = [
     "CIFAR_CLASSES",

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..config.converters import is_own
 from ..errors import BadInput
-from .dataset import Data, Split
+from .task import Data, Split
 
 ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")
 FORM = 1  # version of the file format; other versions are not read

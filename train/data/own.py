@@ -34,9 +34,9 @@ from torch.utils.data.distributed import DistributedSampler
 from .. import trees, user_code
 from ..errors import BadInput
 from ..loss_functions import OF_THE_MODEL
-from .dataset import Data, Task
-from .datasets import Items, Stream, UserSource
+from .dataset_sources import Items, Stream, UserSource
 from .sources import Arrays, Images, Scale, Source
+from .task import Data, Task
 
 SCALE = ("full", "mean", "std")
 KEYS = (
@@ -100,29 +100,25 @@ def _check_effects(result: Result, sources: Mapping[str, Source], where: str) ->
 
 def _source(result: Result, part: str, where: str) -> Source:
     """Return the source that the function gave as train or test."""
-    samples, collate = result[part], result.get("collate")
-    if isinstance(samples, Source):
-        return samples
+    data, collate = result[part], result.get("collate")
+    if isinstance(data, Source):
+        return data
     # Data sets of Hugging Face have a method batch, too, of another meaning.
-    if hasattr(samples, "batch") and hasattr(samples, "__len__") and not hasattr(samples, "__getitem__"):
-        return UserSource(samples)
-    if _is_arrays(samples):
-        return _arrays(samples, result, where)
+    if hasattr(data, "batch") and hasattr(data, "__len__") and not hasattr(data, "__getitem__"):
+        return UserSource(data)
+    if _is_arrays(data):
+        return _arrays(data, result, where)
     sampler = None
-    if isinstance(samples, DataLoader):
-        loader: DataLoader[Any] = samples
-        samples, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
+    if isinstance(data, DataLoader):
+        loader: DataLoader[Any] = data
+        data, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
     collate = collate or default_collate
-    if (
-        hasattr(samples, "__getitem__")
-        and hasattr(samples, "__len__")
-        and not isinstance(samples, IterableDataset)
-    ):
-        return _items(samples, collate, sampler, result, where)
-    if hasattr(samples, "__iter__"):
-        return _stream(samples, collate, result, part, where)
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, IterableDataset):
+        return _items(data, collate, sampler, result, where)
+    if hasattr(data, "__iter__"):
+        return _stream(data, collate, result, part, where)
     raise BadInput(
-        f"{where} is {type(samples).__name__}; it must be (inputs, targets), a map-style or iterable data "
+        f"{where} is {type(data).__name__}; it must be (inputs, targets), a map-style or iterable data "
         "set, a DataLoader, or an object with __len__ and batch(indices)"
     )
 

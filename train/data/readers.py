@@ -20,7 +20,7 @@ from ..config import Settings
 from ..config.converters import is_own
 from ..errors import BadInput, CommonMistake
 from . import cache, own, text
-from .dataset import Data, Split, Task
+from .task import Data, Split, Task
 
 NUMERALS = tuple("0123456789")
 CIFAR_CLASSES = ("plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")

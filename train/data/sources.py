@@ -2,7 +2,7 @@
 
 A source has a length and a method batch(indices), which returns (inputs, targets), two trees of tensors or
 arrays on the host whose rows are the samples with these indices; see trees.py. Source has the other methods
-that the feed calls, with defaults. For data sets of torch see datasets.py.
+that the feed calls, with defaults. For data sets of torch see dataset_sources.py.
 """
 
 import copy

@@ -25,8 +25,8 @@ import torch
 from ..config import Settings
 from ..config.language import HELD_OUT, size
 from ..errors import BadInput, CommonMistake
-from .dataset import Task
 from .sources import Batch, Source
+from .task import Task
 
 SEPARATORS = ("<|endoftext|>", "</s>", "<eos>", "[SEP]")  # of well-known tokenizers, by preference
 MULTIPLE = 64  # to which a vocabulary is rounded up: matrices of other widths are slower on GPUs

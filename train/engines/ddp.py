@@ -18,7 +18,7 @@ from ..trees import Tree, call, cast
 from . import optimizers
 from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
-from .speed import with_compile
+from .tuning import with_compile
 
 
 class DdpEngine:
@@ -97,11 +97,9 @@ class DdpEngine:
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
-        without_gradient = [
-            n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None
-        ]
-        if without_gradient and self._model is not self.module:
-            names = ", ".join(without_gradient[:5])
+        idle = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
+        if idle and self._model is not self.module:
+            names = ", ".join(idle[:5])
             raise BadInput(
                 f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
                 "remove them, set their requires_grad to False, or use --engine deepspeed"

@@ -23,7 +23,7 @@ from .deepspeed_common import (
     mistakes_of_the_config,
 )
 from .ema import Average, SpreadAverage
-from .speed import with_compile
+from .tuning import with_compile
 
 HALVES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 

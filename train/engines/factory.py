@@ -7,8 +7,7 @@ import torch
 from torch import nn
 
 from .. import loss_functions, randomness
-from ..config import Settings
-from ..config import speed as config_speed
+from ..config import Settings, speed
 from ..config.batches import stages_of
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
@@ -18,7 +17,7 @@ from ..device import Device
 from ..models import selection
 from ..models.division import WHOLE, Division
 from ..ranks import Ranks
-from . import speed
+from . import tuning
 from .base import Engine, Job
 
 
@@ -29,8 +28,8 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     Raise BadInput for settings that the model or the device does not support.
     """
     settings, spec = how.settings, spec_of(how.settings)
-    fast = config_speed.resolve(how.config, settings, device.kind)
-    speed.set_flags(fast, device)
+    fast = speed.resolve(how.config, settings, device.kind)
+    tuning.set_flags(fast, device)
     # Only the selected engine is imported: DeepSpeed's import takes half a second.
     module, _, name = spec.implementation.partition(":")
     kind = getattr(import_module(f".{module}", __package__), name)
@@ -38,7 +37,7 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
     network = model(settings, samples.train.shape, samples.outputs, device, division)
     job = Job(
-        model=speed.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
+        model=tuning.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
         loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
         config=config,
         schedule=schedule,

@@ -76,12 +76,10 @@ class MuonAndAdam(torch.optim.Optimizer):
             raise CommonMistake(
                 f"--optimizer muon with --engine ddp needs torch 2.9, not {torch.__version__}"
             )
-        parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        matrices = [
-            p for name, p in parameters if p.ndim == 2 and not any(word in name for word in NOT_HIDDEN)
-        ]
+        pairs = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        matrices = [p for name, p in pairs if p.ndim == 2 and not any(word in name for word in NOT_HIDDEN)]
         hidden = set(map(id, matrices))
-        others = [p for _, p in parameters if id(p) not in hidden]
+        others = [p for _, p in pairs if id(p) not in hidden]
         lr, decay = params.get("lr", 0.001), params.get("weight_decay", 0.0)
         # The parts have the parameters and do the steps; this object is the interface to them.
         self._parts: list[torch.optim.Optimizer] = []

@@ -69,10 +69,10 @@ class Attention(nn.Module):
         n, tokens, width = hidden.shape
         split = self.inputs(hidden).view(n, tokens, 3, self.heads, width // self.heads)
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
-        attention = functional.scaled_dot_product_attention(
+        values = functional.scaled_dot_product_attention(
             rotate(queries), rotate(keys), values, is_causal=True
         )
-        result: torch.Tensor = self.output(attention.transpose(1, 2).reshape(n, tokens, width))
+        result: torch.Tensor = self.output(values.transpose(1, 2).reshape(n, tokens, width))
         return result
 
 

@@ -31,12 +31,7 @@ def build(settings: Settings, shape: Any, outputs: int, division: Division = WHO
 def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
     form = size(settings)
     layers = partial(
-        gpt.layers,
-        form,
-        vocabulary,
-        settings.mlp or "gelu",
-        bool(settings.recompute),
-        divide=division.layer,
+        gpt.layers, form, vocabulary, settings.mlp or "gelu", bool(settings.recompute), divide=division.layer
     )
     if not settings.has_experts:
         return nn.Sequential(*layers())

@@ -28,16 +28,14 @@ class Sealer(Publisher):
         self.directory, self.latest = folder.absolute(), None
         self.device, self.group = Device("cpu", 0), distributed.new_group(backend="gloo", timeout=PATIENCE)
 
-    def seal(self, folder: Path, entries_before: Entries) -> Entries:
+    def seal(self, folder: Path, before: Entries) -> Entries:
         """Return the entries of all files below `folder`: `entries_before`, and those of the other files.
 
         Called when all ranks have written. Each rank reads a share of the files, and forces it to the disk.
         Raise CannotSave on all ranks if a file cannot be read.
         """
         # On a network file system, ranks may see different files for a moment: all use the list of rank 0.
-        [others, *_] = self.agree(
-            folder.name, None, _others(folder, entries_before) if self.run.is_main else None
-        )
+        [others, *_] = self.agree(folder.name, None, _others(folder, before) if self.run.is_main else None)
         mine, failure = {}, None
         try:
             for name in directory.share(others, self.me.rank, self.me.world_size):
@@ -45,7 +43,7 @@ class Sealer(Publisher):
         except OSError as error:
             failure = storage.failure(error, Path(error.filename or folder))
         ranks = self.agree(folder.name, failure, mine)
-        return entries_before | {name: entry for entries in ranks for name, entry in entries.items()}
+        return before | {name: entry for entries in ranks for name, entry in entries.items()}
 
     def add(self, name: str, step: int) -> None:
         """Record the files of the checkpoint `name`, which a library has written in place.
@@ -69,9 +67,8 @@ class Sealer(Publisher):
         if not names:
             return None
         paths = [self.directory / name for name in names]
-        return self.intact(
-            directory.read(paths[0])._replace(by_user=False, before=tuple(paths[1:]))
-        ).directory
+        newest = directory.read(paths[0])._replace(by_user=False, before=tuple(paths[1:]))
+        return self.intact(newest).directory
 
     def intact(self, checkpoint: Checkpoint) -> Checkpoint:
         """Return `checkpoint`, or the newest one before it whose files are intact; see agreement.settle."""
@@ -79,12 +76,10 @@ class Sealer(Publisher):
         return agreement.settle(checkpoint, check, self.device, self.run, self.group)
 
 
-def _others(folder: Path, entries_before: Entries) -> Entries:
+def _others(folder: Path, before: Entries) -> Entries:
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     return {
-        name: {"bytes": file.stat().st_size}
-        for name, file in files.items()
-        if name not in (*entries_before, RECORD)
+        name: {"bytes": file.stat().st_size} for name, file in files.items() if name not in (*before, RECORD)
     }
 
 

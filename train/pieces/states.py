@@ -138,8 +138,8 @@ class Checkpoints(Sealer):
         mine = {"random": randomness.state(self._random), **own}
         writer.save(mine, storage.rank_file(draft, self.me.rank))
         ranks = self.agree(name, writer.failure, writer.entries, draft)
-        entries_before = {file: entry for entries in ranks for file, entry in entries.items()}
-        files = self.seal(draft, entries_before)
+        before = {file: entry for entries in ranks for file, entry in entries.items()}
+        files = self.seal(draft, before)
         record = {"format": 1, "kind": KIND, "id": name, "step": step, "world_size": len(ranks)}
         self.finish(draft, name, {**record, "files": files}, step, self._keep)
         self.latest, self.seconds, self._checkpoint = name, time.monotonic() - start, None

@@ -304,15 +304,13 @@ def _interfaces(facts: Facts) -> list[Finding]:
     findings: dict[tuple[str, str], Finding] = {}
     several = len({each["hostname"] for each in facts.values()}) > 1
     for each in facts.values():
-        interface, text = each["interface"], ""
-        if not interface:
+        link, text = each["interface"], ""
+        if not link:
             continue
-        if interface["missing"]:
-            text = (
-                f"{interface['variable']}={interface['value']}, but it has only {', '.join(interface['all'])}"
-            )
-        elif several and interface["loopback"]:
-            text = f"its ranks would connect to the others over the loopback interface {interface['name']}"
+        if link["missing"]:
+            text = f"{link['variable']}={link['value']}, but it has only {', '.join(link['all'])}"
+        elif several and link["loopback"]:
+            text = f"its ranks would connect to the others over the loopback interface {link['name']}"
         if text:
             findings[each["host"], text] = Finding(each["host"], "interface", True, text)
     return list(findings.values())

@@ -41,7 +41,7 @@ def _without(block: Config, above: str, paths: set[str]) -> Config:
 def fill(config: Config, paths: Sequence[str]) -> list[str]:
     """Set the values that no other function has set in `config`. Return a note on the value of each path.
 
-    The numbers of steps of a schedule remain "auto": they are known when the data is; see dsconfig.schedule.
+    The numbers of steps of a schedule remain "auto": they are known when the data is; see merge.schedule.
     """
     paths = [path for path in paths if path.partition(".")[0] in config or "." not in path]
     for path in paths:

@@ -213,10 +213,8 @@ def _optimizer(config: Config, settings: Settings) -> list[str]:
         value = getattr(settings, name)
         if value is not None and name not in parameters:
             option, kind = name.replace("_", "-"), config["optimizer"]["type"]
-            optimizers = ", ".join(each for each in TYPES if name in types[each]["properties"])
-            raise CommonMistake(
-                f"--{option} is for --optimizer {optimizers}, not for {kind}, the one of this run"
-            )
+            kinds = ", ".join(each for each in TYPES if name in types[each]["properties"])
+            raise CommonMistake(f"--{option} is for --optimizer {kinds}, not for {kind}, the one of this run")
         if value is not None:
             if from_file is not None and params.get(name, value) != value:
                 notes.append(f"--{name.replace('_', '-')} {value} overrides the config file's {params[name]}")

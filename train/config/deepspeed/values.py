@@ -30,20 +30,14 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "checkpoint.load_universal": (bool, "--resume determines whether the universal form is needed"),
     "data_efficiency": (lambda value: value.get("enabled"), "jobgen loads the data, not DeepSpeed"),
-    "expert_parallel": (
-        lambda value: value and value.get("enabled"),
-        "only --model moe has experts",
-    ),
+    "expert_parallel": (lambda value: value and value.get("enabled"), "only --model moe has experts"),
     "fp16.auto_cast": (bool, "the images are already cast"),
     "gradient_allreduce_op": (
         lambda value: value.lower() == "sum",
         "'sum' would multiply the gradients by the number of ranks: the loss is a mean over all samples",
     ),
     "hybrid_engine": (lambda value: value.get("enabled"), "it is for models that generate text"),
-    "managed_gradient_accumulation": (
-        lambda value: not value,
-        "DeepSpeed counts the passes of a step",
-    ),
+    "managed_gradient_accumulation": (lambda value: not value, "DeepSpeed counts the passes of a step"),
     "pipeline.stages": (lambda value: value != "auto", "DeepSpeed ignores it: use --stages"),
     "pipeline.partition": (lambda value: value != "best", "DeepSpeed ignores it: use --partition"),
     "sequence_parallel_size": (lambda value: value != 1, "it is for language models"),
