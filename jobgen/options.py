@@ -4,8 +4,7 @@ The command line, the error messages and ``--explain`` are generated from this t
 """
 
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting, shown
@@ -35,8 +34,6 @@ class Option(NamedTuple):
     """The key in a job file, if it differs."""
     example: Any = None
     """A value for ``jobgen init``; by default the first allowed word, or the default."""
-    old: str = ""
-    """The earlier key, which still works in this version."""
     directive: bool = False
     """True if a scheduler without a directive for it refuses it."""
 
@@ -467,7 +464,6 @@ OPTIONS = (
         "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
         "[default: 30m]",
         example="30m",
-        old="stall",
     ),
     Option(
         "module",
@@ -588,7 +584,6 @@ OPTIONS = (
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
-        old="run_dir",
     ),
     Option(
         "group_readable",
@@ -619,16 +614,3 @@ OPTIONS = (
 )
 
 BY_KEY = {option.key: option for option in OPTIONS}
-RENAMED = {option.old: option for option in OPTIONS if option.old}
-EARLIER_FLAGS = {f"--{old.replace('_', '-')}": option for old, option in RENAMED.items()}
-
-
-def current(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of options by the present keys."""
-    return {RENAMED[key].key if key in RENAMED else key: value for key, value in values.items()}
-
-
-def note(old: str, new: str, origin: str) -> None:
-    """Print that a name has changed, and still works."""
-    text = f"jobgen: note: {old} ({origin}) is {new} now; the earlier name works in this version only"
-    print(text, file=sys.stderr)

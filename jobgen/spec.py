@@ -161,16 +161,6 @@ class Specification(_Values):
         named = (name for _, names in self.env_file for name in names)
         return tuple(name for name in dict.fromkeys((*env, *named)) if env.get(name) is None)
 
-    @property
-    def stall(self) -> int | None:
-        """Return hang_timeout, by its earlier name."""
-        return self.hang_timeout
-
-    @property
-    def run_dir(self) -> str:
-        """Return runs_dir, by its earlier name."""
-        return self.runs_dir
-
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")

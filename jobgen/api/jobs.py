@@ -15,7 +15,7 @@ from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import JobFile
 from jobgen.jobfile.tables import TABLES
 from jobgen.launch.program import read_program
-from jobgen.options import BY_KEY, RENAMED, Option, current, note
+from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
@@ -150,7 +150,6 @@ def _warned(plan: Plan) -> Plan:
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:
     """Return the specification made from Python values; see JobSpec."""
-    settings = _renamed(settings)
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
@@ -165,13 +164,6 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 
-def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with their present names."""
-    for old in RENAMED.keys() & settings:
-        note(old, RENAMED[old].key, PYTHON)
-    return current(settings)
-
-
 def spec_of_file(
     path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]
 ) -> Specification:
@@ -184,7 +176,6 @@ def spec_of_file(
 
 def replace_settings(spec: Specification, settings: Mapping[str, Any]) -> Specification:
     """Return the specification with other settings; see JobSpec.replace."""
-    settings = _renamed(settings)
     rest = dict(settings)
     site = SiteName(spec.site.path, PYTHON) if spec.site else None
     if "site" in rest:

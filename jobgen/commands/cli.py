@@ -25,7 +25,6 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
-from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
 from jobgen.values.version import __version__
@@ -46,9 +45,6 @@ def run(arguments: Sequence[str]) -> int:
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
     ours = _plain_words(ours)
-    for flag in [word.partition("=")[0] for word in ours if word.startswith("--")]:
-        if option := EARLIER_FLAGS.get(flag):
-            note(flag, option.flag, "command line")
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:

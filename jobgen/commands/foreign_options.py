@@ -23,7 +23,7 @@ from jobgen.commands.foreign_directives import (
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.options import BY_KEY, EARLIER_FLAGS, shell_text
+from jobgen.options import BY_KEY, shell_text
 from jobgen.schedulers.table import COMMANDS, named
 from jobgen.script.dialects.base import NEVER
 from jobgen.script.dialects.table import DIALECTS, of_script
@@ -128,7 +128,7 @@ def _of_launcher(option: Words, typed: Typed) -> Answer | None:
     name, value = word.replace("_", "-"), value if equals else " ".join(option[1:])
     known_as = (["other programs"], _OTHERS.get(name, ""), "")
     owners, key, text = _launcher_options().get(name, known_as)
-    own = BY_KEY.get(name[2:].replace("-", "_")) or EARLIER_FLAGS.get(name)
+    own = BY_KEY.get(name[2:].replace("-", "_"))
     if own and name != word:
         return _checked(["launchers"], own.key, value)
     if key in ("remark", "script"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.errors import JobgenError, shown, visible
-from jobgen.options import EARLIER_FLAGS, OPTIONS
+from jobgen.options import OPTIONS
 from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
@@ -107,8 +107,6 @@ def job_options() -> list[click.Parameter]:
         )
         parameter.group = option.group
         parameters.append(parameter)
-    for flag, option in EARLIER_FLAGS.items():
-        parameters.append(_Option([flag, option.key], type=click.UNPROCESSED, hidden=True))
     return parameters
 
 

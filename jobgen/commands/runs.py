@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -17,13 +15,9 @@ from jobgen.values.parsers import whole
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 
 
-def _runs_dir(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option --runs-dir, and its earlier name, which the help does not show."""
-    command = click.option("--run-dir", "runs_dir", hidden=True)(command)
-    about = "Directory of the runs.  [default: the job file's, or runs]"
-    return click.option("--runs-dir", metavar="DIR", help=about)(command)
-
-
+_runs_dir = click.option(
+    "--runs-dir", metavar="DIR", help="Directory of the runs.  [default: the job file's, or runs]"
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

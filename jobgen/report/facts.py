@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.options import BY_KEY, current
+from jobgen.options import BY_KEY
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.runs import regular_file, run_directory
 from jobgen.runs.run_directory import RunRecord
@@ -55,7 +55,7 @@ def facts(run: RunRecord, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
 def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
     """Yield the options and derived values by their own names, then other values by the names of tables."""
     for table in ("options", "derived"):
-        for name, fact in _flat(current(_table(plan, table))):
+        for name, fact in _flat(_table(plan, table)):
             yield name, fact._replace(meaning=BY_KEY[name].meaning) if name in BY_KEY else fact
     for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
         yield name, fact

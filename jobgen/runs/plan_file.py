@@ -19,7 +19,7 @@ import msgspec
 
 from jobgen import spec as spec_module
 from jobgen.errors import JobgenError, shown
-from jobgen.options import BY_KEY, current
+from jobgen.options import BY_KEY
 from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.runs.regular_file import open_file
@@ -182,14 +182,13 @@ def read(directory: Path) -> PlanFile:
     """
     origin = f"{directory / NAME}"
     try:
-        file = msgspec.convert(_loaded(directory / NAME), PlanFile)
+        return msgspec.convert(_loaded(directory / NAME), PlanFile)
     except FileNotFoundError:
         raise JobgenError(
             f"{origin} is not there: jobgen submit writes it, a script alone does not"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise JobgenError(f"{origin} cannot be read: {error}") from None
-    return msgspec.structs.replace(file, options=current(file.options))
 
 
 def _loaded(path: Path) -> Any:

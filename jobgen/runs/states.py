@@ -78,13 +78,13 @@ def _see(
         job,
         scheduler,
         attempt,
-        int(status) if status.isdecimal() else None if events else _old(directory),
+        int(status) if status.isdecimal() else None if events else _status_of_training(directory),
         os.path.exists(directory / "cancelled"),
         tasks,
     )
 
 
-def _old(directory: Path) -> int | None:
+def _status_of_training(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
     status_file = run_directory.as_object(regular_file.text(directory / "status.json"))
     status = status_file.get("exit_status")
