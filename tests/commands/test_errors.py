@@ -11,6 +11,10 @@ import pytest
 from support.jobs import jobgen
 
 from jobgen.commands import cli
+from jobgen.errors import one_of
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.schedulers.table import COMMANDS
 
 CASES = [
     ("pbs --nodes 0", ["--nodes 0 (command line)", "whole number of at least 1"]),
@@ -31,10 +35,10 @@ CASES = [
     ("pbs --nodes 1x1+1x2 --launcher mpirun --mpi intel", ["--mpi intel", "openmpi, mpich"]),
     ("pbs --dialect torque --nodes 1x1+1x2 --mem 4G", ["--mem 4G", "per process"]),
     ("pbs --nodes 2.0", ["--nodes 2.0", "whole number"]),
-    ("pbz --nodes 2", ["no command pbz", "use pbs, slurm, local", "did you mean pbs?"]),
+    ("pbz --nodes 2", ["no command pbz", f"use {', '.join(COMMANDS)}", "did you mean pbs?"]),
     ("pbs --node 2", ["no option --node", "did you mean --nodes?"]),
-    ("pbs --launcher mpirn", ["--launcher mpirn", "deepspeed, mpirun, torchrun, srun, accelerate or colossalai", "did you mean mpirun?"]),
-    ("slurm --accelerator GPU", ["cuda, npu, rocm, xpu or cpu; did you mean cuda?"]),
+    ("pbs --launcher mpirn", ["--launcher mpirn", one_of(LAUNCHERS), "did you mean mpirun?"]),
+    ("slurm --accelerator GPU", [f"{one_of(ACCELERATORS)}; did you mean cuda?"]),
     ("pbs --mpi opnmpi", ["--mpi opnmpi", "did you mean openmpi?"]),
     ("pbs --accelerator gpu", ["--accelerator gpu", "cuda, npu, rocm, xpu or cpu"]),
     ("pbs --dialect torqe", ["--dialect torqe", "did you mean torque?"]),
@@ -227,7 +231,7 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("local -o job.out", ["a local run writes to the terminal"]),
         (
             "--nodes 2 -- train.py",
-            ["--nodes comes after pbs, slurm or local, as in: jobgen ", " --nodes 2 -- train.py"],
+            [f"--nodes comes after {one_of(COMMANDS)}, as in: jobgen ", " --nodes 2 -- train.py"],
         ),
         ("--site lumi pbs --mem 1G", ["as in: jobgen pbs --site lumi --mem 1G\n"]),
         ("run train.py", ["there is no command run", "jobgen local -- train.py | bash", "jobgen submit "]),

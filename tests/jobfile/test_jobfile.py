@@ -23,6 +23,8 @@ from jobgen.errors import JobgenError, one_of
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import read_job
 from jobgen.jobfile.tables import TABLES, table_of
+from jobgen.jobfile.writing import toml
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan.plan import resolve
 from jobgen.schedulers.detection import detect
@@ -131,10 +133,22 @@ def spec(
     return read_spec("slurm", flags, program, read_job(str(file), settings, program))  # type: ignore[arg-type]
 
 
+def with_examples(text: str, flags: str) -> tuple[str, str]:
+    """A job file and flags, with the examples of the options that they lack."""
+    for option in OPTIONS:
+        if not re.search(rf"^(\[environment\.)?{option.name}\b", text, re.M):
+            text = text.replace(
+                f"[{table_of(option)}]\n", f"[{table_of(option)}]\n{option.name} = {toml(option.example)}\n"
+            )
+            flags += f" {option.flag} {option.example}"
+    return text, flags
+
+
 def test_a_file_can_say_all_that_flags_can(tmp_path: Path) -> None:
-    read = spec(tmp_path, EVERYTHING)
+    text, flags = with_examples(EVERYTHING, FLAGS)
+    read = spec(tmp_path, text)
     given_flags: dict[str, object] = {}
-    words = re.findall(r"--([a-z-]+)(?:[ =](?!--[a-z])(\S+)|=(\S+))?", FLAGS)
+    words = re.findall(r"--([a-z-]+)(?:[ =](?!--[a-z])(\S+)|=(\S+))?", flags)
     assert {word[0].removeprefix("no-").replace("-", "_") for word in words} == set(BY_KEY)
     for flag, value, other in words:
         key, text = flag.removeprefix("no-").replace("-", "_"), (value or other).replace("l_f", "l f")
@@ -240,7 +254,7 @@ MISTAKES = [
     ("[sweep]\nx = [\"a\\u0000\"]", "can hold a NUL"),
     ("[resource]\nnodes = 1", "did you mean resources?"),
     ("resources = 5", "resources = 5 (jobgen.toml, line 1): must be a table"),
-    ("[launch]\nlauncher = 'mpirn'", "launcher = mpirn (jobgen.toml, line 2): must be deepspeed, mpirun, torchrun, srun, accelerate or colossalai; did you mean mpirun?"),
+    ("[launch]\nlauncher = 'mpirn'", f"launcher = mpirn (jobgen.toml, line 2): must be {one_of(LAUNCHERS)}; did you mean mpirun?"),
     ("[launch]\nlauncher_arg = '--x'", "must be a list"),
     ("[job]\nname = 'a'\nwalltime = 02:00:00", "walltime = 02:00:00 (jobgen.toml, line 3): must be a text in quotes"),
     ("[job]\nwalltime = 3600", "walltime = 3600 (jobgen.toml, line 2): is ambiguous: Slurm reads minutes, PBS seconds; write 3600m or 3600s"),
@@ -398,14 +412,7 @@ def test_the_schema_takes_what_we_take(tmp_path: Path) -> None:
     for wrong in ("a = 1", "[resources]\nnodes = 0", "[launch]\nlauncher = 'x'", "[job]\nnamme = 'x'"):
         assert list(check.iter_errors(msgspec.toml.decode(wrong)))
     properties = shape["$defs"]["launch"]["properties"]
-    assert properties["launcher"]["enum"] == [
-        "deepspeed",
-        "mpirun",
-        "torchrun",
-        "srun",
-        "accelerate",
-        "colossalai",
-    ]
+    assert properties["launcher"]["enum"] == list(LAUNCHERS)
     assert all("description" in one for one in properties.values())
 
 

@@ -183,6 +183,7 @@ def add_scheduler(copy: Path) -> None:
     (copy / "jobgen/schedulers/lsf.py").write_text(block(section, "python"))
     (copy / "jobgen/schedulers/lsf_jobs.py").write_text(block(section, "python", 1))
     (copy / "templates/runtime/lsf.sh").write_text(block(section, "shell"))
+    (copy / "tests/runtime/test_lsf.py").write_text(block(section, "python", 2))
     table = copy / "jobgen/schedulers/table.py"
     insert(table, "import LOCAL\n", "from jobgen.schedulers.lsf import LSF\n")
     insert(table, "SLURM, ", "LSF, ")
@@ -196,7 +197,9 @@ def test_a_scheduler_costs_two_modules_and_a_runtime_file(copy: Path) -> None:
     assert "#BSUB -q long\n" in done.stdout
     assert re.search(r"\n\d+ passed", done.stdout)
     modules = {"jobgen/schedulers/lsf.py", "jobgen/schedulers/lsf_jobs.py", "jobgen/schedulers/table.py"}
-    assert changed(copy, before) == modules | {"jobgen/jobgen.schema.json", "templates/runtime/lsf.sh"}
+    assert changed(copy, before) == modules | {
+        *("jobgen/jobgen.schema.json", "templates/runtime/lsf.sh", "tests/runtime/test_lsf.py")
+    }
     two = "--accelerator cpu --ranks-per-node 2 --launcher mpirun"
     job = run(
         copy,

@@ -69,7 +69,10 @@ def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> 
     code = [
         path.stat().st_mtime_ns for folder in ("jobgen", "train") for path in (ROOT / folder).rglob("*.py")
     ]
-    place = SESSION[0].parent / f"python-{zlib.crc32(repr((python, modules, sorted(code))).encode())}"
+    place = (
+        SESSION[0].parent
+        / f"python-{zlib.crc32(repr((python, os.environ.get('PYTHONPATH'), modules, sorted(code))).encode())}"
+    )
     return _HELD.enter_context(folder(place, python, modules))
 
 
@@ -129,6 +132,7 @@ def _started(place: Path, python: str, modules: Sequence[str]) -> Path:
         # With large pages a fork takes a fifth of the time.
         "PYTHONMALLOC": "malloc",
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of a copy of the checkout
     }
     with (place / "server.log").open("w") as log:
         subprocess.Popen(
