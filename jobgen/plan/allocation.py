@@ -2,12 +2,14 @@
 
 from typing import NamedTuple
 
+from jobgen.errors import one_of
 from jobgen.launch.accelerators import ACCELERATORS, Accelerator
 from jobgen.options import DEFAULT_WALLTIME
 from jobgen.plan.cores import Cores, cores
 from jobgen.plan.device_filter import DeviceSelection, device_selection
 from jobgen.plan.node_groups import Chunk, chunks
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.table import SCHEDULERS, queued
 from jobgen.spec import Specification
 from jobgen.values.devices import number_of, type_of
 from jobgen.values.node_groups import groups_text, most_ranks, total
@@ -49,7 +51,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
     cpus = cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
     if scheduler.behaviour.one_host and nodes != 1:
-        raise spec.refuse("nodes", "a local run has only this node; use pbs or slurm for more")
+        raise spec.refuse("nodes", f"a local run has only this node; use {one_of(queued())} for more")
     devices, number = "", _device_number(spec, scheduler)
     if gpus:
         devices = _device_option(spec, scheduler, ACCELERATORS[name]).replace("{n}", number)
@@ -104,8 +106,8 @@ def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accel
     """Return the scheduler's option for ``{n}`` devices per node."""
     option = scheduler.devices(accelerator)
     if option is None:
-        title = scheduler.title
-        raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
+        able = one_of(row.title for row in SCHEDULERS.values() if row.devices(accelerator) is not None)
+        raise spec.refuse("accelerator", f"{scheduler.title} cannot request {accelerator.title}; use {able}")
     return option
 
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.spec import Filter, Specification
 from jobgen.values.node_groups import total, world_size
@@ -30,13 +31,14 @@ def device_selection(spec: Specification, ranks: int) -> DeviceSelection:
         JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
     """
     if spec.include and spec.exclude:
-        raise spec.refuse("exclude", "cannot be used with --include; DeepSpeed takes one of the two")
+        raise spec.refuse("exclude", "cannot be used with --include; remove one of the two")
     key = "include" if spec.include else "exclude"
     chosen: Filter | None = getattr(spec, key)
     if not chosen:
         return DeviceSelection(total(spec.nodes), world_size(spec.nodes, ranks))
     if not LAUNCHERS[spec.launcher].filters_devices:
-        raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
+        able = one_of(name for name, row in LAUNCHERS.items() if row.filters_devices)
+        raise spec.refuse(key, f"only the {able} launcher filters devices; {spec.launcher} ignores it")
     for host, slots in chosen:
         if outside := [slot for slot in slots if slot >= ranks]:
             raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, not {outside[0]}")

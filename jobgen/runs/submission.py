@@ -62,7 +62,7 @@ def scheduler_of(name: str | None, layer: Layer | None, site: str | None, beside
 
         name = load(place, None, beside).file.scheduler
     if name is None:
-        raise JobgenError("submit: say to which: jobgen submit slurm, or pbs, or a --site")
+        raise JobgenError(f"submit: say to which: jobgen submit {one_of(SCHEDULERS)}, or a --site")
     if name in COMMANDS and name not in SCHEDULERS:
         raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
     if name not in SCHEDULERS:
