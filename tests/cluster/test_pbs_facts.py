@@ -204,17 +204,6 @@ def test_a_job_that_does_not_listen_is_ended_the_second_time(either: Lab) -> Non
     assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
 
 
-def test_a_job_of_an_older_jobgen_is_not_asked(either: Lab) -> None:
-    run = run_of(either, ASKED.replace(": > attempt-1/control", "touch attempt-1/rank-0.pid"), "-N", "exp")
-    assert wait_until(lambda: (run / "attempt-1/events").exists(), 60)
-    assert wait_until(lambda: either.state(run)["state"] == "running", 30)
-    said = either.jobgen("cancel", run)
-    assert (said.returncode, "older version of jobgen" in said.stderr) == (2, True)
-    assert not (run / "cancelled").exists()
-    assert "is cancelled" in either.jobgen("cancel", "--now", run).stderr
-    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
-
-
 def test_a_job_that_waits_is_cancelled(either: Lab) -> None:
     run = run_of(either, ASKED, "-h")
     assert either.state(run)["state"] == "held"

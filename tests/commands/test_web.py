@@ -19,7 +19,7 @@ from support.jobs import jobgen
 from support.option_cases import needs_of, value
 from support.web_page import Page, built, served
 
-from jobgen.commands.web.answer import printed
+from jobgen.commands.web.answer import output_of
 from jobgen.commands.web.bundle import PYODIDE
 from jobgen.commands.web.bundle import SITES as SITE_FILES
 from jobgen.commands.web.form import ABSENT, groups
@@ -98,7 +98,7 @@ def test_the_scripts_are_those_of_the_command_line(
     for number, form in enumerate(forms()):
         page.fill(form)
         words = shlex.split(page.text("command"))
-        made = printed(words[1:])
+        made = output_of(words[1:])
         if number < 10:  # the others run in this process, which is faster
             done = jobgen(*words[1:])
             assert (done.returncode, done.stdout, done.stderr) == made
@@ -109,7 +109,7 @@ def test_the_scripts_are_those_of_the_command_line(
         assert page.script() == made.script, form
         file = tmp_path / "job.toml"
         file.write_text(page.text("file"))
-        assert printed([words[1], "--job", "job.toml"]).script == made.script, (form, file.read_text())
+        assert output_of([words[1], "--job", "job.toml"]).script == made.script, (form, file.read_text())
         assert decode(page.text("file"), "job.toml").get("site", "") == form.get("site", "")
     assert FORMS / 20 < refused < FORMS / 3
 
@@ -393,7 +393,7 @@ def test_a_site_that_extends_a_file_of_another_folder(
     with zipfile.ZipFile(folder / "jobgen.zip") as held:
         held.extractall(tmp_path / "held", [one for one in held.namelist() if one.startswith(SITE_FILES)])
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "held/config"))
-    assert "#SBATCH --partition=wide" in printed(["slurm", "--site", "ours"]).script
+    assert "#SBATCH --partition=wide" in output_of(["slurm", "--site", "ours"]).script
 
 
 @pytest.mark.parametrize(

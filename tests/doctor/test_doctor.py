@@ -20,10 +20,10 @@ from support.require import absent, need_command, need_package
 
 from jobgen import __version__
 from jobgen.config import read_spec
-from jobgen.doctor import devices, findings_table, machine, ops, queues, software
-from jobgen.doctor.finding import Case, Finding
-from jobgen.doctor.job_environment import Answer, Surroundings
+from jobgen.doctor import devices, machine, ops, queues, software, verdict_table
+from jobgen.doctor.job_environment import CommandResult, JobEnvironment
 from jobgen.doctor.recipe import recipe
+from jobgen.doctor.verdict import Case, Verdict
 from jobgen.errors import JobgenError
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.plan.plan import resolve
@@ -317,7 +317,7 @@ fused_adam ............. \x1b[93m[NO]\x1b[0m ....... \x1b[92m[OKAY]\x1b[0m
 """
 
 
-class Equipped(Surroundings):
+class Equipped(JobEnvironment):
     """Surroundings with the commands of all schedulers."""
 
     def which(self, name: str) -> str | None:
@@ -354,20 +354,20 @@ def case(
     }
     said = {
         name: one
-        if isinstance(one, Answer)
-        else Answer(0, one if isinstance(one, str) else json.dumps(one), "")
+        if isinstance(one, CommandResult)
+        else CommandResult(0, one if isinstance(one, str) else json.dumps(one), "")
         for name, one in (well | answers).items()
     }
     here = Equipped({"HOME": "/nowhere", "PATH": os.environ["PATH"], **(env or {})}, "/tmp")
     return Case(plan, here, said, in_job)
 
 
-def worst(judge: Callable[[Case], Iterator[Finding]], check: str, one: Case) -> Finding:
+def worst(judge: Callable[[Case], Iterator[Verdict]], check: str, one: Case) -> Verdict:
     states = ["ok", "note", "warning", "problem"]
     return max((f for f in judge(one) if f.check == check), key=lambda f: states.index(f.state))
 
 
-GONE = Answer(None, "", "nvcc is not on PATH")
+GONE = CommandResult(None, "", "nvcc is not on PATH")
 JUDGEMENTS = (
     (devices.torch, "torch", case(), "ok", "CUDA 12.4"),
     (
@@ -380,7 +380,7 @@ JUDGEMENTS = (
     (
         devices.torch,
         "torch",
-        case(torch=Answer(1, "", "ImportError: libfoo.so")),
+        case(torch=CommandResult(1, "", "ImportError: libfoo.so")),
         "problem",
         "ImportError: libfoo.so",
     ),
@@ -419,14 +419,20 @@ JUDGEMENTS = (
     (
         ops.ops,
         "compiler",
-        case(compiler=Answer(None, "", "c++ is not on PATH")),
+        case(compiler=CommandResult(None, "", "c++ is not on PATH")),
         "warning",
         "c++ is not on PATH",
     ),
     (ops.ops, "ninja", case(ninja=GONE), "warning", "not on PATH"),
     (ops.ops, "Python.h", case(python={**PYTHON, "header": False}), "warning", "is missing"),
     (ops.ops, "ds_report", case(), "ok", "installed: cpu_adam; cannot be compiled: async_io"),
-    (ops.ops, "ds_report", case(ds_report=Answer(1, "", "ValueError: no")), "problem", "ValueError: no"),
+    (
+        ops.ops,
+        "ds_report",
+        case(ds_report=CommandResult(1, "", "ValueError: no")),
+        "problem",
+        "ValueError: no",
+    ),
     (
         ops.ops,
         "TORCH_EXTENSIONS_DIR",
@@ -445,20 +451,26 @@ JUDGEMENTS = (
     ),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "sm_80"}), "warning", "sm_80"),
     (ops.ops, "TORCH_CUDA_ARCH_LIST", case(env={"TORCH_CUDA_ARCH_LIST": "9.0a"}), "warning", "read 9.0a"),
-    (software.python, "jobgen.train", case(train=Answer(1, "", "ModuleNotFoundError: x")), "problem", "x"),
+    (
+        software.python,
+        "jobgen.train",
+        case(train=CommandResult(1, "", "ModuleNotFoundError: x")),
+        "problem",
+        "x",
+    ),
     (software.python, "jobgen.train", case(train={"version": "0.0.1"}), "warning", "is of jobgen 0.0.1"),
     (software.python, "deepspeed", case(python={**PYTHON, "packages": {}}), "problem", "is not installed"),
     (
         software.python,
         "python3",
-        case(python=Answer(None, "", "python3 is not on PATH")),
+        case(python=CommandResult(None, "", "python3 is not on PATH")),
         "problem",
         "not on PATH",
     ),
     (software.shell, "bash", case(bash="5.2.15(1)-release"), "ok", "5.2.15"),
     (software.shell, "bash", case(bash="4.2.46(2)-release"), "ok", "needs 4.2 or newer"),
     (software.shell, "bash", case(bash="4.1.2(1)-release"), "problem", "4.1.2"),
-    (software.shell, "bash", case(bash=Answer(None, "", "")), "problem", "is not on PATH"),
+    (software.shell, "bash", case(bash=CommandResult(None, "", "")), "problem", "is not on PATH"),
     (software.libc, "libc", case(libc="glibc 2.17"), "note", "2.17"),
     (software.scheduler, "scheduler", case("slurm", sbatch="slurm 24.11.5"), "", "22.05 and 24.11"),
     (software.scheduler, "scheduler", case("pbs", qsub="Version: 6.1.2"), "warning", ""),
@@ -498,7 +510,7 @@ JUDGEMENTS = (
 def test_judgement(judge: Any, check: str, one: Case, state: str, words: str) -> None:
     finding = worst(judge, check, one)
     assert finding.state == state or not state, finding
-    assert words in finding.found
+    assert words in finding.text
     assert finding.state in ("ok", "note") or finding.remedy, finding
 
 
@@ -561,7 +573,7 @@ ASKED = (
 def test_what_is_asked_of_pbs(given: dict[str, str], check: str, state: str, words: str) -> None:
     one = case("pbs", given={**CPU, **given}, queues=QUEUES, server=SERVER, pbsnodes=NODES)
     finding = worst(queues.queue if check == "queue" else queues.nodes, check, one)
-    assert (finding.state, words in finding.found) == (state, True), finding
+    assert (finding.state, words in finding.text) == (state, True), finding
     assert finding.remedy or state == "ok"
 
 
@@ -575,12 +587,17 @@ MPI = (
     ({"world": "world 1\nworld 1\n"}, "mpi4py", "problem", "world sizes 1 and 1"),
     ({"mpi4py": {"library": "MPICH Version: 4.2.0"}}, "mpi4py", "problem", "uses MPICH"),
     (
-        {"mpi4py": Answer(1, "", "RuntimeError: cannot load MPI library")},
+        {"mpi4py": CommandResult(1, "", "RuntimeError: cannot load MPI library")},
         "mpi4py",
         "problem",
         "cannot load MPI",
     ),
-    ({"world": Answer(1, "", "mpirun is forbidden here")}, "mpi4py", "note", "mpirun is forbidden here"),
+    (
+        {"world": CommandResult(1, "", "mpirun is forbidden here")},
+        "mpi4py",
+        "note",
+        "mpirun is forbidden here",
+    ),
     ({"mpirun": "HYDRA build details:\n Version: 4.2"}, "mpirun", "problem", "is that of MPICH"),
 )
 
@@ -588,7 +605,7 @@ MPI = (
 @pytest.mark.parametrize(("answers", "check", "state", "words"), MPI)
 def test_mpi(answers: dict[str, Any], check: str, state: str, words: str, tmp_path: Path) -> None:
     finding = worst(software.mpi, check, mpirun_case(tmp_path, **answers))
-    assert (finding.state, words in finding.found) == (state, True), finding
+    assert (finding.state, words in finding.text) == (state, True), finding
 
 
 def test_a_lock_of_a_killed_compilation(tmp_path: Path) -> None:
@@ -627,8 +644,8 @@ def test_a_binary_runs_on_its_own_generation(archs: str, device: tuple[int, int]
 
 
 def test_the_worst_finding_decides() -> None:
-    assert findings_table.worst([]) == "ok"
-    assert findings_table.worst([Finding("a", "problem", ""), Finding("b", "note", "")]) == "problem"
+    assert verdict_table.worst([]) == "ok"
+    assert verdict_table.worst([Verdict("a", "problem", ""), Verdict("b", "note", "")]) == "problem"
 
 
 # -------------------------------------------------------------------------------------------- --recipe

@@ -16,7 +16,6 @@ from support import ROOT
 from support.jobs import jobgen
 from support.require import need_package
 
-from jobgen import JobSpec as Job
 from jobgen.commands import init
 from jobgen.commands.schema import schema_text
 from jobgen.config import read_spec
@@ -30,7 +29,7 @@ from jobgen.options import BY_KEY, OPTIONS
 from jobgen.plan.plan import resolve
 from jobgen.schedulers.detection import detect
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 FOUND = "jobgen: note: jobgen.toml is read; --no-job ignores it\n"
 KINDS = ("slurm", "pbspro", "torque", "local")
@@ -125,7 +124,9 @@ FLAGS = """
 """
 
 
-def spec(path: Path, text: str, *settings: str, program: tuple[str, ...] = (), **flags: object) -> JobSpec:
+def spec(
+    path: Path, text: str, *settings: str, program: tuple[str, ...] = (), **flags: object
+) -> Specification:
     """The specification from a file of this text, --set and flags."""
     file = path / "jobgen.toml"
     file.write_text(text, encoding="utf-8")
@@ -157,7 +158,7 @@ def test_a_file_can_say_all_that_flags_can(tmp_path: Path) -> None:
         else:
             given_flags[key] = "no" if BY_KEY[key].switch else text
     typed = read_spec("slurm", given_flags, ("train.py", "--lr", "0.1"))  # type: ignore[arg-type]
-    assert read._replace(origins={}, given={}) == typed._replace(origins={}, given={})
+    assert read._replace(origins={}, texts={}) == typed._replace(origins={}, texts={})
     for key in BY_KEY:
         assert re.fullmatch(r".*jobgen.toml, line \d+", read.origin(key)), key
 
@@ -470,33 +471,3 @@ def test_detection(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect()[0] == kind
-
-
-def test_earlier_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "jobgen.toml").write_text('[survival]\nstall = "soon"\n[directories]\nrun_dir = "out"\n')
-    done = jobgen("slurm", cwd=tmp_path)
-    assert done.returncode == 2
-    *notes, error = done.stderr.splitlines()
-    assert error.startswith("jobgen: hang_timeout = soon (jobgen.toml, line 2): ")
-    works = "the earlier name works in this version only"
-    assert notes == [
-        f"jobgen: note: stall (jobgen.toml) is hang_timeout now; {works}",
-        f"jobgen: note: run_dir (jobgen.toml) is runs_dir now; {works}",
-    ]
-    words = ("--set", "survival.stall=5m", "--run-dir=other", "-o", "job.sh")
-    done = jobgen("slurm", *words, cwd=tmp_path)
-    assert done.returncode == 0
-    assert f"jobgen: note: --run-dir (command line) is --runs-dir now; {works}\n" in done.stderr
-    script = (tmp_path / "job.sh").read_text()
-    assert "job_hang_timeout=300s" in script
-    assert "job_run_dir=other" in script
-    words = ("--launcher-arg", "--stall", "--launcher-arg", "--mem", "--stall", "9m", "-o", "other.sh")
-    assert jobgen("slurm", *words, cwd=tmp_path).returncode == 0
-    script = (tmp_path / "other.sh").read_text()
-    assert "job_hang_timeout=540s" in script
-    assert " --stall --mem " in script
-    assert "--stall" not in jobgen("slurm", "--help", cwd=tmp_path).stdout
-    assert "there is no run in none" in jobgen("list", "--run-dir", "none", cwd=tmp_path).stderr
-    spec = Job("slurm", ("true",), stall="5m").replace(run_dir="x")  # type: ignore[call-arg]
-    assert (spec.hang_timeout, spec.runs_dir) == (spec.stall, spec.run_dir) == (300, "x")
-    assert "note: run_dir (Python) is runs_dir now" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def test_ranks_that_gave_no_status_are_those_that_began(tmp_path: Path) -> None:
     made.attempt(tmp_path / "run", 2, 137)
     statuses = {0: 0, 1: 137, 2: 0}
     made.nodes(tmp_path / "run/attempt-2", ranks=4, per_node=2, statuses=statuses, over=True)
-    failed = run_directory.failed(run_directory.read(tmp_path / "run").attempts[1])
+    failed = run_directory.failed_ranks(run_directory.read(tmp_path / "run").attempts[1])
     assert [(rank.number, rank.host, rank.status) for rank in failed] == [
         (1, "node1", 137),
         (3, "node2", None),

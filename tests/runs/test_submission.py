@@ -26,7 +26,7 @@ from support.jobs import path_with
 
 from jobgen.commands import watch
 from jobgen.errors import JobgenError
-from jobgen.runs import cancellation, intent, states, submission, unrecorded, waiting
+from jobgen.runs import cancellation, intent, job_recovery, states, submission, waiting
 from jobgen.runs.states import State
 
 # A job in the queue is a line "ID DIRECTORY". The file "act" is what the command for submission does, and "mute"
@@ -92,11 +92,11 @@ class Fake:
         (self.root / "q/act").write_text(code)
         (self.root / "q/mute").touch() if mute else (self.root / "q/mute").unlink(missing_ok=True)
 
-    def submit(self) -> submission.Submitted:
+    def submit(self) -> submission.Submission:
         """Submit in this process, as the command does."""
         plan = plan_of(CASES[PLANS[self.scheduler]])
         job = submission.submit(submission.Order(plan, (), (), str(self.root)), "#!/bin/bash\n")
-        submission.reported(job)
+        submission.finish(job)
         return job
 
     def refused(self) -> str:
@@ -246,7 +246,7 @@ def test_what_is_unknown_is_said_and_found_later(act: str, fake: Fake) -> None:
     assert re.search(
         f"{again}no job is listed; this is certain in [0-9]+ s.*--new makes another", fake.refused()
     )
-    old(run, unrecorded.GRACE + 1)
+    old(run, job_recovery.GRACE + 1)
     [state] = fake.states()
     assert state.state == "never submitted"
     assert state.reason.startswith("the scheduler lists no job of its directory: submit it again")
@@ -364,7 +364,7 @@ def test_an_empty_record_is_as_old_as_its_file(fake: Fake) -> None:
     run = record(fake)
     (run / intent.NAME).write_text("")
     assert fake.states()[0].state == "submitting"
-    old(run, unrecorded.GRACE + 1)
+    old(run, job_recovery.GRACE + 1)
     assert fake.states()[0].state == "never submitted"
 
 

@@ -351,15 +351,15 @@ def test_a_job_is_live_until_it_has_ended() -> None:
 
 
 @pytest.mark.parametrize(("squeue", "refused"), [("exit 0", False), ("echo 7", True), ("exit 1", True)])
-def test_scancel_that_finds_nothing_to_signal(
+def test_scancel_that_finds_nothing_to_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, refused: bool
 ) -> None:
     commands(monkeypatch, tmp_path, scancel="exit 1", squeue=squeue)
     if refused:
         with pytest.raises(SchedulerError, match="scancel refuses 7"):
-            slurm.save_by_signal(["7"])
+            slurm.end(["7"], strict=False)
     else:
-        slurm.save_by_signal(["7"])
+        slurm.end(["7"], strict=False)
     with pytest.raises(SchedulerError, match="scancel refuses 7"):
         slurm.end(["7"])
 

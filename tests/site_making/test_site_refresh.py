@@ -17,10 +17,10 @@ from jobgen.plan.plan import resolve
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
 from jobgen.site_making.refresh import differences, text_of
-from jobgen.sites.defaults import completed
-from jobgen.sites.limits import Request, excesses
+from jobgen.sites.defaults import with_defaults
+from jobgen.sites.limits import JobSize, excesses
 from jobgen.sites.loader import load
-from jobgen.sites.machine import merged
+from jobgen.sites.machine import merge
 from jobgen.sites.search import machine_file
 from jobgen.sites.site_file import Site
 
@@ -82,12 +82,12 @@ def site_of(folder: Path, text: str) -> Site:
 
 def refreshed(site: Site, facts: Facts) -> Site:
     text = text_of(site, facts._replace(commands="the scheduler"), "login1")
-    return merged(site, "one.machine.toml", text)
+    return merge(site, "one.machine.toml", text)
 
 
 def said(site: Site, **settings: object) -> list[str]:
     job = JobSpec("slurm", ["train.py"], **settings)  # type: ignore[arg-type]
-    return [*resolve(completed(job, site)).site.warnings]
+    return [*resolve(with_defaults(job, site)).site.warnings]
 
 
 def test_partitions_and_their_qos() -> None:
@@ -259,7 +259,7 @@ def test_no_output_of_a_scheduler_makes_a_bad_file(texts: tuple[str, str, str], 
     assert new.machine is not None
     for name in new.machine.site.queues:
         assert re.fullmatch(r"[A-Za-z0-9][\w.+:@,/-]*", name, re.ASCII)
-        excesses(new, name, Request(1, 60, 0, 1, 1))
+        excesses(new, name, JobSize(1, 60, 0, 1, 1))
 
 
 @pytest.fixture(scope="module", autouse=True)

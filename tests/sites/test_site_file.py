@@ -168,8 +168,6 @@ MISTAKES = [
     ("[rules]\nprepend = { PATHS-1 = ['/lib'] }", "[rules.prepend] (FILE, line 4): must be NAME"),
     ("[node]\nthreads_per_core = 0", "threads_per_core = 0 (FILE, line 4): must be a whole number"),
     ("[rules]\nreservation = ['x=1']", "reservation = x=1 (FILE, line 4): must be an option of sbatch"),
-    ("manual = ['see the wiki']", "page = 'see the wiki' (FILE): must be an address"),
-    ("manual = ['https://x.org']\nread = 'today'", "date = today (FILE): must be a date"),
     (
         "extends = 'polarsi'",
         "extends = polarsi (FILE, line 3): there is no such site",

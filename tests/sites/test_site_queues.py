@@ -18,7 +18,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.plan import resolve
 from jobgen.sites.host_match import reason
 from jobgen.sites.loader import load
-from jobgen.spec import COMMAND_LINE, JobSpec, SiteName
+from jobgen.spec import COMMAND_LINE, SiteName, Specification
 
 QUEUES = {
     # https://docs.cscs.ch/clusters/daint/, the table of partitions
@@ -138,7 +138,7 @@ PAIRS = [
 ]
 
 
-def job(site: str, queue: str, **given: str | None) -> JobSpec:
+def job(site: str, queue: str, **given: str | None) -> Specification:
     """Return a job in a queue, with an account where the site demands one."""
     scheduler = load(site).file.scheduler
     options: dict[str, str | list[str] | None] = {"account": "x", "queue": queue, **given}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import date
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 from support.jobs import jobgen
 
 from jobgen.sites import loader
-from jobgen.sites.site_file import GROUPS, Site
-from jobgen.sites.sources import confidence, doubts, newest, stated
+from jobgen.sites.site_file import Site
+from jobgen.sites.sources import confidence, doubts, groups_of, newest
 
 HEAD = 'title = "Ours"\nscheduler = "slurm"\n'
 FACTS = """
@@ -37,8 +36,6 @@ version = "edition 3"
 date = 2026-01-31
 what = "the table of queues"
 """
-# The same by the keys of the versions before.
-EARLIER = 'manual = ["https://example.org/a", "https://example.org/b"]\nread = 2026-01-31\n'
 
 
 def write(folder: Path, text: str, name: str = "ours") -> Site:
@@ -70,7 +67,7 @@ def test_the_best_confidence_and_the_newest_date_of_a_group(tmp_path: Path) -> N
     ],
 )
 def test_the_groups_that_a_file_states(text: str, groups: list[str], tmp_path: Path) -> None:
-    assert stated(write(tmp_path, HEAD + text)) == groups
+    assert groups_of(write(tmp_path, HEAD + text)) == groups
 
 
 @pytest.mark.parametrize(
@@ -139,24 +136,3 @@ def test_a_script_names_each_page_once_with_its_date(tmp_path: Path) -> None:
         "# Site: Ours\n#SBATCH"
         in jobgen("slurm", "--site", "ours.toml", "--", "train.py", cwd=tmp_path).stdout
     )
-
-
-def test_the_earlier_keys_are_sources_with_a_note(tmp_path: Path) -> None:
-    (tmp_path / "ours.toml").write_text(HEAD + EARLIER + FACTS)
-    done = jobgen("site", "show", "ours.toml", "--json", cwd=tmp_path)
-    assert [key in done.stderr for key in ("note: manual (ours.toml)", "note: read (ours.toml)")] == [
-        True
-    ] * 2
-    content = json.loads(done.stdout)
-    assert content["source"] == [
-        {
-            "facts": [*GROUPS],
-            "confidence": "manual",
-            "date": "2026-01-31",
-            "page": f"https://example.org/{one}",
-        }
-        for one in "ab"
-    ]
-    assert not {"manual", "read"} & content.keys()
-    assert confidence(write(tmp_path, HEAD + EARLIER.splitlines()[0]), "queues") == "unknown"
-    assert write(tmp_path, HEAD + "read = 2026-01-31").file.source == ()

@@ -18,7 +18,7 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.sites import loader
-from jobgen.sites.limits import Request, excesses
+from jobgen.sites.limits import JobSize, excesses
 from jobgen.sites.sources import newest
 from jobgen.spec import COMMAND_LINE, SiteName
 
@@ -247,7 +247,7 @@ def test_python_takes_a_site_and_replaces_it() -> None:
 
 
 requests = st.builds(
-    Request,
+    JobSize,
     st.integers(1, 600),
     st.integers(60, 700_000),
     st.integers(0, 16),
@@ -257,7 +257,7 @@ requests = st.builds(
 
 
 @given(st.sampled_from(SHIPPED), requests)
-def test_a_smaller_request_is_never_refused_for_more(name: str, request: Request) -> None:
+def test_a_smaller_request_is_never_refused_for_more(name: str, request: JobSize) -> None:
     """Less time, memory or cores never breaks a limit that more of them did not."""
     site = LOADED[name]
     less = request._replace(walltime=request.walltime // 2, cpus_per_node=1, mem=None)

@@ -1,4 +1,4 @@
-"""Findings as a table or as JSON."""
+"""Verdicts as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import os
 import textwrap
 from collections.abc import Sequence
 
-from jobgen.doctor.finding import OK, STATES, Case, Finding
+from jobgen.doctor.verdict import OK, STATES, Case, Verdict
 from jobgen.errors import counted, visible
 from jobgen.values.version import __version__
 
 _INDENT = 11
 
 
-def worst(findings: Sequence[Finding]) -> str:
-    """Return the worst state of the findings."""
-    return max((finding.state for finding in findings), key=STATES.index, default=OK)
+def worst(verdicts: Sequence[Verdict]) -> str:
+    """Return the worst state of the verdicts."""
+    return max((verdict.state for verdict in verdicts), key=STATES.index, default=OK)
 
 
-def as_json(case: Case, findings: Sequence[Finding]) -> str:
-    """Return the conditions, the worst state and the findings as JSON; the keys are stable."""
+def as_json(case: Case, verdicts: Sequence[Verdict]) -> str:
+    """Return the conditions, the worst state and the verdicts as JSON; the keys are stable."""
     return (
         json.dumps(
             {
@@ -30,8 +30,8 @@ def as_json(case: Case, findings: Sequence[Finding]) -> str:
                 "scheduler": case.plan.spec.scheduler,
                 "launcher": case.plan.spec.launcher,
                 "accelerator": case.plan.resources.accelerator_name,
-                "state": worst(findings),
-                "findings": [finding._asdict() for finding in findings],
+                "state": worst(verdicts),
+                "findings": [_entry(verdict) for verdict in verdicts],
             },
             indent=2,
         )
@@ -39,19 +39,24 @@ def as_json(case: Case, findings: Sequence[Finding]) -> str:
     )
 
 
-def as_table(case: Case, findings: Sequence[Finding]) -> str:
-    """Return one line per finding; below those that are not ok, the reason and the remedy."""
+def _entry(verdict: Verdict) -> dict[str, str]:
+    check, state, text, why, remedy = verdict
+    return {"check": check, "state": state, "found": text, "why": why, "remedy": remedy}
+
+
+def as_table(case: Case, verdicts: Sequence[Verdict]) -> str:
+    """Return one line per check; below those that are not ok, the reason and the remedy."""
     plan = case.plan
     where = f"on {os.uname().nodename}, {'in a job' if case.in_job else 'not in a job'}"
     lines = [
         f"For {plan.scheduler.title}, {plan.spec.launcher}, {plan.resources.accelerator.title}; {where}."
     ]
-    for finding in findings:
-        lines += _wrapped(finding.state.ljust(_INDENT - 2), f"{finding.check}: {finding.found}")
-        if finding.state != OK:
-            lines += _wrapped("     why:", finding.why) if finding.why else []
-            lines += _wrapped("      do:", finding.remedy) if finding.remedy else []
-    counts = {state: sum(finding.state == state for finding in findings) for state in reversed(STATES)}
+    for verdict in verdicts:
+        lines += _wrapped(verdict.state.ljust(_INDENT - 2), f"{verdict.check}: {verdict.text}")
+        if verdict.state != OK:
+            lines += _wrapped("     why:", verdict.why) if verdict.why else []
+            lines += _wrapped("      do:", verdict.remedy) if verdict.remedy else []
+    counts = {state: sum(verdict.state == state for verdict in verdicts) for state in reversed(STATES)}
     lines.append(
         ", ".join(f"{n} ok" if state == OK else counted(n, state) for state, n in counts.items() if n)
     )

@@ -1,4 +1,4 @@
-"""The data of the doctor: the answers of the probes, and findings with remedies."""
+"""The data of the doctor: the results of the probes, and verdicts with remedies."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.doctor.job_environment import Answer, Surroundings
+from jobgen.doctor.job_environment import CommandResult, JobEnvironment
 from jobgen.plan.plan import Plan
 
 DEEPSPEED = "deepspeed"  # the Python package
 OK, NOTE, WARNING, PROBLEM = STATES = ("ok", "note", "warning", "problem")
 
 
-class Finding(NamedTuple):
-    """The result of a check: ``found`` is the state, ``why`` its consequence, ``remedy`` the solution."""
+class Verdict(NamedTuple):
+    """The result of a check: ``text`` says what is there, ``why`` what follows from it."""
 
     check: str
     state: str
-    found: str
+    text: str
     why: str = ""
     remedy: str = ""
 
 
 class Case(NamedTuple):
-    """The input of the checks: the job, the environment, and the answers of the probes."""
+    """The input of the checks: the job, the environment, and the results of the probes by name."""
 
     plan: Plan
-    here: Surroundings
-    answers: Mapping[str, Answer]
+    here: JobEnvironment
+    results: Mapping[str, CommandResult]
     in_job: bool
 
-    def facts(self, question: str) -> dict[str, Any]:
-        """Return Python's answer to a question; empty if it failed."""
-        answer = self.answers.get(question)
+    def facts(self, probe: str) -> dict[str, Any]:
+        """Return the facts that Python printed for a probe; empty if it failed."""
+        answer = self.results.get(probe)
         try:
             facts = json.loads(answer.out.splitlines()[-1]) if answer and answer.status == 0 else {}
         except (ValueError, IndexError):
@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
     def text(self, probe: str) -> str:
         """Return the whole output of a command; empty if it is not installed or failed."""
-        answer = self.answers.get(probe)
+        answer = self.results.get(probe)
         return answer.out + answer.err if answer and answer.status == 0 else ""
 
     @property

@@ -12,12 +12,12 @@ from jobgen.runs.lookup import all_runs, by_id
 from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import LIVE, Job, number, task
 from jobgen.schedulers.table import scheduler_of
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 _UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # the end is not known
 
 
-def without_ended(spec: JobSpec, root: Path) -> JobSpec:
+def without_met_dependencies(spec: Specification, root: Path) -> Specification:
     """Return the job without the dependencies that are met, and print them; ``root`` has the runs.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start, may_miss
-from jobgen.check.rules.shells import plain_sh
+from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
