@@ -482,7 +482,7 @@ def test_earlier_names_still_work(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert f"jobgen: note: --run-dir (command line) is --runs-dir now; {works}\n" in done.stderr
     script = (tmp_path / "job.sh").read_text()
     assert "job_hang_timeout=300s" in script
-    assert "job_run_dir=other" in script
+    assert "job_runs_dir=other" in script
     words = ("--launcher-arg", "--stall", "--launcher-arg", "--mem", "--stall", "9m", "-o", "other.sh")
     assert jobgen("slurm", *words, cwd=tmp_path).returncode == 0
     script = (tmp_path / "other.sh").read_text()
