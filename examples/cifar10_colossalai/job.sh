@@ -56,7 +56,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a22a74becfe10f3ee715404a7d7faaac3efb9a8562b737f89ac173a66e0fa1c7 ========
+# ======== jobgen runtime 0.2.0, SHA-256 889853b0d4ada8cc030310e21b4a2a8c6555a63a95ecd0c0ada835c2afd5083f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -956,8 +956,8 @@ job_main() {
 }
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
-  local file=${BASH_SOURCE[0]} line='' sum=''
-  # A script that bash reads from its input has no file, but the name main.
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
   [[ $file != main && -f $file && -r $file ]] || return 0
   [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
   {

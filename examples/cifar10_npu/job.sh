@@ -65,7 +65,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a121d4db71477b68d565d5efeb225382bd579bd79eac76a9e3ec9a7f6da7e274 ========
+# ======== jobgen runtime 0.2.0, SHA-256 bdc6f54144501c9c313391ccb9e65845e939d962798cbb26c5bbd4ac524632b9 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -972,8 +972,8 @@ job_main() {
 }
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
-  local file=${BASH_SOURCE[0]} line='' sum=''
-  # A script that bash reads from its input has no file, but the name main.
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
   [[ $file != main && -f $file && -r $file ]] || return 0
   [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
   {

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 858397793d9e83459bd5b1cc20760977cf664e4c5ea5f0f509bbf6d9b60d099c ========
+# ======== jobgen runtime 0.2.0, SHA-256 1b0f6dcfb8597dfe337a0cfeddf4f00725e232d082fc146a9feea1a72e562a3f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -1068,8 +1068,8 @@ job_main() {
 }
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
-  local file=${BASH_SOURCE[0]} line='' sum=''
-  # A script that bash reads from its input has no file, but the name main.
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
   [[ $file != main && -f $file && -r $file ]] || return 0
   [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
   {

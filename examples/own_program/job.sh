@@ -62,7 +62,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 6eb0ff021fe1e1e84d3e9fc4c6bc01d6a914507c955c771a0af87631849ca0c5 ========
+# ======== jobgen runtime 0.2.0, SHA-256 1c76197eb9a006a5a88f0dac943bc0dd2be0a239ecf7fca6b88a249dc49482e6 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -1099,8 +1099,8 @@ job_main() {
 }
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
-  local file=${BASH_SOURCE[0]} line='' sum=''
-  # A script that bash reads from its input has no file, but the name main.
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
   [[ $file != main && -f $file && -r $file ]] || return 0
   [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
   {

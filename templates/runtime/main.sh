@@ -30,8 +30,8 @@ job_main() {
 }
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
-  local file=${BASH_SOURCE[0]} line='' sum=''
-  # A script that bash reads from its input has no file, but the name main.
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
   [[ $file != main && -f $file && -r $file ]] || return 0
   [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
   {
