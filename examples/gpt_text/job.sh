@@ -12,16 +12,28 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=gpu
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac
 set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
-[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='gpt' job_title='2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs' job_run_dir=runs
-job_nodes=2 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=32
-job_walltime=43200 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
-job_launcher_name=srun job_training=yes job_rank_logs=node
-job_reach=srun
+job_name='gpt'
+job_title='2 nodes x 4 ranks, 8 ranks in all, by srun on NVIDIA GPUs'
+job_runs_dir=runs
+job_nodes=2
+job_ranks_per_node=4
+job_world_size=8
+job_cpus_per_node=32
+job_walltime_seconds=43200
+job_grace_seconds=120
+job_sends_signal_itself=yes
+job_save_signal=USR1
+job_preflight_mode=always
+job_preflight_seconds=120
+job_launcher_name=srun
+job_runs_training_module=yes
+job_rank_logs=node
+job_host_access=srun
 job_accelerator=cuda
 
 environment() {
@@ -32,6 +44,13 @@ environment() {
   job_need_training
 }
 
+launch() {
+  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
+  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \
+    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
+}
+
 rank() {  # the rank variables
   export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=4
 }
@@ -40,20 +59,8 @@ program() {  # what every rank runs
   exec python3 -m jobgen.train "$@" --task text --data /data/text --model gpt --size 1.3b --zero-stage 3 --precision bf16 --recompute --batch-size 8 --lr 0.0003 --scheduler warmup-cosine --epochs 1 --save-every 1000
 }
 
-launch() {
-  # --cpus-per-task again: srun does not take it from the job on Slurm 22.05 to 23.02.
-  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \
-    --kill-on-bad-exit=1 --export=ALL --mpi=none \
-    bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
-}
-
-# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
-job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
-[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
-  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
-  exit 70
-}
-# ======== jobgen runtime 0.2.0, SHA-256 6df81664f210b04f0a8882aa36fd3f438b0394ae52aa442408cf9f48645d046a ========
+# Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
+# ======== jobgen runtime 0.2.0, SHA-256 1b0f6dcfb8597dfe337a0cfeddf4f00725e232d082fc146a9feea1a72e562a3f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -154,9 +161,9 @@ job_control() { # save|stop REASON: ask the ranks of this attempt
   { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
 }
 
-job_asked() { grep -qs '^save' "$job_logs/control"; }
+job_save_requested() { grep -qs '^save' "$job_logs/control"; }
 
-job_why() { # the reason of the first request
+job_save_reason() { # the reason of the first request
   local what why=''
   read -r what why < "$job_logs/control" || true
   printf '%s' "${why:-$what}"
@@ -178,7 +185,7 @@ job_scheduler() {
   [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
     job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
   job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
-  if [[ -n ${job_array:-} ]]; then
+  if [[ -n ${job_is_array:-} ]]; then
     [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
     job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
     job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
@@ -199,7 +206,7 @@ job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol 
 job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses a dependency on a job that it has removed
-  echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
+  echo "sbatch${job_has_dependency:+ --dependency=}${job_is_array:+ --array=$job_index}"
 }
 
 # ---- run_directory.sh: The run directory: all files of this job. Each attempt of the job has its own logs in it.
@@ -218,7 +225,7 @@ job_find_directory() {
     cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
   fi
   local id=${job_array_id:-$job_id}
-  [[ -n $job_dir ]] || job_dir=$job_run_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
+  [[ -n $job_dir ]] || job_dir=$job_runs_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
   [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 }
 
@@ -230,7 +237,7 @@ job_open() {
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
-  umask "${job_mask:-077}"
+  umask "${job_run_dir_umask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
@@ -267,32 +274,32 @@ job_replace() { # FILE COMMAND...: write the output of the command atomically
 job_source() { # FILE
   [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
   job_file=$1
-  # shellcheck disable=SC2016  # job_take expands it
-  job_take 'source "$job_file"'
-  ((job_taken == 0)) || job_say "warning: $1 returned status $job_taken"
+  # shellcheck disable=SC2016  # job_eval expands it
+  job_eval 'source "$job_file"'
+  ((job_eval_status == 0)) || job_say "warning: $1 returned status $job_eval_status"
 }
 
-job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
-  job_declared=
-  job_take_code "$@"
+job_eval() { # CODE: run it, keep the options, traps and directory of this script, and set job_eval_status to its status
+  job_declarations=
+  job_eval_code "$@"
   # Variables that declare made local to that function are for the whole script. In bash 4.2 declare -g would set the local ones.
-  eval "$job_declared"
+  eval "$job_declarations"
 }
 
-job_take_code() {
+job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
   set +eu
   eval "$job_code"
-  job_taken=$?
+  job_eval_status=$?
   set -eu +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
-      job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
+      job_declarations+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
   # Those without a value, which bash 4.3 and 4.4 leave out of that list.
-  job_declared+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
+  job_declarations+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
   trap job_end EXIT
   job_listen
   job_sourcing=
@@ -327,8 +334,14 @@ job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in
 
 # ---- hostfile.sh: The hostfile: lines HOST slots=N, each host once, in the order of the scheduler.
 
+job_count_nodes() { # unless the script has their number
+  [[ -z ${job_nodes:-} ]] || return 0
+  job_nodes=$(job_list_hosts | awk 'NF && !seen[$1]++ { hosts++ } END { print hosts + 0 }')
+  job_world_size=$((job_nodes * job_ranks_per_node))
+}
+
 job_make_hostfile() {
-  if [[ -n ${job_mixed:-} ]]; then  # as many slots as the host has lines
+  if [[ -n ${job_node_groups:-} ]]; then  # as many slots as the host has lines
     job_list_hosts | awk -v share="${job_lines_per_rank:-1}" '
       NF { if (!lines[$1]++) host[++hosts] = $1 }
       END { for (i = 1; i <= hosts; i++) print host[i] " slots=" lines[host[i]] / share }'
@@ -343,10 +356,10 @@ job_make_hostfile() {
 
 job_check_hostfile() {
   local shares
-  if [[ -n ${job_mixed:-} ]]; then
+  if [[ -n ${job_node_groups:-} ]]; then
     shares=$(awk -F= '{ print $2 }' "$job_dir/hostfile" | sort -n | uniq -c | awk '{ print $1 "x" $2 }' | paste -sd +)
-    [[ $shares == "$job_mixed" ]] ||
-      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_mixed was requested"
+    [[ $shares == "$job_node_groups" ]] ||
+      job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_node_groups was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
     job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested"
@@ -355,7 +368,7 @@ job_check_hostfile() {
 # ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
-  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
+  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_master_port:-}
   if [[ -z $MASTER_PORT ]]; then
     # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
@@ -365,14 +378,14 @@ job_rendezvous() {
 
 job_export() { # before the user's code
   export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
-  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
-  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
+  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_save_signal
+  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_runs_training_module:-}
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
   ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
-  export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
-  export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
+  export JOBGEN_AGENTS=${job_remote_commands:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
+  export JOBGEN_BIND=${job_cpu_bind:-} JOBGEN_VISIBLE=${job_device_variable:-} JOBGEN_DEVICES_BY_NODE=${job_lists_devices_of_nodes:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
   export JOBGEN_UMASK
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
@@ -381,27 +394,27 @@ job_export() { # before the user's code
   export JOBGEN_START_TIME
 }
 
-# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace seconds before the end of the wall time. There is none if
+# ---- deadline.sh: The deadline: the latest time to begin a save, job_grace_seconds seconds before the end of the wall time. There is none if
 # the job has no limit.
 
 job_set_deadline() {
   job_ends=
   job_find_end
   [[ -n $job_ends ]] || return 0
-  [[ -z ${job_short_grace:-} ]] || ((10 * job_grace <= job_ends - JOBGEN_START_TIME)) ||
-    job_grace=$(((job_ends - JOBGEN_START_TIME) / 10))
-  export JOBGEN_DEADLINE=$((job_ends - job_grace))
+  [[ -z ${job_grace_at_most_a_tenth:-} ]] || ((10 * job_grace_seconds <= job_ends - JOBGEN_START_TIME)) ||
+    job_grace_seconds=$(((job_ends - JOBGEN_START_TIME) / 10))
+  export JOBGEN_DEADLINE=$((job_ends - job_grace_seconds))
   job_note deadline "$JOBGEN_DEADLINE"
 }
 
 job_arm_deadline() { # only if the program handles the signal, or the scheduler does not send it
   local now
   now=$(date +%s)
-  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_timer:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
+  [[ -z ${JOBGEN_DEADLINE:-} || -z ${job_sends_signal_itself:-} ]] || job_later "$((JOBGEN_DEADLINE > now ? JOBGEN_DEADLINE - now : 0))" job_deadline
 }
 
 job_deadline() {
-  job_asked && return
+  job_save_requested && return
   job_say 'the wall time is nearly over: asking every rank to save and exit'
   job_control save deadline
   job_optional job_end_at_limit
@@ -426,7 +439,7 @@ job_save_environment() { # except variables of this node or this shell
 job_save_functions() { # the functions of the job that run on the nodes
   local name
   for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
-  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_container_binds job_container_variables job_container_variable_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }
@@ -459,7 +472,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   job_launcher=$!
   job_end_with_script &
   if [[ -n ${1:-} ]]; then
-    job_later "${job_preflight_limit:-60}" job_stop
+    job_later "${job_preflight_seconds:-60}" job_stop
   elif ((${#job_hosts[@]} > 1)); then
     job_later 0 job_end_stragglers
   fi
@@ -595,17 +608,17 @@ job_some_node_writes() {
 
 # ---- preflight.sh: The preflight: the same launcher first starts a check on every rank (docs/survival.md).
 
-job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
+job_preflight() { # return 1 after a failure, with the bad hosts in job_bad_hosts
   rm -rf "$job_dir/preflight"
   mkdir "$job_dir/preflight"
   job_run preflight
-  job_bad=()
+  job_bad_hosts=()
   ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
-  ! job_asked || return 0  # it ends before the program
+  ! job_save_requested || return 0  # it ends before the program
   [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
   [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
-  mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
-  if ((${#job_bad[@]})); then
+  mapfile -t job_bad_hosts < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
+  if ((${#job_bad_hosts[@]})); then
     sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_dir/preflight/bad-hosts" >&2  # srun can lose what the ranks print last
     cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
   fi
@@ -615,14 +628,14 @@ job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
 job_find_silent() { # the hosts that did not report
   local host
   for host in "${job_hosts[@]}"; do
-    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad+=("$host")
+    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad_hosts+=("$host")
   done
-  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
-  ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+  ((${#job_bad_hosts[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
+  ((${#job_bad_hosts[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad_hosts[@]}" > "$job_dir/preflight/bad-hosts"
 }
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
-  [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
+  [[ -n ${job_host_access:-} && ${job_container_runtime:-} != pyxis ]] || return 0
   local folder
   folder=$(job_quote "$job_dir")
   job_probe="set -e; . $folder/env.sh;"
@@ -647,12 +660,12 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
 }
 
 job_preflight_or_end() {
-  if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
+  if [[ $job_preflight_mode == if_there ]] && ! job_has_training; then
     job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
   fi
 }
 
@@ -669,27 +682,27 @@ job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
   for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
-    ((job_silent)) || break
+    ((job_silent_count)) || break
     sleep 0.5
   done
   read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
   job_status=${status:-$launcher}
-  if job_asked && ((job_begun == 0)); then
+  if job_save_requested && ((job_start_count == 0)); then
     job_status=75
-  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
+  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_launcher_timeout:-} ]]; then
     job_status=124
-    job_say "stopped by timeout after $job_limit, the wall time"
-  elif [[ $status == 143 ]] && job_asked; then
+    job_say "stopped by timeout after $job_launcher_timeout, the wall time"
+  elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
-  elif [[ -z $status ]] && ((launcher > 128 && job_silent == 0)) && ! job_asked; then
+  elif [[ -z $status ]] && ((launcher > 128 && job_silent_count == 0)) && ! job_save_requested; then
     job_status=0
     job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
-  ((job_silent == 0 || job_status == 75)) || job_judge_silent
-  [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
+  ((job_silent_count == 0 || job_status == 75)) || job_judge_silent
+  [[ -z ${job_runs_training_module:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
     job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
 }
 
@@ -706,7 +719,7 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
         else if (silent++ < 8) first = first " " rank
       print begun + 0, silent + 0 first
     }' > "$job_logs/counts"
-  read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
+  read -r job_start_count job_silent_count job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"
   mv "$ranks" "$job_logs/statuses"
 }
@@ -735,21 +748,21 @@ job_show_log() { # RANK HOST: the last lines of a rank
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  if ((job_begun)); then
+  if ((job_start_count)); then
     job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
   else
     job_say "no rank began: $job_launcher_name ended with status $job_status before; its own messages are above"
   fi
   # A job that is ending cannot reach other hosts: this is no fault of the host.
-  if ! job_asked && ((job_signals == 0)); then
-    if [[ -n ${job_reach:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
+  if ! job_save_requested && ((job_signals == 0)); then
+    if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
       job_say "${bad[*]:0:8} does not answer"
       printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1
-      [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
+      [[ -z ${job_runs_training_module:-}${job_max_requeues:-} ]] || job_status=75
     fi
   fi
   ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks recorded no status"
@@ -767,73 +780,6 @@ job_check_silent_host() { # HOST
     9) job_say "cannot write temporary files on $1: its ${TMPDIR:-/tmp} is full or read-only" ;;
     *) printf '%s\n' "$1" > "$job_logs/nodes/0/$1.silent" ;;
   esac
-}
-
-# ---- main.sh: The job, from the allocation to its status.
-
-job_main() {
-  job_listen
-  job_optional overrides
-  job_scheduler
-  job_open
-  job_optional job_keep_secrets
-  job_optional sweep
-  job_optional job_count_nodes
-  job_export
-  job_environment
-  job_make_hostfile
-  job_optional job_filter
-  job_rendezvous
-  job_optional job_hccl_ports
-  job_optional job_set_deadline
-  job_optional job_take_values
-  job_handover
-  job_optional job_mpi
-  job_optional job_check_mpi
-  job_optional job_prepare_pdsh
-  job_listen  # again: sourced scripts may have set traps
-  job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
-  job_optional job_arm_deadline
-  job_optional job_run_before
-  job_launch_and_judge
-}
-
-job_environment() { # the user's own code, and the user's umask
-  umask "${job_umask:-$(umask)}"
-  environment
-  job_umask=$(umask)
-  umask "${job_mask:-077}"
-}
-
-job_tell_why() { # if no other message has the reason
-  local why
-  ! job_asked || ((job_signals)) && return
-  why=$(job_why)
-  [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
-}
-
-job_run_and_judge() {
-  job_run
-  job_tell_why
-  job_optional job_end_containers
-  job_judge
-  job_optional job_judge_at_limit
-}
-
-job_launch_and_judge() {
-  if job_asked; then
-    job_say "asked to exit ($(job_why)) before the program started"
-    job_status=75
-  else
-    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
-  fi
-  job_optional job_run_after "$job_status"
-  if ((job_status == 75)); then
-    job_optional job_go_on
-    job_say "not finished; to go on: cd $(job_quote "$job_parent") && $(job_submit_command) job.sh"
-  fi
-  job_finish_with "$job_status"
 }
 
 job_file_rank() {
@@ -1090,8 +1036,87 @@ stop KILL
 END_OF_WATCH
 }
 
-# The start: all functions are defined.
+# The job, from the allocation to its status.
 
-job_arguments=("$@")
-trap job_end EXIT
-job_main
+job_main() {
+  job_listen
+  job_optional overrides
+  job_check_runtime
+  job_scheduler
+  job_open
+  job_optional job_keep_secrets
+  job_optional sweep
+  job_count_nodes
+  job_export
+  job_environment
+  job_make_hostfile
+  job_optional job_filter
+  job_rendezvous
+  job_optional job_hccl_ports
+  job_optional job_set_deadline
+  job_optional job_read_program_variables
+  job_handover
+  job_optional job_mpi
+  job_optional job_check_mpi
+  job_optional job_prepare_pdsh
+  job_listen  # again: sourced scripts may have set traps
+  job_optional job_preflight_or_end
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_optional job_arm_deadline
+  job_optional job_run_before
+  job_launch_and_judge
+}
+
+job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
+  [[ $file != main && -f $file && -r $file ]] || return 0
+  [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
+  {
+    while [[ -z $sum ]] && IFS= read -r line; do
+      [[ $line != '# ======== jobgen runtime '* ]] || sum=${line#* SHA-256 } sum=${sum%% *}
+    done
+    read -r line _ < <(sha256sum) || return 0
+  } < "$file"
+  [[ -n $sum && $line == "$sum"* ]] || job_say "warning: the runtime in $file was edited"
+}
+
+job_environment() { # the user's own code, and the user's umask
+  umask "${job_umask:-$(umask)}"
+  environment
+  job_umask=$(umask)
+  umask "${job_run_dir_umask:-077}"
+}
+
+job_report_save() { # if no other message has the reason
+  local why
+  ! job_save_requested || ((job_signals)) && return
+  why=$(job_save_reason)
+  [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
+}
+
+job_run_and_judge() {
+  job_run
+  job_report_save
+  job_optional job_end_containers
+  job_judge
+  job_optional job_judge_at_limit
+}
+
+job_launch_and_judge() {
+  if job_save_requested; then
+    job_say "asked to exit ($(job_save_reason)) before the program started"
+    job_status=75
+  else
+    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
+  fi
+  job_optional job_run_after "$job_status"
+  if ((job_status == 75)); then
+    job_optional job_go_on
+    job_say "not finished; to go on: cd $(job_quote "$job_parent") && $(job_submit_command) job.sh"
+  fi
+  job_finish_with "$job_status"
+}
+
+# One command, which bash reads whole before it starts the job.
+{ job_arguments=("$@"); trap job_end EXIT; job_main; }

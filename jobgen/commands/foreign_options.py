@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from jobgen.commands.foreign_directives import (
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.scheduler_options import (
     Answer,
     Typed,
     Words,
@@ -20,7 +21,6 @@ from jobgen.commands.foreign_directives import (
     refusal,
     whole,
 )
-from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, shell_text

@@ -12,7 +12,6 @@ import jobgen.templates
 from jobgen.launch.expansion import of_the_script
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.base import clock
-from jobgen.values.node_groups import SUBMITTED
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -94,7 +93,6 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
     if plan.launch.mpirun:
         yield from plan.launch.mpirun.runtime
     yield main
-    yield "start"
 
 
 def _needs(plan: Plan) -> dict[str, object]:
@@ -109,7 +107,6 @@ def _needs(plan: Plan) -> dict[str, object]:
         "secrets": spec.secrets,
         "sweep": plan.sweep,
         "hostfile": True,
-        "submitted_nodes": plan.resources.nodes == SUBMITTED,
         "filter": plan.resources.active.option,
         "rendezvous": True,
         "deadline": survive.timer or survive.grace is not None,
@@ -148,30 +145,21 @@ def _node_files(plan: Plan) -> Iterator[str]:
         yield "container"
 
 
-def settings(plan: Plan) -> list[list[Setting]]:
-    """Return the settings of the job part, line by line; empty settings are left out."""
-    groups = (
-        _names(plan),
-        _sizes(plan),
-        _times(plan),
-        _program(plan),
-        _nodes(plan),
-        _devices(plan),
-        _box(plan),
-    )
-    lines = ([one for one in group if one.value not in (None, "", ())] for group in groups)
-    return [line for line in lines if line]
+def settings(plan: Plan) -> list[Setting]:
+    """Return the settings of the job part; empty ones are left out."""
+    groups = (_names, _sizes, _times, _program, _nodes, _devices, _box)
+    return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 
 
 def _names(plan: Plan) -> Iterator[Setting]:
     spec = plan.spec
     yield Setting("job_name", spec.name)
     yield Setting("job_title", plan.title)
-    yield Setting("job_run_dir", spec.runs_dir)
+    yield Setting("job_runs_dir", spec.runs_dir)
     yield Setting("job_workdir", spec.workdir or "")
-    yield Setting("job_array", "yes" if plan.directives.array else "")
-    yield Setting("job_dependency", "yes" if spec.after else "")
-    yield Setting("job_mask", "027" if spec.group_readable else "")
+    yield Setting("job_is_array", "yes" if plan.directives.array else "")
+    yield Setting("job_has_dependency", "yes" if spec.after else "")
+    yield Setting("job_run_dir_umask", "027" if spec.group_readable else "")
     yield Setting("job_secret_names", spec.secrets)
     yield Setting("job_steps", len(plan.steps) or "")
     yield Setting("job_parallel_steps", tuple(str(n) for n, one in enumerate(spec.steps, 1) if one.parallel))
@@ -186,7 +174,7 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_world_size", resources.active.world_size or "")
     yield Setting("job_cpus_per_node", resources.cpus.node)
     if resources.mixed:
-        yield Setting("job_mixed", resources.mixed)
+        yield Setting("job_node_groups", resources.mixed)
         yield Setting(
             "job_lines_per_rank", resources.cpus.rank if plan.scheduler.behaviour.hosts_by_core else ""
         )
@@ -194,39 +182,39 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
 
 def _times(plan: Plan) -> Iterator[Setting]:
     spec, survive = plan.spec, plan.survival
-    yield Setting("job_walltime", survive.walltime or "")
-    yield Setting("job_grace", "" if survive.grace is None else survive.grace)
-    yield Setting("job_short_grace", "yes" if survive.short_grace else "")
-    yield Setting("job_timer", "yes" if survive.timer else "")
-    yield Setting("job_signal", survive.signal)
-    yield Setting("job_limit", clock(survive.timeout) if survive.timeout else "")
-    yield Setting("job_requeue", spec.requeue or "")
+    yield Setting("job_walltime_seconds", survive.walltime or "")
+    yield Setting("job_grace_seconds", "" if survive.grace is None else survive.grace)
+    yield Setting("job_grace_at_most_a_tenth", "yes" if survive.short_grace else "")
+    yield Setting("job_sends_signal_itself", "yes" if survive.timer else "")
+    yield Setting("job_save_signal", survive.signal)
+    yield Setting("job_launcher_timeout", clock(survive.timeout) if survive.timeout else "")
+    yield Setting("job_max_requeues", spec.requeue or "")
     yield Setting("job_hang_timeout", f"{survive.hang_timeout}s" if survive.hang_timeout else "")
-    yield Setting("job_preflight_kind", survive.preflight or "")
-    yield Setting("job_preflight_limit", survive.preflight_limit if survive.preflight else "")
+    yield Setting("job_preflight_mode", survive.preflight or "")
+    yield Setting("job_preflight_seconds", survive.preflight_limit if survive.preflight else "")
 
 
 def _program(plan: Plan) -> Iterator[Setting]:
     mpi = plan.launch.mpirun
     yield Setting("job_launcher_name", plan.spec.launcher)
-    yield Setting("job_value_names", of_the_script(plan.program.words) if plan.spec.expand else ())
-    yield Setting("job_training", "yes" if plan.program.is_ours else "")
+    yield Setting("job_program_variables", of_the_script(plan.program.words) if plan.spec.expand else ())
+    yield Setting("job_runs_training_module", "yes" if plan.program.is_ours else "")
     yield Setting("job_rank_logs", plan.spec.rank_logs)
-    yield Setting("job_mpirun", mpi.command if mpi and mpi.version else "")
-    yield Setting("job_mpi_version", mpi.version if mpi else "")
+    yield Setting("job_mpi_command", mpi.command if mpi and mpi.version else "")
+    yield Setting("job_mpi_version_text", mpi.version if mpi else "")
     yield Setting("job_mpi_title", mpi.title if mpi and mpi.version else "")
 
 
 def _nodes(plan: Plan) -> Iterator[Setting]:
     spec, launch, active = plan.spec, plan.launch, plan.resources.active
-    yield Setting("job_agents", " ".join(launch.agents))
-    yield Setting("job_force_agent", "yes" if launch.agents and spec.remote == "ssh" else "")
-    yield Setting("job_reach", launch.reach or "")
-    yield Setting("job_port", spec.master_port or "")
+    yield Setting("job_remote_commands", " ".join(launch.agents))
+    yield Setting("job_mpi_only_by_ssh", "yes" if launch.agents and spec.remote == "ssh" else "")
+    yield Setting("job_host_access", launch.reach or "")
+    yield Setting("job_master_port", spec.master_port or "")
     yield Setting("job_master_suffix", plan.site.master_suffix)
     yield Setting("job_filter_option", active.option or "")
-    yield Setting("job_filter_named", active.named)
-    yield Setting("job_filter_whole", active.included or active.excluded)
+    yield Setting("job_filter_hosts", active.named)
+    yield Setting("job_filter_whole_hosts", active.included or active.excluded)
 
 
 def _devices(plan: Plan) -> Iterator[Setting]:
@@ -234,18 +222,18 @@ def _devices(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_accelerator", plan.resources.accelerator_name)
     if plan.launch.row.renumbers_devices and visible:
         by_node = plan.launch.start_nodes == "pdsh" and plan.scheduler.behaviour.sets_devices
-        yield Setting("job_visible", visible)
-        yield Setting("job_devices_by_node", "yes" if by_node else "")
+        yield Setting("job_device_variable", visible)
+        yield Setting("job_lists_devices_of_nodes", "yes" if by_node else "")
     if cpus.bind and cpus.bind != "none":
-        yield Setting("job_bind", cpus.bind)
+        yield Setting("job_cpu_bind", cpus.bind)
         yield Setting("job_cpu_lists", cpus.lists)
 
 
 def _box(plan: Plan) -> Iterator[Setting]:
     box = plan.container
     if box:
-        yield Setting("job_container", box.kind)
-        yield Setting("job_image", plan.spec.image or "")
-        yield Setting("job_binds", box.binds)
-        yield Setting("job_carried", box.named)
-        yield Setting("job_carried_prefix", (box.runtime.prefix or "") if box.named else "")
+        yield Setting("job_container_runtime", box.kind)
+        yield Setting("job_container_image", plan.spec.image or "")
+        yield Setting("job_container_binds", box.binds)
+        yield Setting("job_container_variables", box.named)
+        yield Setting("job_container_variable_prefix", (box.runtime.prefix or "") if box.named else "")

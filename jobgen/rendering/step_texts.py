@@ -35,4 +35,4 @@ def step_texts(plan: Plan, template: Callable[[str], jinja2.Template]) -> list[s
 
 def _values(plan: Plan) -> dict[str, str | int | tuple[str, ...]]:
     """Return the values of all settings by name."""
-    return {one.name: one.value for line in settings(plan) for one in line}
+    return {one.name: one.value for one in settings(plan)}

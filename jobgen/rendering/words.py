@@ -99,7 +99,7 @@ def words(plan: Plan) -> Words:
         queue=plan.queue,
         walltime=plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
         directives=directive_lines(plan),
-        settings=tuple(" ".join(map(assignment, line)) for line in settings(plan)),
+        settings=tuple(map(assignment, settings(plan))),
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         threads=max(1, plan.resources.cpus.rank // plan.site.threads_per_core),
         network=tuple(network_lines(plan)),

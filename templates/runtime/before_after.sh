@@ -3,17 +3,17 @@
 job_run_before() {
   local status=0
   ! job_defined after || job_after_status=due
-  job_asked || job_apart before || status=$?
+  job_save_requested || job_run_separately before || status=$?
   ((status == 0)) || job_die 71 "before: exited with status $status: nothing was launched"
 }
 
 job_run_after() { # STATUS: that of the job, which does not change
   [[ -n ${job_after_status:-} ]] || return 0
   job_after_status=
-  JOBGEN_STATUS=$1 job_apart after || job_say "warning: after: exited with status $?"
+  JOBGEN_STATUS=$1 job_run_separately after || job_say "warning: after: exited with status $?"
 }
 
-job_apart() { # FUNCTION
+job_run_separately() { # FUNCTION
   job_defined "$1" || return 0
   bash -euo pipefail -c "umask ${job_umask:-$(umask)}"$'\n'"$(declare -f "$1")"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"} < /dev/null
 }

@@ -14,3 +14,5 @@ job_main() {
   pwd > "$JOBGEN_DOCTOR/directory"
   command -p env -0 > "$JOBGEN_DOCTOR/environment"
 }
+
+{ job_arguments=("$@"); job_main; }

@@ -17,7 +17,7 @@ job_save_environment() { # except variables of this node or this shell
 job_save_functions() { # the functions of the job that run on the nodes
   local name
   for name in variables job_secrets rank program node job_escape_environment container; do declare -f "$name" || true; done
-  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_binds job_carried job_carried_prefix; do
+  for name in job_secret_names job_secret_file job_accelerator job_point job_value job_cpu_lists job_container_binds job_container_variables job_container_variable_prefix; do
     declare -p "$name" 2> /dev/null || true
   done
 }

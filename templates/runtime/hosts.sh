@@ -13,6 +13,6 @@ job_list_hosts() { # each host as often as it has slots
   printf '%s\n' "${job_host_list[@]}" | awk -F: '{ for (i = 0; i < $2; i++) print $1 }'
 }
 
-job_find_end() { [[ -z ${job_walltime:-} ]] || job_ends=$((JOBGEN_START_TIME + job_walltime)); }
+job_find_end() { [[ -z ${job_walltime_seconds:-} ]] || job_ends=$((JOBGEN_START_TIME + job_walltime_seconds)); }
 
 job_submit_command() { echo bash; }

@@ -3,9 +3,9 @@
 job_end_containers() {
   local words
   ((job_status)) || return 0
-  words="$job_container ps --quiet --filter label=jobgen=$(job_quote "$job_id") | xargs --no-run-if-empty $job_container kill > /dev/null"
+  words="$job_container_runtime ps --quiet --filter label=jobgen=$(job_quote "$job_id") | xargs --no-run-if-empty $job_container_runtime kill > /dev/null"
   bash -c "$words" || true
-  [[ -z ${job_reach:-} ]] || job_on_hosts 64 job_end_container_on "$words"
+  [[ -z ${job_host_access:-} ]] || job_on_hosts 64 job_end_container_on "$words"
 }
 
 job_end_container_on() { # WORDS HOST

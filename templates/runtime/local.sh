@@ -6,6 +6,6 @@ job_scheduler() {
 
 job_list_hosts() { echo localhost; }
 
-job_find_end() { [[ -z ${job_walltime:-} ]] || job_ends=$((JOBGEN_START_TIME + job_walltime)); }
+job_find_end() { [[ -z ${job_walltime_seconds:-} ]] || job_ends=$((JOBGEN_START_TIME + job_walltime_seconds)); }
 
 job_submit_command() { echo bash; }

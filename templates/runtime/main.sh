@@ -3,11 +3,12 @@
 job_main() {
   job_listen
   job_optional overrides
+  job_check_runtime
   job_scheduler
   job_open
   job_optional job_keep_secrets
   job_optional sweep
-  job_optional job_count_nodes
+  job_count_nodes
   job_export
   job_environment
   job_make_hostfile
@@ -15,7 +16,7 @@ job_main() {
   job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
-  job_optional job_take_values
+  job_optional job_read_program_variables
   job_handover
   job_optional job_mpi
   job_optional job_check_mpi
@@ -28,31 +29,45 @@ job_main() {
   job_launch_and_judge
 }
 
+job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
+  local file=${BASH_SOURCE[0]:-main} line='' sum=''
+  # A script that bash reads from its input has no file, and the name main since bash 4.4.
+  [[ $file != main && -f $file && -r $file ]] || return 0
+  [[ -z ${job_runtime:-} ]] || sum=${file##*-} sum=${sum%.sh}
+  {
+    while [[ -z $sum ]] && IFS= read -r line; do
+      [[ $line != '# ======== jobgen runtime '* ]] || sum=${line#* SHA-256 } sum=${sum%% *}
+    done
+    read -r line _ < <(sha256sum) || return 0
+  } < "$file"
+  [[ -n $sum && $line == "$sum"* ]] || job_say "warning: the runtime in $file was edited"
+}
+
 job_environment() { # the user's own code, and the user's umask
   umask "${job_umask:-$(umask)}"
   environment
   job_umask=$(umask)
-  umask "${job_mask:-077}"
+  umask "${job_run_dir_umask:-077}"
 }
 
-job_tell_why() { # if no other message has the reason
+job_report_save() { # if no other message has the reason
   local why
-  ! job_asked || ((job_signals)) && return
-  why=$(job_why)
+  ! job_save_requested || ((job_signals)) && return
+  why=$(job_save_reason)
   [[ $why == deadline ]] || job_say "every rank was asked to save and exit, because of $why"
 }
 
 job_run_and_judge() {
   job_run
-  job_tell_why
+  job_report_save
   job_optional job_end_containers
   job_judge
   job_optional job_judge_at_limit
 }
 
 job_launch_and_judge() {
-  if job_asked; then
-    job_say "asked to exit ($(job_why)) before the program started"
+  if job_save_requested; then
+    job_say "asked to exit ($(job_save_reason)) before the program started"
     job_status=75
   else
     if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
@@ -64,3 +79,6 @@ job_launch_and_judge() {
   fi
   job_finish_with "$job_status"
 }
+
+# One command, which bash reads whole before it starts the job.
+{ job_arguments=("$@"); trap job_end EXIT; job_main; }

@@ -2,11 +2,11 @@
 
 job_check_mpi() {
   local said other
-  [[ -n ${job_mpirun:-} ]] || return 0  # another step has it
-  said=$("$job_mpirun" --version 2>&1 || true)
-  case $said in *"$job_mpi_version"*) return ;; esac
+  [[ -n ${job_mpi_command:-} ]] || return 0  # another step has it
+  said=$("$job_mpi_command" --version 2>&1 || true)
+  case $said in *"$job_mpi_version_text"*) return ;; esac
   for other in 'Open MPI' HYDRA Intel; do
-    [[ $said != *"$other"* ]] || job_die 71 "$(command -v "$job_mpirun") is not that of $job_mpi_title: load the right module, or use --mpi"
+    [[ $said != *"$other"* ]] || job_die 71 "$(command -v "$job_mpi_command") is not that of $job_mpi_title: load the right module, or use --mpi"
   done
-  job_say "warning: $(command -v "$job_mpirun") may not be that of $job_mpi_title"
+  job_say "warning: $(command -v "$job_mpi_command") may not be that of $job_mpi_title"
 }

@@ -12,5 +12,5 @@ job_mpi_agent() {
   export OMPI_MCA_orte_leave_session_attached=1
   export OMPI_MCA_plm_rsh_num_concurrent=$((job_nodes > 128 ? job_nodes : 128))
   export PRTE_MCA_plm_ssh_num_concurrent=$OMPI_MCA_plm_rsh_num_concurrent
-  [[ ${job_force_agent:-} != yes ]] || export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh
+  [[ ${job_mpi_only_by_ssh:-} != yes ]] || export OMPI_MCA_plm=rsh PRTE_MCA_plm=ssh
 }

@@ -8,7 +8,7 @@ job_scheduler() {
   job_id=$PBS_JOBID job_number=${PBS_JOBID%%[!0-9]*}
   job_index=${PBS_ARRAY_INDEX:-${PBS_ARRAYID:-}}
   job_number=$((10#${job_number:-0} + 1009 * ${job_index:-0}))  # the tasks of an array share the number
-  if [[ -n ${job_array:-} ]]; then
+  if [[ -n ${job_is_array:-} ]]; then
     [[ -n $job_index ]] || job_die 70 'PBS_ARRAY_INDEX is not set: this script is for the tasks of an array'
     job_array_id=${PBS_JOBID/\[*\]/}
   fi
@@ -16,7 +16,7 @@ job_scheduler() {
   job_submit_dir=${PBS_O_WORKDIR:-$PWD}  # PBS starts a job in the home directory
   job_output=$(job_attribute Output_Path)
   job_output=${job_output#*:} job_output=${job_output//^array_index^/$job_index}
-  [[ -n ${job_mixed:-} ]] || job_check_shares
+  [[ -n ${job_node_groups:-} ]] || job_check_shares
 }
 
 job_find_pbs() { # its commands: a profile may have removed them from PATH, or put those of another scheduler first
@@ -42,13 +42,13 @@ job_find_end() {
   local limit part seconds=0
   limit=$(job_attribute Resource_List.walltime)
   for part in ${limit//:/ }; do seconds=$((60 * seconds + 10#$part)); done
-  ((seconds)) || seconds=${PBS_WALLTIME:-${job_walltime:-0}}
+  ((seconds)) || seconds=${PBS_WALLTIME:-${job_walltime_seconds:-0}}
   ((seconds)) || return 0
   job_ends=$((JOBGEN_START_TIME + seconds))
 }
 
 job_submit_command() { # PBS Pro refuses an array of one task, but accepts a step beyond the end of the range
-  if [[ -z ${job_array:-} ]]; then
+  if [[ -z ${job_is_array:-} ]]; then
     echo qsub
   elif [[ -n ${PBS_ARRAYID:-} ]]; then
     echo "qsub -t $job_index"

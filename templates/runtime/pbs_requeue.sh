@@ -5,9 +5,9 @@ job_again_word='submitted again'
 
 job_submit_again() {
   local options=() start=()
-  [[ -n $job_why_not || $job_last_signal != TERM ]] || job_why_not='it was deleted or preempted'
-  [[ -z $job_why_not ]] || return 1
-  job_why_not='qsub on this node does not accept it'
+  [[ -n $job_stop_reason || $job_last_signal != TERM ]] || job_stop_reason='it was deleted or preempted'
+  [[ -z $job_stop_reason ]] || return 1
+  job_stop_reason='qsub on this node does not accept it'
   job_qsub_options
   job_qsub_values
   job_next=$(cd "$job_dir" && env -i ${start[@]+"${start[@]}"} "$JOBGEN_PBS/qsub" "${options[@]}" -W depend=afterany:"${PBS_JOBID%%.*}" job.sh) || return 1

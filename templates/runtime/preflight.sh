@@ -1,16 +1,16 @@
 # The preflight: the same launcher first starts a check on every rank (docs/survival.md).
 
-job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
+job_preflight() { # return 1 after a failure, with the bad hosts in job_bad_hosts
   rm -rf "$job_dir/preflight"
   mkdir "$job_dir/preflight"
   job_run preflight
-  job_bad=()
+  job_bad_hosts=()
   ((job_status)) || [[ ! -f $job_dir/preflight/result.json ]] || return 0
-  ! job_asked || return 0  # it ends before the program
+  ! job_save_requested || return 0  # it ends before the program
   [[ -s $job_dir/preflight/bad-hosts ]] || job_probe_hosts
   [[ -s $job_dir/preflight/bad-hosts ]] || job_find_silent
-  mapfile -t job_bad < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
-  if ((${#job_bad[@]})); then
+  mapfile -t job_bad_hosts < <(cut -f 1 "$job_dir/preflight/bad-hosts" 2> /dev/null)
+  if ((${#job_bad_hosts[@]})); then
     sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_dir/preflight/bad-hosts" >&2  # srun can lose what the ranks print last
     cat "$job_dir/preflight/bad-hosts" >> "$job_dir/bad-hosts"
   fi
@@ -20,14 +20,14 @@ job_preflight() { # return 1 after a failure, with the bad hosts in job_bad
 job_find_silent() { # the hosts that did not report
   local host
   for host in "${job_hosts[@]}"; do
-    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad+=("$host")
+    compgen -G "$job_dir/preflight/nodes/*/$host.json" > /dev/null || job_bad_hosts+=("$host")
   done
-  ((${#job_bad[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
-  ((${#job_bad[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad[@]}" > "$job_dir/preflight/bad-hosts"
+  ((${#job_bad_hosts[@]} < ${#job_hosts[@]})) || job_die 74 "the preflight ended with status $job_status before any host reported"
+  ((${#job_bad_hosts[@]} == 0)) || printf '%s\tdid not report\n' "${job_bad_hosts[@]}" > "$job_dir/preflight/bad-hosts"
 }
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
-  [[ -n ${job_reach:-} && ${job_container:-} != pyxis ]] || return 0
+  [[ -n ${job_host_access:-} && ${job_container_runtime:-} != pyxis ]] || return 0
   local folder
   folder=$(job_quote "$job_dir")
   job_probe="set -e; . $folder/env.sh;"
@@ -52,12 +52,12 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
 }
 
 job_preflight_or_end() {
-  if [[ $job_preflight_kind == if_there ]] && ! job_has_training; then
+  if [[ $job_preflight_mode == if_there ]] && ! job_has_training; then
     job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
   fi
 }
 

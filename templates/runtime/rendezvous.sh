@@ -1,7 +1,7 @@
 # The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
-  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_port:-}
+  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_master_port:-}
   if [[ -z $MASTER_PORT ]]; then
     # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
@@ -11,14 +11,14 @@ job_rendezvous() {
 
 job_export() { # before the user's code
   export JOBGEN_JOB_ID=$job_id JOBGEN_RUN_DIR=$job_dir JOBGEN_ATTEMPT=$job_attempt JOBGEN_LOGS=$job_logs JOBGEN_WORLD_SIZE=$job_world_size
-  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_signal
-  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_training:-}
+  export JOBGEN_ACCELERATOR=$job_accelerator JOBGEN_LAUNCHER=$job_launcher_name JOBGEN_SIGNAL=$job_save_signal
+  export JOBGEN_RANK_LOGS=$job_rank_logs JOBGEN_TRAINING=${job_runs_training_module:-}
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
   ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
-  export JOBGEN_AGENTS=${job_agents:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
-  export JOBGEN_BIND=${job_bind:-} JOBGEN_VISIBLE=${job_visible:-} JOBGEN_DEVICES_BY_NODE=${job_devices_by_node:-}
+  export JOBGEN_AGENTS=${job_remote_commands:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
+  export JOBGEN_BIND=${job_cpu_bind:-} JOBGEN_VISIBLE=${job_device_variable:-} JOBGEN_DEVICES_BY_NODE=${job_lists_devices_of_nodes:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
   export JOBGEN_UMASK
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index

@@ -14,7 +14,7 @@ job_find_directory() {
     cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
   fi
   local id=${job_array_id:-$job_id}
-  [[ -n $job_dir ]] || job_dir=$job_run_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
+  [[ -n $job_dir ]] || job_dir=$job_runs_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
   [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
 }
 
@@ -26,7 +26,7 @@ job_open() {
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
-  umask "${job_mask:-077}"
+  umask "${job_run_dir_umask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"

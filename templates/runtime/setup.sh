@@ -5,8 +5,8 @@ job_setup() {
   job_file=setup
   trap 'job_setup_failed "$?" "$LINENO"' ERR
   set -E
-  # shellcheck disable=SC2016  # job_take expands it
-  job_take 'set -e; source <(job_body setup); job_here=$PWD' ${job_arguments[@]+"${job_arguments[@]}"}
+  # shellcheck disable=SC2016  # job_eval expands it
+  job_eval 'set -e; source <(job_body setup); job_here=$PWD' ${job_arguments[@]+"${job_arguments[@]}"}
   set +E
   trap - ERR
 }

@@ -42,9 +42,9 @@ job_control() { # save|stop REASON: ask the ranks of this attempt
   { [[ -z ${job_logs:-} ]] || printf '%s %s\n' "$1" "$2" >> "$job_logs/control"; } 2> /dev/null || true
 }
 
-job_asked() { grep -qs '^save' "$job_logs/control"; }
+job_save_requested() { grep -qs '^save' "$job_logs/control"; }
 
-job_why() { # the reason of the first request
+job_save_reason() { # the reason of the first request
   local what why=''
   read -r what why < "$job_logs/control" || true
   printf '%s' "${why:-$what}"

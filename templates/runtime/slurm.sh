@@ -5,7 +5,7 @@ job_scheduler() {
   [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
     job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
   job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
-  if [[ -n ${job_array:-} ]]; then
+  if [[ -n ${job_is_array:-} ]]; then
     [[ -n ${SLURM_ARRAY_TASK_ID:-} ]] || job_die 70 'SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array'
     job_index=$SLURM_ARRAY_TASK_ID job_array_id=$SLURM_ARRAY_JOB_ID
     job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
@@ -26,5 +26,5 @@ job_list_hosts() { scontrol show hostnames "$job_nodelist" || job_say "scontrol 
 job_find_end() { job_ends=$(date -d "$(job_field EndTime)" +%s 2> /dev/null) || true; }
 
 job_submit_command() { # Slurm refuses a dependency on a job that it has removed
-  echo "sbatch${job_dependency:+ --dependency=}${job_array:+ --array=$job_index}"
+  echo "sbatch${job_has_dependency:+ --dependency=}${job_is_array:+ --array=$job_index}"
 }

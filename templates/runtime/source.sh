@@ -3,32 +3,32 @@
 job_source() { # FILE
   [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
   job_file=$1
-  # shellcheck disable=SC2016  # job_take expands it
-  job_take 'source "$job_file"'
-  ((job_taken == 0)) || job_say "warning: $1 returned status $job_taken"
+  # shellcheck disable=SC2016  # job_eval expands it
+  job_eval 'source "$job_file"'
+  ((job_eval_status == 0)) || job_say "warning: $1 returned status $job_eval_status"
 }
 
-job_take() { # CODE: run it, keep the options, traps and directory of this script, and set job_taken to its status
-  job_declared=
-  job_take_code "$@"
+job_eval() { # CODE: run it, keep the options, traps and directory of this script, and set job_eval_status to its status
+  job_declarations=
+  job_eval_code "$@"
   # Variables that declare made local to that function are for the whole script. In bash 4.2 declare -g would set the local ones.
-  eval "$job_declared"
+  eval "$job_declarations"
 }
 
-job_take_code() {
+job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
   set +eu
   eval "$job_code"
-  job_taken=$?
+  job_eval_status=$?
   set -eu +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
-      job_declared+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
+      job_declarations+=$(declare -p "${BASH_REMATCH[2]}" | sed '1s/^declare /declare -g /')$'\n'
   done < <(local)
   # Those without a value, which bash 4.3 and 4.4 leave out of that list.
-  job_declared+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
+  job_declarations+=$(declare -p | sed -n "s/^declare \(-[aAix-]*\) \([A-Za-z_][A-Za-z0-9_]*\)\(='()'\)\{0,1\}$/declare -g \1 \2 2> \/dev\/null || true/p")$'\n'
   trap job_end EXIT
   job_listen
   job_sourcing=

@@ -2,19 +2,19 @@
 
 job_choose_hosts() {
   local good
-  job_take_hosts "${job_hosts[@]}"
+  job_use_hosts "${job_hosts[@]}"
   until job_preflight; do
-    ((${#job_bad[@]})) || job_die 74 "the preflight ended with status $job_status and names no host"
-    mapfile -t good < <(printf '%s\n' "${job_hosts[@]}" | grep -vxFf <(printf '%s\n' "${job_bad[@]}"))
-    job_say "excluding ${job_bad[*]}: the preflight failed there"
+    ((${#job_bad_hosts[@]})) || job_die 74 "the preflight ended with status $job_status and names no host"
+    mapfile -t good < <(printf '%s\n' "${job_hosts[@]}" | grep -vxFf <(printf '%s\n' "${job_bad_hosts[@]}"))
+    job_say "excluding ${job_bad_hosts[*]}: the preflight failed there"
     ((${#good[@]} >= job_needed_nodes)) ||
       job_die 74 "only ${#good[@]} hosts are left, but $job_needed_nodes are needed"
-    job_take_hosts "${good[@]}"
+    job_use_hosts "${good[@]}"
   done
-  job_take_hosts "${job_hosts[@]:0:job_needed_nodes}"
+  job_use_hosts "${job_hosts[@]:0:job_needed_nodes}"
 }
 
-job_take_hosts() { # HOST...: these take part
+job_use_hosts() { # HOST...: these take part
   job_hosts=("$@")
   printf '%s\n' "$@" > "$job_dir/hosts"
   printf "%s slots=$job_ranks_per_node\n" "$@" > "$job_dir/hostfile"

@@ -18,7 +18,7 @@ job_run_steps() {
     fi
     job_logs=$logs
     ((job_status == 0)) || return 0
-    if ((last < job_steps)) && job_asked; then
+    if ((last < job_steps)) && job_save_requested; then
       job_status=75
       return
     fi

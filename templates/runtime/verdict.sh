@@ -4,27 +4,27 @@ job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
   for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
-    ((job_silent)) || break
+    ((job_silent_count)) || break
     sleep 0.5
   done
   read -r rank status _ host < <(LC_ALL=C sort -k 3,3n "$job_logs/statuses" | awk '$2 != 0 && !n++') || true
   job_status=${status:-$launcher}
-  if job_asked && ((job_begun == 0)); then
+  if job_save_requested && ((job_start_count == 0)); then
     job_status=75
-  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_limit:-} ]]; then
+  elif ((launcher == 124 && job_status != 75)) && [[ -n ${job_launcher_timeout:-} ]]; then
     job_status=124
-    job_say "stopped by timeout after $job_limit, the wall time"
-  elif [[ $status == 143 ]] && job_asked; then
+    job_say "stopped by timeout after $job_launcher_timeout, the wall time"
+  elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
-  elif [[ -z $status ]] && ((launcher > 128 && job_silent == 0)) && ! job_asked; then
+  elif [[ -z $status ]] && ((launcher > 128 && job_silent_count == 0)) && ! job_save_requested; then
     job_status=0
     job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
-  ((job_silent == 0 || job_status == 75)) || job_judge_silent
-  [[ -z ${job_training:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
+  ((job_silent_count == 0 || job_status == 75)) || job_judge_silent
+  [[ -z ${job_runs_training_module:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
     job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
 }
 
@@ -41,7 +41,7 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
         else if (silent++ < 8) first = first " " rank
       print begun + 0, silent + 0 first
     }' > "$job_logs/counts"
-  read -r job_begun job_silent job_silent_ranks < "$job_logs/counts"
+  read -r job_start_count job_silent_count job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"
   mv "$ranks" "$job_logs/statuses"
 }
@@ -70,21 +70,21 @@ job_show_log() { # RANK HOST: the last lines of a rank
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
   local bad
-  if ((job_begun)); then
+  if ((job_start_count)); then
     job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
   else
     job_say "no rank began: $job_launcher_name ended with status $job_status before; its own messages are above"
   fi
   # A job that is ending cannot reach other hosts: this is no fault of the host.
-  if ! job_asked && ((job_signals == 0)); then
-    if [[ -n ${job_reach:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
+  if ! job_save_requested && ((job_signals == 0)); then
+    if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
       job_say "${bad[*]:0:8} does not answer"
       printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1
-      [[ -z ${job_training:-}${job_requeue:-} ]] || job_status=75
+      [[ -z ${job_runs_training_module:-}${job_max_requeues:-} ]] || job_status=75
     fi
   fi
   ((job_status)) || job_die 73 "$job_launcher_name ended with status 0, but rank $job_silent_ranks recorded no status"

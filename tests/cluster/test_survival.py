@@ -33,7 +33,7 @@ TRAINING = (
     *("--save-every", "6", "--engine"),
 )
 ENDS_SOON = """overrides() {
-  job_find_end() { job_ends=$(($(date +%s) + (job_attempt == 1 ? 15 : 600) + job_grace)); }
+  job_find_end() { job_ends=$(($(date +%s) + (job_attempt == 1 ? 15 : 600) + job_grace_seconds)); }
 }
 """
 

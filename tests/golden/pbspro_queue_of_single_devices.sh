@@ -19,15 +19,23 @@
 #PBS -q by-gpu
 #PBS -A proj
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac
 set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
-[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='jobgen' job_title='1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs' job_run_dir=runs
-job_nodes=1 job_ranks_per_node=4 job_world_size=4 job_cpus_per_node=64
-job_walltime=3600 job_grace=120 job_signal=USR1
-job_launcher_name=torchrun job_rank_logs=node
+job_name='jobgen'
+job_title='1 node x 4 ranks, 4 ranks in all, by torchrun on NVIDIA GPUs'
+job_runs_dir=runs
+job_nodes=1
+job_ranks_per_node=4
+job_world_size=4
+job_cpus_per_node=64
+job_walltime_seconds=3600
+job_grace_seconds=120
+job_save_signal=USR1
+job_launcher_name=torchrun
+job_rank_logs=node
 job_accelerator=cuda
 
 variables() {
@@ -49,8 +57,8 @@ environment() {
   job_need_file train.py
 }
 
-program() {  # what every rank runs
-  exec python3 train.py
+launch() {
+  exec bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
 
 node() {  # what every node runs
@@ -59,13 +67,8 @@ node() {  # what every node runs
     --no-python bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-launch() {
-  exec bash "$JOBGEN_RUN_DIR/node.sh" "$@"
+program() {  # what every rank runs
+  exec python3 train.py
 }
 
-# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
-job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
-[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
-  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
-  exit 70
-}
+# Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.

@@ -11,33 +11,39 @@
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac
 set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
-[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='jobgen' job_title='3 nodes x 4 ranks, 8 ranks in all, by deepspeed on NVIDIA GPUs' job_run_dir=runs
-job_nodes=3 job_ranks_per_node=4 job_world_size=8 job_cpus_per_node=8
-job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
-job_launcher_name=deepspeed job_training=yes job_rank_logs=node
-job_reach=srun job_filter_option=--exclude job_filter_named=(node2) job_filter_whole=(node2)
-job_accelerator=cuda job_visible=CUDA_VISIBLE_DEVICES
+job_name='jobgen'
+job_title='3 nodes x 4 ranks, 8 ranks in all, by deepspeed on NVIDIA GPUs'
+job_runs_dir=runs
+job_nodes=3
+job_ranks_per_node=4
+job_world_size=8
+job_cpus_per_node=8
+job_walltime_seconds=3600
+job_grace_seconds=120
+job_sends_signal_itself=yes
+job_save_signal=USR1
+job_preflight_mode=always
+job_preflight_seconds=120
+job_launcher_name=deepspeed
+job_runs_training_module=yes
+job_rank_logs=node
+job_host_access=srun
+job_filter_option=--exclude
+job_filter_hosts=(node2)
+job_filter_whole_hosts=(node2)
+job_accelerator=cuda
+job_device_variable=CUDA_VISIBLE_DEVICES
 
 environment() {
   job_cuda
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
   job_need python3 deepspeed
   job_need_training
-}
-
-program() {  # what every rank runs
-  exec python3 -m jobgen.train "$@" "--local_rank=$LOCAL_RANK"
-}
-
-node() {  # what every node runs
-  exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" --exclude node2 \
-    --no_ssh --node_rank "$NODE_RANK" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
-    --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
 launch() {
@@ -48,9 +54,14 @@ launch() {
     bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
-job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
-[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
-  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
-  exit 70
+node() {  # what every node runs
+  exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" --exclude node2 \
+    --no_ssh --node_rank "$NODE_RANK" --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
+    --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
+
+program() {  # what every rank runs
+  exec python3 -m jobgen.train "$@" "--local_rank=$LOCAL_RANK"
+}
+
+# Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.

@@ -11,16 +11,33 @@
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac
 set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
-[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='jobgen' job_title='2 nodes x 2 ranks, 4 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs' job_run_dir=runs
-job_nodes=2 job_ranks_per_node=2 job_world_size=4 job_cpus_per_node=4
-job_walltime=3600 job_grace=120 job_timer=yes job_signal=USR1 job_preflight_kind=always job_preflight_limit=120
-job_launcher_name=mpirun job_training=yes job_rank_logs=node job_mpirun=mpirun job_mpi_version='Open MPI' job_mpi_title='Open MPI'
-job_agents=ssh job_force_agent=yes job_reach=remote
+job_name='jobgen'
+job_title='2 nodes x 2 ranks, 4 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs'
+job_runs_dir=runs
+job_nodes=2
+job_ranks_per_node=2
+job_world_size=4
+job_cpus_per_node=4
+job_walltime_seconds=3600
+job_grace_seconds=120
+job_sends_signal_itself=yes
+job_save_signal=USR1
+job_preflight_mode=always
+job_preflight_seconds=120
+job_launcher_name=mpirun
+job_runs_training_module=yes
+job_rank_logs=node
+job_mpi_command=mpirun
+job_mpi_version_text='Open MPI'
+job_mpi_title='Open MPI'
+job_remote_commands=ssh
+job_mpi_only_by_ssh=yes
+job_host_access=remote
 job_accelerator=cuda
 
 environment() {
@@ -28,14 +45,6 @@ environment() {
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
   job_need python3 mpirun
   job_need_training
-}
-
-rank() {  # the rank variables
-  RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=2  # not exported: the training module uses mpi4py
-}
-
-program() {  # what every rank runs
-  exec python3 -m jobgen.train "$@"
 }
 
 launch() {
@@ -46,9 +55,12 @@ launch() {
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
-job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
-[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
-  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
-  exit 70
+rank() {  # the rank variables
+  RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=2  # not exported: the training module uses mpi4py
 }
+
+program() {  # what every rank runs
+  exec python3 -m jobgen.train "$@"
+}
+
+# Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.

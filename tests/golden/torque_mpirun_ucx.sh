@@ -9,16 +9,30 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
-case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) echo "jobgen: this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}: nothing was started" >&2; exit 70 ;; esac
+trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
+case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac
 set -euo pipefail +o posix  # which sh and POSIXLY_CORRECT set
-[[ ! -f $0 ]] || grep -qs '^# =* jobgen runtime ' "$0" || { echo 'jobgen: the runtime of this script is missing: nothing was started' >&2; exit 70; }
 
 # ---- settings -----------------------------------------------------------------------------
-job_name='jobgen' job_title='2 nodes x 1 rank, 2 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs' job_run_dir=runs
-job_nodes=2 job_ranks_per_node=1 job_world_size=2 job_cpus_per_node=4
-job_walltime=3600 job_grace=120 job_signal=USR1 job_preflight_kind=if_there job_preflight_limit=120
-job_launcher_name=mpirun job_rank_logs=node job_mpirun=mpirun job_mpi_version='Open MPI' job_mpi_title='Open MPI'
-job_agents='pbsdsh ssh' job_reach=remote
+job_name='jobgen'
+job_title='2 nodes x 1 rank, 2 ranks in all, by mpirun (Open MPI) on NVIDIA GPUs'
+job_runs_dir=runs
+job_nodes=2
+job_ranks_per_node=1
+job_world_size=2
+job_cpus_per_node=4
+job_walltime_seconds=3600
+job_grace_seconds=120
+job_save_signal=USR1
+job_preflight_mode=if_there
+job_preflight_seconds=120
+job_launcher_name=mpirun
+job_rank_logs=node
+job_mpi_command=mpirun
+job_mpi_version_text='Open MPI'
+job_mpi_title='Open MPI'
+job_remote_commands='pbsdsh ssh'
+job_host_access=remote
 job_accelerator=cuda
 
 variables() {
@@ -33,14 +47,6 @@ environment() {
   job_need python3 mpirun
 }
 
-rank() {  # the rank variables
-  export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=1
-}
-
-program() {  # what every rank runs
-  exec python3 -m mnist.train --deepspeed_config ds.json
-}
-
 launch() {
   exec mpirun -np 2 \
     --hostfile "$JOBGEN_RUN_DIR/hostfile" \
@@ -49,9 +55,12 @@ launch() {
     bash "$JOBGEN_RUN_DIR/rank.sh" "$@"
 }
 
-# Below is the runtime, the same in every script. The script starts nothing if the runtime is incomplete.
-job_sum=$(sed -n 's/^# =* jobgen runtime .* SHA-256 //p' "$0" 2> /dev/null) || true
-[[ ! -f $0 || $(sed '1,/^# =* jobgen runtime /d' "$0" | sha256sum) == "${job_sum%% *}  -" ]] || {
-  echo 'jobgen: the runtime of this script is missing or was edited: render it again; nothing was started' >&2
-  exit 70
+rank() {  # the rank variables
+  export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=1
 }
+
+program() {  # what every rank runs
+  exec python3 -m mnist.train --deepspeed_config ds.json
+}
+
+# Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.

@@ -52,12 +52,12 @@ def test_only_plain_names_are_replaced_and_no_value_is_code(
     script = render(JobSpec("local", ("printf", "<%s>", *words), expand=True))
     [program] = re.findall(r"^program\(\) .*?^}", script, re.MULTILINE | re.DOTALL)
     code = [f"set -u\n{program}"]
-    if names := re.search(r"job_value_names=\(.*?\)", script):
+    if names := re.search(r"job_program_variables=\(.*?\)", script):
         code += [
             names[0],
             (ROOT / "templates/runtime/expand.sh").read_text(),
             'job_arguments=("$@")',
-            "job_take_values",
+            "job_read_program_variables",
         ]
     env = {"PATH": os.environ["PATH"], **{name: one for name, one in values.items() if not name.isdecimal()}}
     arguments = [values.get(str(at), "") for at in range(1, 10)]

@@ -120,7 +120,7 @@ def test_an_accelerator_is_requested_and_set_up(gaudi: list[Path]) -> None:
     script = render(spec, template_dirs=gaudi)
     assert "#SBATCH --gres=gaudi:4\n" in script
     assert "  export DS_ACCELERATOR=hpu\n" in script
-    assert "job_visible=HABANA_VISIBLE_DEVICES" in script
+    assert "job_device_variable=HABANA_VISIBLE_DEVICES" in script
 
 
 def test_the_ranks_of_an_accelerator_see_the_devices_of_the_job(gaudi: list[Path], tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ def test_the_hosts_of_a_file(text: str, options: str, listed: str, tmp_path: Pat
     [words] = re.findall(r"job_host_list=\((.*?)\)", script)
     assert words == listed
     slots = [int(word.partition(":")[2]) for word in listed.split()]
-    assert f"job_nodes={len(slots)} " in script
-    assert f"job_world_size={sum(slots)} " in script
+    assert f"job_nodes={len(slots)}\n" in script
+    assert f"job_world_size={sum(slots)}\n" in script
 
 
 @pytest.mark.parametrize(

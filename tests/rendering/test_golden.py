@@ -17,8 +17,8 @@ from support.site_manuals import JOBS
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
-from jobgen.rendering.render import render
-from jobgen.rendering.runtime import MARK
+from jobgen.rendering.render import BLOCKS, render
+from jobgen.rendering.runtime import MARK, settings
 
 EVERY = CASES | {job: job for job in JOBS}
 RUNTIME = ROOT / "templates/runtime"
@@ -51,13 +51,30 @@ def test_runtime_files_are_clean() -> None:
     shellcheck(sorted(RUNTIME.rglob("*.sh")), "--shell=bash", "--exclude=SC2034,SC2120,SC2153,SC2154,SC2329")
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if "--network" not in name])
+@pytest.mark.parametrize("name", EVERY)
 def test_a_job_part_is_one_screen(name: str) -> None:
+    """At most 60 lines, without the settings, also of a network, the sources of a site and the user's own code."""
+    plan = plan_of(EVERY[name])
     lines = script(EVERY[name]).splitlines()
-    words = " ".join(lines)
-    limit = 60 if name == "pbspro_mpirun_two_nodes" else 80
-    assert len(lines) <= limit or "sweep_" in words or "container()" in words
-    assert not [line for line in lines if line.lstrip().startswith("trap ")]
+    own = [line for key in BLOCKS if (text := getattr(plan.spec, key)) for line in text.splitlines()]
+    section = 1 + len(settings(plan)) + len(plan.site.network.variables)  # with its heading
+    assert len(lines) - section - len(plan.site.head) - len(own) <= 60
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_setting_is_one_line(name: str) -> None:
+    lines = script(EVERY[name]).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("# ---- settings")) + 1
+    names = [one.name for one in settings(plan_of(EVERY[name]))]
+    assert [line.partition("=")[0] for line in lines[first : first + len(names)]] == names
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_only_trap_of_a_job_part_is_that_of_an_incomplete_script(name: str) -> None:
+    lines = script(EVERY[name]).splitlines()
+    traps = [line for line in lines if line.lstrip().startswith("trap ")]
+    assert [(line[:12], line.split()[-1]) for line in traps] == [("trap 'echo \"", "EXIT")]
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -16,7 +16,7 @@ FUNCTIONS = "signals handover requirements container"
 @pytest.mark.parametrize(("inside", "status"), [("exit 0", 0), ("exit 3", 71)])
 def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) -> None:
     code = f"""job_file_container() {{ echo 'echo "inside $*"; {inside}'; }}; program() {{ echo program; }}
-    job_container=apptainer job_image=/i.sif; job_try_container; echo on"""
+    job_container_runtime=apptainer job_container_image=/i.sif; job_try_container; echo on"""
     done = shell.run(FUNCTIONS, code)
     assert (done.status, done.lines) == (status, ["inside true", "on"] if not status else ["inside true"])
     assert done.said == (
@@ -25,7 +25,7 @@ def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) ->
     functions = shell.run_dir / "functions.sh"
     assert "echo program" in functions.read_text()
     assert functions.stat().st_mode & 0o077 == 0
-    shell.run(FUNCTIONS, f"umask 000; rm run/*.sh; job_mask=027; {code}")
+    shell.run(FUNCTIONS, f"umask 000; rm run/*.sh; job_run_dir_umask=027; {code}")
     assert (shell.run_dir / "container.sh").stat().st_mode & 0o777 == 0o640
     assert functions.stat().st_mode & 0o777 == 0o600
 
@@ -69,7 +69,7 @@ def test_what_is_in_the_container(shell: Shell) -> None:
 
 # ------------------------------------------------------------------------------------ what is left running
 
-LEFT = """job_container=docker job_id="1 2" job_hosts=(a b c)
+LEFT = """job_container_runtime=docker job_id="1 2" job_hosts=(a b c)
 job_reach_host() { echo "$1" >> reached; bash -c "$2"; }
 """
 
@@ -83,7 +83,8 @@ def test_containers_that_run_on_are_ended(
 ) -> None:
     shell.commands(docker='echo "$*" >> "$HOME/calls"; [[ $1 != ps ]] || echo id1')
     done = shell.run(
-        "remote_start leftover", f"{LEFT} job_status={status} job_reach={reach}; job_end_containers; echo on"
+        "remote_start leftover",
+        f"{LEFT} job_status={status} job_host_access={reach}; job_end_containers; echo on",
     )
     assert (done.out, done.said) == ("on\n", "")
     path = shell.folder / "reached"
@@ -96,7 +97,7 @@ def test_containers_that_run_on_are_ended(
 @pytest.mark.parametrize("docker", ["exit 1", "[[ $1 == ps ]] && echo id1"])
 def test_a_docker_that_fails_ends_nothing(shell: Shell, docker: str) -> None:
     shell.commands(docker=docker)
-    code = f"{LEFT} job_status=3 job_reach=ssh; job_reach_host() {{ return 1; }}; job_end_containers; echo on"
+    code = f"{LEFT} job_status=3 job_host_access=ssh; job_reach_host() {{ return 1; }}; job_end_containers; echo on"
     assert shell.run("remote_start leftover", code).out == "on\n"
 
 
@@ -120,7 +121,7 @@ def test_a_command_in_the_container(shell: Shell) -> None:
         "VIRTUAL_ENV": "/v",
         "KEPT": "yes",
     }
-    done = contain(shell, f"job_binds=(/data:/data:ro)\n{SHOW}", "echo", "a b", env=host)
+    done = contain(shell, f"job_container_binds=(/data:/data:ro)\n{SHOW}", "echo", "a b", env=host)
     assert done.lines[0] == "words <echo> <a b>"
     assert (
         done.lines[1]
@@ -133,7 +134,7 @@ def test_a_command_in_the_container(shell: Shell) -> None:
 
 def test_without_binds_and_by_its_own_path(shell: Shell) -> None:
     (shell.run_dir / "functions.sh").write_text(
-        f'job_accelerator=cuda job_image="$JOBGEN_RUN_DIR/image"\n{SHOW}'
+        f'job_accelerator=cuda job_container_image="$JOBGEN_RUN_DIR/image"\n{SHOW}'
     )
     done = shell.start(["bash", str(shell.node_file("container")), "x"], {}, 60)
     assert done.status == 0, done.said
@@ -145,7 +146,7 @@ def test_without_binds_and_by_its_own_path(shell: Shell) -> None:
     [("", {"LD_LIBRARY_PATH": "/l"}), ("APPTAINERENV_", {"APPTAINERENV_LD_LIBRARY_PATH": "/l"})],
 )
 def test_what_is_carried_into_it(shell: Shell, prefix: str, seen: dict[str, str]) -> None:
-    functions = f"job_carried=(LD_LIBRARY_PATH) job_carried_prefix={prefix}\n{SHOW}"
+    functions = f"job_container_variables=(LD_LIBRARY_PATH) job_container_variable_prefix={prefix}\n{SHOW}"
     done = contain(shell, functions, env={"LD_LIBRARY_PATH": "/l", "CPATH": "/c"})
     env = dict(line.split("=", 1) for line in done.lines[2:] if "=" in line)
     assert {key: value for key, value in env.items() if key.endswith(("LD_LIBRARY_PATH", "CPATH"))} == seen
@@ -196,7 +197,7 @@ def test_the_options_of_docker(shell: Shell, kind: str) -> None:
     assert bool(cpus) == (kind == "docker")
     assert ("--userns=keep-id" in lines) == (kind == "podman" and os.getuid() != 0)
     assert ("--device=/dev/infiniband" in lines) == os.path.isdir("/dev/infiniband")
-    assert "--env=PATH" in contain(shell, f"job_carried=(PATH)\n{OPTIONS % kind}").lines
+    assert "--env=PATH" in contain(shell, f"job_container_variables=(PATH)\n{OPTIONS % kind}").lines
 
 
 def test_podman_of_a_user(shell: Shell) -> None:
@@ -233,7 +234,9 @@ def test_a_container_without_its_functions(shell: Shell) -> None:
 
 
 def test_the_options_of_enroot(shell: Shell) -> None:
-    functions = 'job_binds=(/d:/e:ro)\ncontainer() { enroot_options; printf "%s\\n" "${options[@]}"; }'
+    functions = (
+        'job_container_binds=(/d:/e:ro)\ncontainer() { enroot_options; printf "%s\\n" "${options[@]}"; }'
+    )
     lines = contain(shell, functions, env={"PLAIN": "x", "options": "ours"}).lines
     assert lines[:3] == [
         f"--mount={shell.run_dir}:{shell.run_dir}:none:x-create=auto,rbind",
@@ -242,7 +245,7 @@ def test_the_options_of_enroot(shell: Shell) -> None:
     ]
     assert {"--env=PLAIN", "--env=HOME"} <= set(lines)
     assert "--env=PATH" not in lines
-    assert "--env=PATH" in contain(shell, f"job_carried=(PATH)\n{functions}").lines
+    assert "--env=PATH" in contain(shell, f"job_container_variables=(PATH)\n{functions}").lines
 
 
 # ------------------------------------------------------------------------------------------------ bind.sh

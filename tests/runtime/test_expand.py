@@ -8,14 +8,15 @@ FILES = ("expand",)
 
 
 def test_values_are_those_of_the_shell_and_of_its_arguments(shell: Shell) -> None:
-    code = "A='x  *'; job_arguments=('a b' '$A'); job_value_names=(A 2 1 EMPTY); EMPTY=; job_take_values; for name in 1 2 A EMPTY; do echo \"<${job_value[$name]}>\"; done"
+    code = "A='x  *'; job_arguments=('a b' '$A'); job_program_variables=(A 2 1 EMPTY); EMPTY=; job_read_program_variables; for name in 1 2 A EMPTY; do echo \"<${job_value[$name]}>\"; done"
     done = shell.run("expand", code)
     assert done.lines == ["<a b>", "<$A>", "<x  *>", "<>"]
 
 
 def test_a_missing_value_ends_the_job(shell: Shell) -> None:
     done = shell.run(
-        "expand messages", "job_arguments=(a); job_value_names=(1 2); job_take_values; echo never"
+        "expand messages",
+        "job_arguments=(a); job_program_variables=(1 2); job_read_program_variables; echo never",
     )
     assert (done.status, done.out) == (71, "")
     assert "the program's words contain $2, which is not set; the script has 1 arguments" in done.said

@@ -14,7 +14,6 @@ FILES = (
     "filter",
     "local",
     "hosts",
-    "submitted_nodes",
     "rendezvous",
     "spare_nodes",
     "remote_start",
@@ -61,7 +60,7 @@ def test_an_allocation_of_another_size(shell: Shell, nodes: int, hosts: str) -> 
 )
 def test_nodes_that_differ(shell: Shell, mixed: str, share: str, hosts: str, slots: str) -> None:
     (shell.folder / "list").write_text(hosts)
-    code = f"job_list_hosts() {{ cat list; }}; job_mixed={mixed} job_lines_per_rank={share} job_nodes={len(set(hosts.split()))}"
+    code = f"job_list_hosts() {{ cat list; }}; job_node_groups={mixed} job_lines_per_rank={share} job_nodes={len(set(hosts.split()))}"
     done = shell.run("hostfile", code + "; job_make_hostfile")
     assert done.status == 0, done.said
     assert (shell.run_dir / "hostfile").read_text() == slots
@@ -72,7 +71,7 @@ def test_nodes_that_differ_otherwise(shell: Shell, hosts: str, is_: str) -> None
     (shell.folder / "list").write_text(hosts)
     done = shell.run(
         "hostfile",
-        "job_list_hosts() { cat list; }; job_mixed=1x1+1x2 job_nodes=2; job_make_hostfile; echo never",
+        "job_list_hosts() { cat list; }; job_node_groups=1x1+1x2 job_nodes=2; job_make_hostfile; echo never",
     )
     assert (done.status, done.out) == (70, "")
     assert (
@@ -92,7 +91,7 @@ def test_nodes_that_differ_otherwise(shell: Shell, hosts: str, is_: str) -> None
 )
 def test_the_hosts_that_deepspeed_keeps(shell: Shell, option: str, whole: str, named: str, left: str) -> None:
     (shell.run_dir / "hosts").write_text("a\nb\nc\n")
-    code = f"job_hosts=(a b c) job_filter_option={option} job_filter_named=({named}) job_filter_whole=({whole}); job_filter"
+    code = f"job_hosts=(a b c) job_filter_option={option} job_filter_hosts=({named}) job_filter_whole_hosts=({whole}); job_filter"
     done = shell.run("filter", code + '; echo "${job_hosts[*]}"')
     kept = sorted(left.split()) if option == "--include" else left.split()
     assert sorted(done.out.split()) == kept, done.said
@@ -101,7 +100,7 @@ def test_the_hosts_that_deepspeed_keeps(shell: Shell, option: str, whole: str, n
 
 def test_a_host_to_keep_that_is_not_there(shell: Shell) -> None:
     (shell.run_dir / "hosts").write_text("a\nb.c\n")
-    code = "job_hosts=(a b.c) job_filter_option=--include job_filter_named=(bxc) job_filter_whole=(); job_filter; echo never"
+    code = "job_hosts=(a b.c) job_filter_option=--include job_filter_hosts=(bxc) job_filter_whole_hosts=(); job_filter; echo never"
     done = shell.run("filter", code)
     assert (done.status, done.out) == (70, "")
     assert done.said == "jobgen: --include names bxc, but the hosts are a b.c\n"
@@ -111,7 +110,8 @@ def test_this_machine_as_the_allocation(shell: Shell) -> None:
     code = 'job_scheduler; echo $job_id $job_number $job_submit_dir $$; job_list_hosts; JOBGEN_START_TIME=100; job_ends=""; job_find_end'
     done = shell.run(
         "local",
-        code + '; echo "[$job_ends]"; job_walltime=20; job_find_end; echo $job_ends; job_submit_command',
+        code
+        + '; echo "[$job_ends]"; job_walltime_seconds=20; job_find_end; echo $job_ends; job_submit_command',
     )
     job_id, number, folder, pid = done.lines[0].split()
     assert job_id.endswith(f"-{pid}")
@@ -141,18 +141,19 @@ def test_the_first_host_of_a_file_by_another_name(shell: Shell) -> None:
 
 
 def test_the_end_of_a_run_on_the_hosts_of_a_file(shell: Shell) -> None:
-    code = "JOBGEN_START_TIME=100 job_walltime=20; job_find_end; echo $job_ends; job_submit_command"
+    code = "JOBGEN_START_TIME=100 job_walltime_seconds=20; job_find_end; echo $job_ends; job_submit_command"
     assert shell.run("hosts", code).lines == ["120", "bash"]
 
 
 def test_as_many_nodes_as_the_job_gets(shell: Shell) -> None:
     (shell.folder / "list").write_text("a\na\nb\nc\n")
     code = "job_list_hosts() { cat list; }; job_ranks_per_node=4; job_count_nodes; job_make_hostfile; echo $job_nodes $job_world_size"
-    assert shell.run("hostfile submitted_nodes", code).lines == ["3 12"]
+    assert shell.run("hostfile", code).lines == ["3 12"]
+    assert shell.run("hostfile", f"job_nodes=3 job_world_size=2; {code}").lines == ["3 2"]
 
 
 RENDEZVOUS = """job_hosts=(a b) job_nodes=2 job_number=1234 job_id=1234.pbs job_attempt=1 job_world_size=4 job_accelerator=cuda
-job_launcher_name=mpirun job_signal=USR1 job_rank_logs=node job_cpus_per_node=8 job_ranks_per_node=2
+job_launcher_name=mpirun job_save_signal=USR1 job_rank_logs=node job_cpus_per_node=8 job_ranks_per_node=2
 """
 PRINT = "job_export; job_rendezvous; env | grep -E '^(MASTER|JOBGEN)_' | sort"
 
@@ -208,8 +209,10 @@ def test_what_the_program_is_told(shell: Shell) -> None:
 
 
 def test_what_the_program_is_told_of_more(shell: Shell) -> None:
-    more = "job_index=3 job_hang_timeout=60s job_port=777 job_master_suffix=.ib job_nodes=3000 job_agents='srun ssh'"
-    more += " job_training=yes job_bind=core job_visible=V job_devices_by_node=yes"
+    more = "job_index=3 job_hang_timeout=60s job_master_port=777 job_master_suffix=.ib job_nodes=3000 job_remote_commands='srun ssh'"
+    more += (
+        " job_runs_training_module=yes job_cpu_bind=core job_device_variable=V job_lists_devices_of_nodes=yes"
+    )
     got = exported(shell.run("rendezvous", f"{RENDEZVOUS} {more}; {PRINT}").out)
     assert got["JOBGEN_TASK"] == "3"
     assert got["JOBGEN_HANG_TIMEOUT"] == "60s"
@@ -243,7 +246,7 @@ job_save_environment() { echo environment; }
 def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
     code = (
         SPARE
-        + 'job_preflight() { job_bad=(a); [[ ${job_hosts[0]} != a ]]; }; job_choose_hosts; echo "${job_hosts[*]}"'
+        + 'job_preflight() { job_bad_hosts=(a); [[ ${job_hosts[0]} != a ]]; }; job_choose_hosts; echo "${job_hosts[*]}"'
     )
     done = shell.run("spare_nodes", code + "; env | grep -E 'MASTER|WORLD' | sort")
     assert done.lines == ["b c", "JOBGEN_WORLD_SIZE=8", "MASTER_ADDR=b.ib"]
@@ -272,7 +275,9 @@ def test_spare_nodes_that_are_not_needed_are_left(shell: Shell) -> None:
     ],
 )
 def test_too_many_bad_nodes(shell: Shell, bad: str, said: str) -> None:
-    code = f"job_status=3; job_preflight() {{ job_bad=({bad}); return 1; }}; job_choose_hosts; echo never"
+    code = (
+        f"job_status=3; job_preflight() {{ job_bad_hosts=({bad}); return 1; }}; job_choose_hosts; echo never"
+    )
     done = shell.run("spare_nodes", SPARE + code)
     assert (done.status, done.out) == (74, "")
     assert done.said.endswith(f"jobgen: {said}\n")

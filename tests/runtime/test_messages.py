@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from support.runtime_shell import Shell
+from support.runtime_shell import RUNTIME, Shell
 
-FILES = ("messages", "finish", "start")
+FILES = ("messages", "finish")
 
 
 def test_what_is_said_and_noted(shell: Shell) -> None:
@@ -65,11 +65,9 @@ def test_finish_with_is_no_signal(shell: Shell) -> None:
     assert done.said == "jobgen: job ? finished after 0 s\n"
 
 
-def test_the_start(shell: Shell) -> None:
+@pytest.mark.parametrize(("main", "end"), [("main", ["end"]), ("doctor", [])])
+def test_the_start(shell: Shell, main: str, end: list[str]) -> None:
+    line = (RUNTIME / f"{main}.sh").read_text().splitlines()[-1]
     functions = 'job_main() { echo main; (IFS=,; echo "${job_arguments[*]}"); }; job_end() { echo end; }'
-    done = shell.run("", f"{functions}; . $RUNTIME/start.sh", {"RUNTIME": str(shell.folder)})
-    assert done.status == 1  # it is not there
-    from support.runtime_shell import RUNTIME
-
-    done = shell.run("", f"{functions}; set -- a 'b c'; . {RUNTIME}/start.sh")
-    assert done.lines == ["main", "a,b c", "end"]
+    done = shell.run("", f"{functions}; set -- a 'b c'\n{line}")
+    assert done.lines == ["main", "a,b c", *end]

@@ -86,7 +86,7 @@ def test_what_pbs_says(pbs: Shell) -> None:
 def test_a_task_of_an_array(pbs: Shell, variable: str) -> None:
     env = {"PBS_JOBID": "12[3].head", variable: "3"}
     (pbs.folder / "record").write_text("    Output_Path = head:/o.^array_index^\n")
-    done = begin(pbs, f"job_array=yes; {SHOW}", env)
+    done = begin(pbs, f"job_is_array=yes; {SHOW}", env)
     assert done.out.split("|")[:4] == ["12[3].head", str(12 + 3 * 1009), "3", "12.head"], done.said
     assert done.out.split("|")[5] == "/o.3"
 
@@ -100,7 +100,7 @@ def test_the_number_of_a_job_is_decimal(pbs: Shell) -> None:
     [
         ({"PBS_JOBID": ""}, "", "PBS_JOBID is not set: submit this script with qsub"),
         ({"PBS_NODEFILE": "/none"}, "", "cannot read the list of hosts: PBS_NODEFILE is '/none'"),
-        ({}, "job_array=yes;", "PBS_ARRAY_INDEX is not set: this script is for the tasks of an array"),
+        ({}, "job_is_array=yes;", "PBS_ARRAY_INDEX is not set: this script is for the tasks of an array"),
     ],
 )
 def test_an_allocation_that_is_none(pbs: Shell, env: dict[str, str], code: str, said: str) -> None:
@@ -113,7 +113,7 @@ def test_an_uneven_allocation(pbs: Shell) -> None:
     done = begin(pbs, "job_scheduler; echo never")
     assert (done.status, done.out) == (70, "")
     assert "uneven allocation: the hosts have 1 2 lines in" in done.said
-    assert begin(pbs, "job_mixed=1x1+1x2; job_scheduler; echo on").out == "on\n"
+    assert begin(pbs, "job_node_groups=1x1+1x2; job_scheduler; echo on").out == "on\n"
     assert begin(pbs, "job_list_hosts").lines == ["a", "b", "", "b"]
 
 
@@ -153,7 +153,7 @@ def test_the_commands_of_pbs_are_found(pbs: Shell) -> None:
 def test_the_end_of_the_job(pbs: Shell, record: str, env: dict[str, str], ends: int) -> None:
     (pbs.folder / "record").write_text(record)
     done = begin(
-        pbs, "job_find_pbs; JOBGEN_START_TIME=100 job_walltime=77; job_find_end; echo $job_ends", env
+        pbs, "job_find_pbs; JOBGEN_START_TIME=100 job_walltime_seconds=77; job_find_end; echo $job_ends", env
     )
     assert done.out == f"{ends}\n", done.said
 
@@ -164,13 +164,13 @@ def test_a_job_without_a_limit(pbs: Shell) -> None:
 
 
 def test_how_to_go_on(pbs: Shell) -> None:
-    code = "job_index=3; job_submit_command; job_array=yes; job_submit_command; PBS_ARRAYID=3; job_submit_command"
+    code = "job_index=3; job_submit_command; job_is_array=yes; job_submit_command; PBS_ARRAYID=3; job_submit_command"
     assert begin(pbs, code).lines == ["qsub", "qsub -J 3-4:2", "qsub -t 3"]
 
 
 # ------------------------------------------------------------------------------------- the next attempt
 
-AGAIN = "job_find_pbs; job_why_not=''; job_submit_again; echo \"$job_next\""
+AGAIN = "job_find_pbs; job_stop_reason=''; job_submit_again; echo \"$job_next\""
 REQUEUE = "signals pbs pbs_requeue"
 
 
@@ -284,16 +284,16 @@ def test_a_resource_beside_the_chunks(pbs: Shell) -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("job_why_not='too often'; job_last_signal=''", "too often"),
-        ("job_why_not=''; job_last_signal=TERM", "it was deleted or preempted"),
+        ("job_stop_reason='too often'; job_last_signal=''", "too often"),
+        ("job_stop_reason=''; job_last_signal=TERM", "it was deleted or preempted"),
         (
-            "job_why_not=''; job_last_signal=USR1; printf '#!/bin/sh\\nexit 1' > bin/qsub",
+            "job_stop_reason=''; job_last_signal=USR1; printf '#!/bin/sh\\nexit 1' > bin/qsub",
             "qsub on this node does not accept it",
         ),
     ],
 )
 def test_no_next_job(pbs: Shell, code: str, why: str) -> None:
-    done = begin(pbs, f'job_find_pbs; {code}; job_submit_again || echo no "$job_why_not"', {}, REQUEUE)
+    done = begin(pbs, f'job_find_pbs; {code}; job_submit_again || echo no "$job_stop_reason"', {}, REQUEUE)
     assert done.out == f"no {why}\n", done.said
     assert not (pbs.folder / "asked").exists()
     assert not (pbs.run_dir / "job-id").exists()
@@ -323,18 +323,18 @@ def test_how_often(
         (shell.run_dir / "saved-step").write_text(f"{saved}\n")
     if cancelled:
         (shell.run_dir / "cancelled").touch()
-    code = f"job_attempt={attempt} job_requeue=2 job_saved_before={before} job_training={training}"
-    done = shell.run("requeue", f'{code}; job_find_reason_to_stop; echo "$job_why_not"')
+    code = f"job_attempt={attempt} job_max_requeues=2 job_saved_before={before} job_runs_training_module={training}"
+    done = shell.run("requeue", f'{code}; job_find_reason_to_stop; echo "$job_stop_reason"')
     assert done.out == f"{why}\n"
     limit = "job_judge_at_limit() { :; }"  # --requeue-on limit: no progress is required
-    done = shell.run("requeue", f'{code}; {limit}; job_find_reason_to_stop; echo "$job_why_not"')
+    done = shell.run("requeue", f'{code}; {limit}; job_find_reason_to_stop; echo "$job_stop_reason"')
     assert done.out == ("\n" if "saved no step" in why else f"{why}\n")
 
 
 def test_it_goes_on_or_says_why_not(shell: Shell) -> None:
-    code = """job_attempt=1 job_requeue=2 job_again_word=again job_saved_before=
+    code = """job_attempt=1 job_max_requeues=2 job_again_word=again job_saved_before=
     job_finish_with() { echo "status $1"; exit; }; job_next=soon
-    job_submit_again() { [[ -z $job_why_not ]]; }; """
+    job_submit_again() { [[ -z $job_stop_reason ]]; }; """
     done = shell.run("requeue", f"{code} job_go_on; echo never")
     assert (done.out, done.said) == ("status 75\n", "jobgen: not finished: attempt 1 of 3; soon\n")
     done = shell.run("requeue", f"{code} job_attempt=3; job_go_on; echo on")
@@ -386,7 +386,7 @@ def test_what_slurm_says(slurm: Shell) -> None:
 
 def test_a_task_of_an_array_of_slurm(slurm: Shell) -> None:
     env = {**SLURM, "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_JOB_ID": "10"}
-    done = slurm.run("slurm", f"job_array=yes job_dependency=yes; {BEGIN}; job_submit_command", env)
+    done = slurm.run("slurm", f"job_is_array=yes job_has_dependency=yes; {BEGIN}; job_submit_command", env)
     assert done.lines[0].startswith("10_3|12|3|10|")
     assert done.lines[1] == "sbatch --dependency= --array=3"
 
@@ -419,7 +419,7 @@ def test_slurm_says_no_end(slurm: Shell) -> None:
         ),
         (
             {},
-            "job_array=yes;",
+            "job_is_array=yes;",
             70,
             "SLURM_ARRAY_TASK_ID is not set: this script is for the tasks of an array",
         ),
@@ -463,7 +463,7 @@ def test_the_same_job_without_its_bad_hosts(slurm: Shell, bad: str, excluded: st
         (slurm.run_dir / "bad-hosts").write_text(bad)
     done = slurm.run(
         "slurm slurm_requeue",
-        "job_id=12 job_why_not=; job_submit_again; echo $job_next; kill -TERM $$; echo on",
+        "job_id=12 job_stop_reason=; job_submit_again; echo $job_next; kill -TERM $$; echo on",
         SLURM,
     )
     assert done.lines == ["requeued", "on"], done.said
@@ -475,7 +475,7 @@ def test_the_same_job_without_its_bad_hosts(slurm: Shell, bad: str, excluded: st
     ("state", "code", "why"),
     [
         ("CANCELLED by 0", "", "it was cancelled"),
-        ("RUNNING", "job_why_not='too often'", "too often"),
+        ("RUNNING", "job_stop_reason='too often'", "too often"),
         ("RUNNING", "touch refuse", "Slurm refused"),
     ],
 )
@@ -483,7 +483,7 @@ def test_no_requeue(slurm: Shell, state: str, code: str, why: str) -> None:
     (slurm.folder / "record").write_text(RECORD.replace("RUNNING", state))
     done = slurm.run(
         "slurm slurm_requeue",
-        f"job_id=12 job_why_not=; {code or ':'}; job_submit_again || echo no $job_why_not",
+        f"job_id=12 job_stop_reason=; {code or ':'}; job_submit_again || echo no $job_stop_reason",
     )
     assert done.out == f"no {why}\n"
     assert "update" not in (slurm.folder / "calls").read_text() if (slurm.folder / "calls").exists() else True
@@ -491,7 +491,7 @@ def test_no_requeue(slurm: Shell, state: str, code: str, why: str) -> None:
 
 def test_slurm_does_not_leave_out_a_host(slurm: Shell) -> None:
     (slurm.run_dir / "bad-hosts").write_text("n2\tbroken\n")
-    code = "job_id=12 job_why_not=; scontrol() { [[ $1 != update ]]; }; job_submit_again; echo $job_next"
+    code = "job_id=12 job_stop_reason=; scontrol() { [[ $1 != update ]]; }; job_submit_again; echo $job_next"
     done = slurm.run("slurm slurm_requeue", code)
     assert (done.out, done.said) == ("requeued\n", "jobgen: Slurm does not exclude n2\n")
 

@@ -67,7 +67,7 @@ def test_open_mpi(shell: Shell) -> None:
     assert {env[key] for key in yes} == {"1"}
     assert env["OMPI_MCA_plm_rsh_num_concurrent"] == env["PRTE_MCA_plm_ssh_num_concurrent"] == "128"
     assert "OMPI_MCA_plm" not in env
-    _, env = exported(shell, "openmpi", "job_nodes=200 job_force_agent=yes", {"JOBGEN_AGENTS": "ssh"})
+    _, env = exported(shell, "openmpi", "job_nodes=200 job_mpi_only_by_ssh=yes", {"JOBGEN_AGENTS": "ssh"})
     assert env["OMPI_MCA_plm_rsh_num_concurrent"] == env["PRTE_MCA_plm_ssh_num_concurrent"] == "200"
     assert (env["OMPI_MCA_plm"], env["PRTE_MCA_plm"]) == ("rsh", "ssh")
     _, env = exported(shell, "openmpi")
@@ -81,7 +81,7 @@ def test_open_mpi(shell: Shell) -> None:
 def test_mpich_and_intel(shell: Shell) -> None:
     exported(shell, "mpich")
     assert not (shell.run_dir / "machines").exists()
-    exported(shell, "mpich", "job_mixed=1x2+1x1")
+    exported(shell, "mpich", "job_node_groups=1x2+1x1")
     assert (shell.run_dir / "machines").read_text() == "a:2\nb:1\n"
     assert exported(shell, "intel")[1]["I_MPI_JOB_RESPECT_PROCESS_PLACEMENT"] == "0"
 
@@ -98,7 +98,7 @@ def test_mpich_and_intel(shell: Shell) -> None:
 )
 def test_whose_mpirun_it_is(shell: Shell, version: str, status: int, said: str) -> None:
     shell.commands(mpirun=f"[[ $* == --version ]] && echo '{version}' >&2; exit 1")
-    code = "job_mpirun=mpirun job_mpi_version='Open MPI' job_mpi_title='Open MPI'; job_check_mpi; echo on"
+    code = "job_mpi_command=mpirun job_mpi_version_text='Open MPI' job_mpi_title='Open MPI'; job_check_mpi; echo on"
     done = shell.run("mpi_version", code)
     assert (done.status, done.out) == (status, "" if status else "on\n")
     assert said.format(bin=shell.folder / "bin") in done.said
@@ -106,7 +106,7 @@ def test_whose_mpirun_it_is(shell: Shell, version: str, status: int, said: str) 
 
 
 def test_a_step_without_mpi_checks_none(shell: Shell) -> None:
-    done = shell.run("mpi_version", "job_mpi_version=x job_mpi_title=x; job_check_mpi; echo on")
+    done = shell.run("mpi_version", "job_mpi_version_text=x job_mpi_title=x; job_check_mpi; echo on")
     assert (done.lines, done.said) == (["on"], "")
 
 
@@ -338,10 +338,10 @@ def test_pdsh_cannot(shell: Shell, code: str, status: int, said: str) -> None:
 
 # --------------------------------------------------------------------------------------------- preflight
 
-PREFLIGHT = """job_hosts=(a b c) job_launcher_name=mpirun job_preflight_kind=always
+PREFLIGHT = """job_hosts=(a b c) job_launcher_name=mpirun job_preflight_mode=always
 job_run() { echo "run $1"; job_status=$status; eval "${ranks:-:}"; }
 """
-CHECK = 'if job_preflight; then echo good; else echo "bad: ${job_bad[*]-}"; fi'
+CHECK = 'if job_preflight; then echo good; else echo "bad: ${job_bad_hosts[*]-}"; fi'
 PRE = "signals remote_start preflight"
 
 
@@ -412,7 +412,7 @@ def probing(shell: Shell, more: str = "") -> Done:
         "#!/bin/bash\necho first; echo 'No module named torch' >&2; exit 1\n"
     )
     (shell.folder / "broken" / "python3").chmod(0o755)
-    return shell.run(PRE, f"{PREFLIGHT} status=1 job_reach=ssh; {reach}; {more or ':'}; {CHECK}")
+    return shell.run(PRE, f"{PREFLIGHT} status=1 job_host_access=ssh; {reach}; {more or ':'}; {CHECK}")
 
 
 def test_each_host_by_itself(shell: Shell) -> None:
@@ -442,7 +442,7 @@ def test_each_host_by_itself_in_the_container(shell: Shell) -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["job_reach=", "job_container=pyxis"])
+@pytest.mark.parametrize("code", ["job_host_access=", "job_container_runtime=pyxis"])
 def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
     done = probing(shell, f"{code}; ranks='{report('a')}'")
     assert done.lines[-1] == "bad: b c"
@@ -454,14 +454,14 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
     [
         ("job_preflight() { echo checked; }", "exit 1", 0, "checked\non\n", ""),
         (
-            "job_preflight() { job_bad=(b); return 1; }",
+            "job_preflight() { job_bad_hosts=(b); return 1; }",
             "",
             74,
             "",
             "the preflight failed with status 3; bad: b\n",
         ),
         (
-            "job_preflight() { job_bad=(); return 1; }",
+            "job_preflight() { job_bad_hosts=(); return 1; }",
             "",
             74,
             "",
@@ -469,15 +469,15 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
         ),
         ("job_choose_hosts() { echo chosen; }; job_preflight() { return 1; }", "", 0, "chosen\non\n", ""),
         (
-            "job_preflight_kind=if_there; job_preflight() { echo checked; }",
+            "job_preflight_mode=if_there; job_preflight() { echo checked; }",
             "exit 1",
             0,
             "on\n",
             "no preflight: python3 has no jobgen.train with torch\n",
         ),
-        ("job_preflight_kind=if_there; job_preflight() { echo checked; }", "exit 0", 0, "checked\non\n", ""),
+        ("job_preflight_mode=if_there; job_preflight() { echo checked; }", "exit 0", 0, "checked\non\n", ""),
         (
-            "job_preflight_kind=if_there; job_preflight() { echo checked; }; container() { :; }",
+            "job_preflight_mode=if_there; job_preflight() { echo checked; }; container() { :; }",
             "exit 0",
             0,
             "on\n",
@@ -490,7 +490,7 @@ def test_the_preflight_or_the_end(
 ) -> None:
     shell.commands(python3=python or "true")
     (shell.run_dir / "container.sh").write_text("exit 1\n")
-    code = f"job_status=3 job_preflight_kind=always; {code}; job_preflight_or_end; echo on"
+    code = f"job_status=3 job_preflight_mode=always; {code}; job_preflight_or_end; echo on"
     done = shell.run("preflight", code, {"inside": "false"})
     assert (done.status, done.out) == (status, out)
     assert said in done.said
@@ -500,7 +500,7 @@ def test_the_preflight_or_the_end(
 def test_hosts_are_probed_side_by_side(shell: Shell) -> None:
     started = time.monotonic()
     (shell.run_dir / "env.sh").touch()
-    code = f"{PREFLIGHT} status=1 job_reach=ssh; job_hosts=(h{{1..12}}); job_reach_host() {{ sleep 1; return 1; }}; {CHECK}"
+    code = f"{PREFLIGHT} status=1 job_host_access=ssh; job_hosts=(h{{1..12}}); job_reach_host() {{ sleep 1; return 1; }}; {CHECK}"
     done = shell.run(PRE, code)
     assert done.lines[-1] == "bad: " + " ".join(sorted(f"h{i}" for i in range(1, 13)))
     assert "does not answer" in (shell.run_dir / "bad-hosts").read_text()

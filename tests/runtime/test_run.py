@@ -59,19 +59,19 @@ def test_a_signal_does_not_end_the_wait(shell: Shell, name: str) -> None:
 
 def test_the_preflight_has_its_own_limit(shell: Shell) -> None:
     started = time.monotonic()
-    code = "launch() { exec sleep 100; }; job_preflight_limit=1; job_run preflight; echo $job_status"
+    code = "launch() { exec sleep 100; }; job_preflight_seconds=1; job_run preflight; echo $job_status"
     assert shell.run("signals run", f"{RUN} {code}").out == "143\n"
     assert time.monotonic() - started < 8
 
 
 def test_who_ignores_term_is_killed(shell: Shell) -> None:
-    code = "launch() { trap '' TERM; while :; do sleep 1; done; }; job_preflight_limit=1; job_run preflight; echo $job_status"
+    code = "launch() { trap '' TERM; while :; do sleep 1; done; }; job_preflight_seconds=1; job_run preflight; echo $job_status"
     assert shell.run("signals run", f"{RUN} {code}").out == "137\n"
     assert shell.control == "stop timeout\n"
 
 
 def test_the_limit_is_over_with_the_launcher(shell: Shell) -> None:
-    code = "launch() { :; }; job_preflight_limit=1; job_run preflight; job_run; sleep 2; echo $(jobs -pr | wc -l)"
+    code = "launch() { :; }; job_preflight_seconds=1; job_run preflight; job_run; sleep 2; echo $(jobs -pr | wc -l)"
     assert shell.run("signals run", f"{RUN} {code}").out == "0\n"
     assert shell.control == ""
 
@@ -97,7 +97,7 @@ def test_a_launcher_that_does_not_end_after_its_last_rank(shell: Shell) -> None:
     (shell.logs / "nodes" / "0" / "a.ranks").write_text("ended 0 0 1.5 a\n")
     launch = "sleep 2; echo ended 1 0 3.5 b > $JOBGEN_LOGS/nodes/0/b.ranks; exec sleep 60"
     code = f"""{PAUSES} launch() {{ {launch}; }}; job_hosts=(a b) JOBGEN_WORLD_SIZE=2 job_launcher_name=mpirun
-    job_run; echo $job_status; job_asked() {{ false; }}; job_judge; echo $job_status"""
+    job_run; echo $job_status; job_save_requested() {{ false; }}; job_judge; echo $job_status"""
     done = shell.run("signals run verdict", f"{RUN} {code}")
     assert done.lines == ["143", "0"], done.said
     pauses = (shell.folder / "pauses").read_text().split()
@@ -120,7 +120,7 @@ def test_nobody_is_a_straggler_before_a_failure(shell: Shell, last: str) -> None
 
 def test_a_launcher_that_is_stopped_has_time_to_end(shell: Shell) -> None:
     code = """launch() { trap "sleep 1; exit 5" TERM; while :; do sleep 0.1; done; }
-    job_preflight_limit=1; job_run preflight; echo $job_status"""
+    job_preflight_seconds=1; job_run preflight; echo $job_status"""
     assert shell.run("signals run", f"{RUN} {code}").out == "5\n"
 
 
@@ -177,9 +177,7 @@ OPEN = 'job_open; echo "$PWD|$job_dir|$job_parent|$job_attempt|$job_logs|$job_su
 
 
 def open_run(shell: Shell, settings: str, code: str = OPEN) -> Done:
-    base = (
-        f"unset job_dir job_logs; job_run_dir=runs job_name=my job_id=12.head job_submit_dir=$PWD; {settings}"
-    )
+    base = f"unset job_dir job_logs; job_runs_dir=runs job_name=my job_id=12.head job_submit_dir=$PWD; {settings}"
     script = (
         "set -euo pipefail\n" + "\n".join(sources("messages signals run_directory")) + f"\n{base}\n{code}\n"
     )
@@ -187,9 +185,9 @@ def open_run(shell: Shell, settings: str, code: str = OPEN) -> Done:
     return shell.start(["bash", str(shell.folder / "script.sh")], {}, 60)
 
 
-@pytest.mark.parametrize(("mask", "mode"), [("", 0o700), ("job_mask=027", 0o750)])
+@pytest.mark.parametrize(("mask", "mode"), [("", 0o700), ("job_run_dir_umask=027", 0o750)])
 def test_the_modes_of_a_run_directory(shell: Shell, mask: str, mode: int) -> None:
-    done = open_run(shell, f"job_run_dir=new/runs; umask 022; {mask}", "job_open; echo $job_umask")
+    done = open_run(shell, f"job_runs_dir=new/runs; umask 022; {mask}", "job_open; echo $job_umask")
     assert done.lines == ["0022"], done.said
     run = shell.folder / "new/runs/my-12.head"
     found = [path.stat().st_mode & 0o777 for path in (run.parent, run, run / "attempt-1")]
@@ -247,7 +245,7 @@ def test_a_folder_that_only_looks_like_a_run(shell: Shell) -> None:
         ("job_workdir=work", "work", "work/runs/my-12.head"),
         ("job_workdir=$PWD/work", "work", "work/runs/my-12.head"),
         ("mkdir -- -; job_workdir=-", "-", "-/runs/my-12.head"),
-        ("job_run_dir=$PWD/there", "", "there/my-12.head"),
+        ("job_runs_dir=$PWD/there", "", "there/my-12.head"),
         ("job_id='1[2].x y'", "", "runs/my-1_2_.x_y"),
         ("job_array_id=1 job_index=3 job_id='1[3]'", "", "runs/my-1/task-3"),
     ],
@@ -270,9 +268,9 @@ def test_where_it_is(shell: Shell, settings: str, where: str, run: str) -> None:
     [
         ("job_submit_dir=/none", "cannot enter /none"),
         ("job_workdir=/none", "cannot enter /none"),
-        ("job_run_dir=/dev/null", "cannot make the run directory /dev/null/my-12.head"),
-        ("job_run_dir=/proc", "cannot make the run directory /proc/my-12.head"),
-        ("job_run_dir=$'a\\nb'", "the name of a run directory must not contain a line break: $'"),
+        ("job_runs_dir=/dev/null", "cannot make the run directory /dev/null/my-12.head"),
+        ("job_runs_dir=/proc", "cannot make the run directory /proc/my-12.head"),
+        ("job_runs_dir=$'a\\nb'", "the name of a run directory must not contain a line break: $'"),
         ("mkdir() { :; }", "cannot write into the run directory"),
         ("mkdir() { [[ $1 == -p ]] && command mkdir $*; }", "cannot make the directory"),
     ],
@@ -371,6 +369,7 @@ def test_remote_start_is_a_command(shell: Shell) -> None:
 STEPS = [
     "job_listen",
     "overrides",
+    "job_check_runtime",
     "job_scheduler",
     "job_open",
     "job_keep_secrets",
@@ -383,7 +382,7 @@ STEPS = [
     "job_rendezvous",
     "job_hccl_ports",
     "job_set_deadline",
-    "job_take_values",
+    "job_read_program_variables",
     "job_handover",
     "job_mpi",
     "job_check_mpi",
@@ -396,7 +395,7 @@ STEPS = [
 MAIN = """job_title=title job_hosts=(a b) MASTER_ADDR=a MASTER_PORT=7 job_parent='/p q' job_status=
 job_run() { echo run; job_status=0; }; job_judge() { echo judge; job_status=$status; }
 job_run_after() { echo "after $1"; }; job_go_on() { echo go on; }; job_submit_command() { echo qsub; }
-job_asked() { [[ $asked == yes ]]; }; job_why() { echo TERM; }; job_finish_with() { echo "finish $1"; exit; }
+job_save_requested() { [[ $asked == yes ]]; }; job_save_reason() { echo TERM; }; job_finish_with() { echo "finish $1"; exit; }
 """
 
 
@@ -417,8 +416,10 @@ def test_the_order_of_the_steps(shell: Shell, status: int, end: list[str]) -> No
 def test_the_steps_that_every_job_has(shell: Shell) -> None:
     must = [
         "job_listen",
+        "job_check_runtime",
         "job_scheduler",
         "job_open",
+        "job_count_nodes",
         "job_export",
         "environment",
         "job_make_hostfile",
@@ -442,7 +443,7 @@ def test_a_job_of_steps_runs_them_instead(shell: Shell) -> None:
 def test_the_users_umask_is_that_of_the_environment_alone(shell: Shell) -> None:
     code = "umask 022; environment() { umask; umask 007; }; job_environment; umask; echo $job_umask"
     assert shell.run("main", code).lines == ["0022", "0077", "0007"]
-    code = f"job_mask=027 job_umask=002; {code}"
+    code = f"job_run_dir_umask=027 job_umask=002; {code}"
     assert shell.run("main", code).lines == ["0002", "0027", "0007"]
 
 
@@ -456,7 +457,7 @@ def test_the_users_umask_is_that_of_the_environment_alone(shell: Shell) -> None:
     ],
 )
 def test_who_asked_a_job_that_ran(shell: Shell, asked: str, signals: int, why: str, told: bool) -> None:
-    code = f"job_signals={signals}; job_run() {{ asked={asked}; }}; job_why() {{ echo {why}; }}"
+    code = f"job_signals={signals}; job_run() {{ asked={asked}; }}; job_save_reason() {{ echo {why}; }}"
     said = shell.run("main", f"{MAIN} {code}; asked=no status=75; job_launch_and_judge").said
     assert ("jobgen: every rank was asked to save and exit, because of cancel\n" in said) == told
     assert ("because of cancel" in said) == told

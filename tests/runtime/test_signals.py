@@ -97,7 +97,7 @@ def test_without_a_directory_nothing_is_asked(shell: Shell, gone: str) -> None:
 )
 def test_who_asked(shell: Shell, control: str, asked: str, why: str) -> None:
     (shell.logs / "control").write_text(control)
-    done = shell.run("signals", 'job_asked && echo yes || echo no; echo "[$(job_why)]"')
+    done = shell.run("signals", 'job_save_requested && echo yes || echo no; echo "[$(job_save_reason)]"')
     assert (done.lines, done.said) == ([asked, f"[{why}]"], "")
 
 
@@ -119,9 +119,9 @@ def test_a_command_that_is_ended_after_its_pause_says_nothing(shell: Shell) -> N
 
 
 def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
-    code = "job_find_end() { job_ends=1000; }; job_grace=120; job_set_deadline; env | grep DEADLINE"
+    code = "job_find_end() { job_ends=1000; }; job_grace_seconds=120; job_set_deadline; env | grep DEADLINE"
     assert shell.run("signals deadline", code).out == "JOBGEN_DEADLINE=880\n"
-    short = f"JOBGEN_START_TIME=400 job_short_grace=yes; {code}"
+    short = f"JOBGEN_START_TIME=400 job_grace_at_most_a_tenth=yes; {code}"
     assert shell.run("signals deadline", short).out == "JOBGEN_DEADLINE=940\n"
     none = code.replace("job_ends=1000", ":")
     assert shell.run("signals deadline", f"{none} || true").out == ""
@@ -129,7 +129,7 @@ def test_the_deadline_is_the_grace_before_the_end(shell: Shell) -> None:
 
 
 def test_without_an_end_there_is_no_deadline(shell: Shell) -> None:
-    code = "job_ends=5; job_find_end() { :; }; job_grace=1 job_timer=yes; job_set_deadline; job_arm_deadline; echo ${JOBGEN_DEADLINE-none} $(jobs -pr | wc -l)"
+    code = "job_ends=5; job_find_end() { :; }; job_grace_seconds=1 job_sends_signal_itself=yes; job_set_deadline; job_arm_deadline; echo ${JOBGEN_DEADLINE-none} $(jobs -pr | wc -l)"
     assert shell.run("signals deadline", code).out == "none 0\n"
 
 
@@ -137,7 +137,8 @@ def test_without_an_end_there_is_no_deadline(shell: Shell) -> None:
 def test_at_the_deadline_the_ranks_are_asked(shell: Shell, left: int) -> None:
     started = time.monotonic()
     done = shell.run(
-        "signals deadline", f"job_timer=yes JOBGEN_DEADLINE=$(($(date +%s) + {left})); job_arm_deadline; wait"
+        "signals deadline",
+        f"job_sends_signal_itself=yes JOBGEN_DEADLINE=$(($(date +%s) + {left})); job_arm_deadline; wait",
     )
     assert time.monotonic() - started >= left - 1
     assert shell.control == "save deadline\n"
@@ -145,7 +146,7 @@ def test_at_the_deadline_the_ranks_are_asked(shell: Shell, left: int) -> None:
 
 
 def test_a_deadline_to_come_asks_nobody(shell: Shell) -> None:
-    code = "job_timer=yes JOBGEN_DEADLINE=$(($(date +%s) + 100)); job_arm_deadline; sleep 0.5; kill $(jobs -pr); wait"
+    code = "job_sends_signal_itself=yes JOBGEN_DEADLINE=$(($(date +%s) + 100)); job_arm_deadline; sleep 0.5; kill $(jobs -pr); wait"
     shell.run("signals deadline", code)
     assert shell.control == ""
 
@@ -161,7 +162,7 @@ def test_who_was_asked_is_not_asked_again(shell: Shell) -> None:
 
 def test_a_program_that_does_not_end_is_stopped(shell: Shell) -> None:
     pause = "sleep() { echo $1 >> pauses; command sleep 0.2; ! grep -q stop run/attempt-1/control && echo waited; }"
-    code = f"{LAUNCHED}; {pause}; job_grace=120; job_deadline"
+    code = f"{LAUNCHED}; {pause}; job_grace_seconds=120; job_deadline"
     done = shell.run("signals deadline requeue_at_limit", code)
     assert "the wall time is nearly over, and the program has not ended: stopping it" in done.said
     assert done.lines == ["waited"]
@@ -176,5 +177,5 @@ def test_a_program_that_does_not_end_is_stopped(shell: Shell) -> None:
 )
 def test_the_status_at_the_limit_is_no_failure(shell: Shell, status: int, why: str, ends: int) -> None:
     asked = f"job_control save {why}; " if why else ""
-    code = f"job_signal=USR1 job_status={status}; {asked}job_judge_at_limit; echo $job_status"
+    code = f"job_save_signal=USR1 job_status={status}; {asked}job_judge_at_limit; echo $job_status"
     assert shell.run("signals deadline requeue_at_limit", code).lines == [str(ends)]

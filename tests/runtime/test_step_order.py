@@ -11,7 +11,7 @@ STUBS = """
 job_say() { echo "$*" >&2; }
 job_note() { :; }
 job_optional() { :; }
-job_asked() { [[ -e asked ]]; }
+job_save_requested() { [[ -e asked ]]; }
 job_export() { :; }
 job_rendezvous() { MASTER_ADDR=${job_hosts[0]} MASTER_PORT=$job_number; }
 job_handover() { declare -F | grep -c ' rank$' > "$job_dir/functions.sh" || true; }

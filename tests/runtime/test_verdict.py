@@ -86,10 +86,10 @@ def test_the_launcher_failed_alone(shell: Shell) -> None:
     [
         (1, (75, 75, 75), "save USR1", "", 75, ""),
         (0, (0, 75, 75), "save USR1", "", 75, ""),
-        (124, (0, 0, 0), "", "job_limit=60s", 124, "stopped by timeout after 60s, the wall time"),
-        (124, (75, 75, 75), "save deadline", "job_limit=60s", 75, ""),
+        (124, (0, 0, 0), "", "job_launcher_timeout=60s", 124, "stopped by timeout after 60s, the wall time"),
+        (124, (75, 75, 75), "save deadline", "job_launcher_timeout=60s", 75, ""),
         (124, (0, 0, 0), "", "", 124, ""),
-        (124, (143, 0, 0), "", "job_limit=60s", 124, "stopped by timeout after 60s"),
+        (124, (143, 0, 0), "", "job_launcher_timeout=60s", 124, "stopped by timeout after 60s"),
         (1, (143, 0, 0), "save TERM", "", 143, "rank 0 on a was ended by TERM before it could save"),
         (1, (143, 0, 0), "", "", 143, "rank 0 on a failed first, with status 143"),
         (1, (5, 0, 0), "save TERM", "", 5, "rank 0 on a failed first, with status 5"),
@@ -131,7 +131,7 @@ def test_a_rank_may_write_its_last_line_late(shell: Shell) -> None:
 
 # -------------------------------------------------------------------------------------- ranks without status
 
-REACH = 'job_reach=ssh; job_reach_host() { echo "$1" >> "$PWD/asked-$1"; [[ $1 != b ]]; }'
+REACH = 'job_host_access=ssh; job_reach_host() { echo "$1" >> "$PWD/asked-$1"; [[ $1 != b ]]; }'
 
 
 def test_a_launcher_that_says_nothing_failed(shell: Shell) -> None:
@@ -156,7 +156,7 @@ def test_a_launcher_that_fails_before_any_rank_begins(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("launcher", "code", "status"),
-    [(0, "", 1), (3, "", 3), (3, "job_requeue=2", 75), (0, "job_training=yes", 75)],
+    [(0, "", 1), (3, "", 3), (3, "job_max_requeues=2", 75), (0, "job_runs_training_module=yes", 75)],
 )
 def test_a_host_that_does_not_answer(shell: Shell, launcher: int, code: str, status: int) -> None:
     ranks(shell, "a", "began 0 7 1.0 a", "ended 0 0 1.0 a", "began 1 7 1.0 a")
@@ -171,7 +171,11 @@ def test_a_host_that_does_not_answer(shell: Shell, launcher: int, code: str, sta
 
 @pytest.mark.parametrize(
     "code",
-    ["echo save TERM > $job_logs/control; job_reach=ssh", "job_signals=1; job_reach=ssh", "job_reach="],
+    [
+        "echo save TERM > $job_logs/control; job_host_access=ssh",
+        "job_signals=1; job_host_access=ssh",
+        "job_host_access=",
+    ],
 )
 def test_who_ends_a_job_calls_no_host_bad(shell: Shell, code: str) -> None:
     ranks(shell, "a", "began 0 7 1.0 a")
@@ -181,7 +185,7 @@ def test_who_ends_a_job_calls_no_host_bad(shell: Shell, code: str) -> None:
     assert not list(shell.folder.glob("asked-*"))
 
 
-@pytest.mark.parametrize("reach", ["job_reach=", REACH.replace("!= b", "!= c")])
+@pytest.mark.parametrize("reach", ["job_host_access=", REACH.replace("!= b", "!= c")])
 def test_a_host_without_room_for_temporary_files_is_named(shell: Shell, reach: str) -> None:
     ranks(shell, "b", "began 1 7 1.0 b")
     done = judge(shell, 3, f"{reach}; JOBGEN_HERE=a; export TMPDIR=/dev/full/x")
@@ -214,7 +218,7 @@ def test_the_training_module_says_that_it_finished(shell: Shell, state: str | No
     all_end(shell, 0, 0, 0)
     if state:
         (shell.run_dir / "status.json").write_text(state)
-    done = judge(shell, 0, "job_training=yes")
+    done = judge(shell, 0, "job_runs_training_module=yes")
     assert done.status == status
     if status:
         assert (
@@ -225,7 +229,7 @@ def test_the_training_module_says_that_it_finished(shell: Shell, state: str | No
 
 def test_a_training_that_failed_needs_no_such_file(shell: Shell) -> None:
     all_end(shell, 0, 4, 0)
-    assert judge(shell, 1, "job_training=yes").out == "4\n"
+    assert judge(shell, 1, "job_runs_training_module=yes").out == "4\n"
 
 
 def test_the_host_of_the_script_is_not_asked(shell: Shell) -> None:

@@ -28,8 +28,8 @@ def test_the_limit_of_the_queue(kind: str, more: dict[str, Any]) -> None:
     directives = [line for line in render(job).splitlines() if line.startswith(("#SBATCH", "#PBS"))]
     assert not any("time" in line for line in directives)
     script = render(job)
-    assert "job_walltime=" not in script
-    assert ("job_short_grace=yes" in script) == (not {"grace", "signal"} & set(more))
+    assert "job_walltime_seconds=" not in script
+    assert ("job_grace_at_most_a_tenth=yes" in script) == (not {"grace", "signal"} & set(more))
     [row] = [row for row in rows(resolve(job)) if row.name == "walltime"]
     assert row.value == "that of the queue"
 
@@ -81,10 +81,10 @@ def test_a_type_that_cannot_be_requested(kind: str, value: str, why: str) -> Non
 def test_the_time_of_the_signal_is_the_grace(kind: str, signal: str, seconds: int) -> None:
     """JOBGEN_DEADLINE, the timer of the script and the directive of Slurm agree."""
     script = render(spec(kind, walltime="1h", signal=signal))
-    assert f"job_grace={seconds} " in script
+    assert f"job_grace_seconds={seconds}\n" in script
     name = signal.removeprefix("SIG").partition("@")[0]
     assert (f"#SBATCH --signal=B:{name}@{seconds}\n" in script) == (kind == "slurm")
-    assert ("job_timer=yes" in script) == (kind != "slurm")
+    assert ("job_sends_signal_itself=yes" in script) == (kind != "slurm")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_time_on_the_command_line_replaces_that_below(
         "slurm", *place, "--walltime", "1h", *words, "--requeue", "1", "--", "./solve", cwd=tmp_path
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    assert f"job_grace={grace} job_signal={signal}" in done.stdout
+    assert f"job_grace_seconds={grace}\njob_save_signal={signal}" in done.stdout
 
 
 def test_two_times_of_one_place_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobgen.rendering.runtime import FOLDER
+from jobgen.rendering.runtime import DOCTOR, FOLDER, MAIN
 from support import jobs
 
 RUNTIME = Path(FOLDER)
@@ -18,9 +18,11 @@ READ: set[str] = set()  # the files that have been under test
 
 
 def sources(files: str) -> list[str]:
-    """Return the commands that read these files of the runtime."""
+    """Return the commands that read these files of the runtime, without the line that starts the job."""
     READ.update(files.split())
-    return [f". {RUNTIME}/{name}.sh" for name in files.split()]
+    job = "<(grep -v '^{ job_arguments=' %s)"
+    paths = {name: f"{RUNTIME}/{name}.sh" for name in files.split()}
+    return [f". {job % path if name in (MAIN, DOCTOR) else path}" for name, path in paths.items()]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,17 @@ export JOBGEN_INSIDE=yes PYTHONNOUSERSITE=1  # no packages in the home directory
 job_leave_host() { # unset the variables that name files of the host
   local name
   # Some runtimes do not pass PATH and similar variables, except under another name.
-  for name in ${job_carried[@]+"${job_carried[@]}"}; do
-    [[ -z ${job_carried_prefix:-} ]] || export "$job_carried_prefix$name=${!name}"
+  for name in ${job_container_variables[@]+"${job_container_variables[@]}"}; do
+    [[ -z ${job_container_variable_prefix:-} ]] || export "$job_container_variable_prefix$name=${!name}"
   done
   for name in LD_LIBRARY_PATH LD_PRELOAD LIBRARY_PATH CPATH PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX CUDA_HOME \
     CUDA_PATH ROCM_PATH ASCEND_HOME_PATH ASCEND_TOOLKIT_HOME; do
-    [[ -z ${job_carried_prefix:-} && " ${job_carried[*]-} " == *" $name "* ]] || unset "$name"
+    [[ -z ${job_container_variable_prefix:-} && " ${job_container_variables[*]-} " == *" $name "* ]] || unset "$name"
   done
 }
 
 job_leave_host
-binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_binds[@]+"${job_binds[@]}"})
+binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_container_binds[@]+"${job_container_binds[@]}"})
 if [[ $job_accelerator == npu ]]; then
   # The driver is that of the host. CANN is that of the image, whose script sets it up.
   for file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
@@ -48,7 +48,7 @@ docker_options() { # docker|podman: a separate file system, but the network, mem
   elif ((EUID)); then
     options+=(--userns=keep-id)
   fi
-  [[ " ${job_carried[*]-} " != *' PATH '* ]] || path=
+  [[ " ${job_container_variables[*]-} " != *' PATH '* ]] || path=
   pass_environment HOME TMPDIR $path
   for file in /dev/davinci[0-9]* /dev/davinci_manager /dev/devmm_svm /dev/hisi_hdc; do
     [[ $job_accelerator != npu || ! -e $file ]] || options+=(--device="$file")
@@ -64,7 +64,7 @@ enroot_options() {
     IFS=: read -r from to mode <<< "$bind"
     options+=(--mount="$from:$to:none:x-create=auto,rbind${mode:+,$mode}")
   done
-  [[ " ${job_carried[*]-} " != *' PATH '* ]] || path=
+  [[ " ${job_container_variables[*]-} " != *' PATH '* ]] || path=
   pass_environment $path
 }
 
