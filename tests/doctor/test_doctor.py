@@ -559,7 +559,12 @@ ASKED = (
     ({"reservation": "R12.s"}, "queue", "problem", "there is no R12"),
     ({"nodes": "3"}, "nodes", "ok", "PBS Pro has 3"),
     ({"nodes": "9"}, "nodes", "problem", "PBS Pro has 3 nodes, and the job requests 9"),
-    ({"cpus_per_rank": "9"}, "nodes", "problem", "0 of the 3 nodes of PBS Pro have 9 cores, and the job requests 2"),
+    (
+        {"cpus_per_rank": "9"},
+        "nodes",
+        "problem",
+        "0 of the 3 nodes of PBS Pro have 9 cores, and the job requests 2",
+    ),
     (
         {"accelerator": "cuda", "gpus_per_node": "4"},
         "nodes",
