@@ -33,8 +33,8 @@ OLD_BASH ?= /opt/bash/4.2/bash
 # The numbers of tests that were skipped because there is no OpenPBS, Torque, ...
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
-ON_CLUSTERS := tests/cluster tests/test_docs.py
-TIMED := tests/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
+ON_CLUSTERS := tests/cluster tests/docs/test_docs.py
+TIMED := tests/local/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
 test-matrix:
 	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
@@ -60,8 +60,9 @@ system:
 
 # The tests without a cluster, a training or a browser: less than a minute on two cores. Many of them wait.
 quick: $(VENV)/.light
-	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/test_golden.py tests/test_errors.py tests/test_values.py tests/test_jobfile.py \
-	  tests/check/test_check_rules.py tests/convert --deselect tests/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
+	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/rendering/test_golden.py tests/commands/test_errors.py \
+	  tests/values/test_values.py tests/jobfile/test_jobfile.py tests/check/test_check_rules.py tests/convert \
+	  --deselect tests/rendering/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 
 # Every launcher x every end of a job x Slurm, OpenPBS and Torque, of which `make test` runs a part; the table of it; and
 # the same with each bash of OLD_BASHES.

@@ -7,24 +7,24 @@ from typing import Any
 
 from jobgen.errors import JobgenError, shown
 from jobgen.options import OPTIONS, Option, parse
-from jobgen.spec import COMMAND_LINE, SET, JobSpec, Layer, SiteName, Text
+from jobgen.spec import COMMAND_LINE, SET, Layer, SiteName, Specification, Text
 
 NO_SITE = "none"  # the name for no site, even if a job file names one
 
 
 def read_spec(
     scheduler: str,
-    given: Mapping[str, Text | None],
+    settings: Mapping[str, Text | None],
     program: Sequence[str] = (),
     below: Layer | None = None,
-    given_origin: str = COMMAND_LINE,
+    settings_origin: str = COMMAND_LINE,
     site: SiteName | None = None,
-) -> JobSpec:
-    """Parse the options in ``given``: text, or a list of texts for repeatable ones, from ``said_in``.
+) -> Specification:
+    """Parse ``settings``: the text of each option, or a list of texts for a repeatable one.
 
-    They override the options of the layer ``below``, and these override those of the site (``site``, or else
-    the one in ``below``). An option is replaced as a whole; only the site's environment variables are added
-    to others.
+    They come from ``settings_origin``. They override the options of the layer ``below``, and these override
+    those of the site: ``site``, or else the one in ``below``. An option is replaced as a whole; only the
+    site's environment variables are added to others.
 
     Raises:
         JobgenError: a value cannot be read; the message names it, its origin, and what is allowed.
@@ -35,35 +35,35 @@ def read_spec(
     if below is not None:
         program, origins = below.program, {"program": below.origins.get("program", "derived")}
     for option in OPTIONS:
-        value, origin = _first(option, given, below, given_origin)
+        value, origin = _first(option, settings, below, settings_origin)
         if value is None:
             fields[option.key] = option.default
             continue
         fields[option.key], texts[option.key] = parse(option, value, origin)
         origins[option.key] = origin
-    _keep_one_grace(fields, origins, texts, given_origin)
+    _keep_one_grace(fields, origins, texts, settings_origin)
     if below is not None and below.sweep is not None:
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
     fields["steps"] = below.steps if below is not None else ()
-    _check_program(program, origins.get("program", given_origin))
-    fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "given": texts}
-    spec = JobSpec._make(
-        {"site": None, "sweep": None, "away": False, **fields}[name] for name in JobSpec._fields
+    _check_program(program, origins.get("program", settings_origin))
+    fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "texts": texts}
+    spec = Specification._make(
+        {"site": None, "sweep": None, "away": False, **fields}[name] for name in Specification._fields
     )
-    return at_site(spec, site or (below.site if below else None))
+    return with_site(spec, site or (below.site if below else None))
 
 
 def _keep_one_grace(
-    fields: dict[str, Any], origins: dict[str, str], texts: dict[str, str], given_origin: str
+    fields: dict[str, Any], origins: dict[str, str], texts: dict[str, str], settings_origin: str
 ) -> None:
-    """Let the time of --signal or --grace from ``said_in`` replace that of the other one from below."""
+    """Let the time of --signal or --grace in the settings replace that of the other one from below."""
     name, time = fields["signal"] or ("", None)
     if time is None or fields["grace"] is None or origins["signal"] == origins["grace"]:
         return
-    if origins["grace"] == given_origin:
+    if origins["grace"] == settings_origin:
         fields["signal"], texts["signal"] = (name, None), name
-    elif origins["signal"] == given_origin:
+    elif origins["signal"] == settings_origin:
         fields["grace"] = None
         del origins["grace"], texts["grace"]
 
@@ -73,7 +73,7 @@ def _check_program(program: Sequence[str], where: str) -> None:
         raise JobgenError(f"program = {shown(' '.join(program))} ({where}): no word of it can hold a NUL")
 
 
-def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
+def with_site(spec: Specification, site: SiteName | None) -> Specification:
     """Return the specification completed by its site: defaults of options that are not set, and variables.
 
     Raises:
@@ -81,21 +81,21 @@ def at_site(spec: JobSpec, site: SiteName | None) -> JobSpec:
     """
     if site is None or site.name == NO_SITE:
         return spec
-    from jobgen.sites.defaults import completed
+    from jobgen.sites.defaults import with_defaults
     from jobgen.sites.loader import choose
 
-    return completed(spec, choose(site.name, site.origin, spec.scheduler, site.beside))
+    return with_defaults(spec, choose(site.name, site.origin, spec.scheduler, site.beside))
 
 
 def _first(
-    option: Option, given: Mapping[str, Text | None], below: Layer | None, given_origin: str
+    option: Option, settings: Mapping[str, Text | None], below: Layer | None, settings_origin: str
 ) -> tuple[Text | None, str]:
     """Return the text of an option and its origin; None if the option is not set."""
     under = (below.values.get(option.key), below.origins.get(option.key, "")) if below else (None, "")
-    if not (text := given.get(option.key)) and (option.multiple or text is None):
+    if not (text := settings.get(option.key)) and (option.multiple or text is None):
         return under
     if under[1].endswith(SET):
         raise JobgenError(
             f"{option.flag} ({COMMAND_LINE}): --set says {option.key} too; leave one of them out"
         )
-    return text, given_origin
+    return text, settings_origin

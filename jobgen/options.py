@@ -4,8 +4,7 @@ The command line, the error messages and ``--explain`` are generated from this t
 """
 
 import shlex
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting, shown
@@ -35,8 +34,6 @@ class Option(NamedTuple):
     """The key in a job file, if it differs."""
     example: Any = None
     """A value for ``jobgen init``; by default the first allowed word, or the default."""
-    old: str = ""
-    """The earlier key, which still works in this version."""
     directive: bool = False
     """True if a scheduler without a directive for it refuses it."""
 
@@ -60,7 +57,7 @@ class Option(NamedTuple):
         return self.in_file or self.key
 
 
-def as_typed(key: str, value: str) -> str:
+def shell_text(key: str, value: str) -> str:
     """Return an option with its value as a shell takes it."""
     flag, word = BY_KEY[key].flag, shlex.quote(value)
     return f"{flag}={word}" if value.startswith("-") else f"{flag} {word}"
@@ -242,7 +239,7 @@ OPTIONS = (
     Option(
         "nodes",
         _RESOURCES,
-        node_groups.WholeOrGroups(1),
+        node_groups.NodeCount(1),
         "N",
         "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of "
         "the command line of sbatch or qsub.",
@@ -260,7 +257,7 @@ OPTIONS = (
     Option(
         "gpus_per_node",
         _RESOURCES,
-        devices.WholeOrTyped(0),
+        devices.DeviceCount(0),
         "[TYPE:]N",
         "Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100.  [default: one per rank]",
         example=4,
@@ -467,7 +464,6 @@ OPTIONS = (
         "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
         "[default: 30m]",
         example="30m",
-        old="stall",
     ),
     Option(
         "module",
@@ -588,7 +584,6 @@ OPTIONS = (
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
-        old="run_dir",
     ),
     Option(
         "group_readable",
@@ -619,16 +614,3 @@ OPTIONS = (
 )
 
 BY_KEY = {option.key: option for option in OPTIONS}
-RENAMED = {option.old: option for option in OPTIONS if option.old}
-EARLIER_FLAGS = {f"--{old.replace('_', '-')}": option for old, option in RENAMED.items()}
-
-
-def current(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values of options by the present keys."""
-    return {RENAMED[key].key if key in RENAMED else key: value for key, value in values.items()}
-
-
-def note(old: str, new: str, origin: str) -> None:
-    """Print that a name has changed, and still works."""
-    text = f"jobgen: note: {old} ({origin}) is {new} now; the earlier name works in this version only"
-    print(text, file=sys.stderr)

@@ -50,7 +50,7 @@ class SiteName(NamedTuple):
 class Layer(NamedTuple):
     """The content of a job file: the text of each option by its key (a list for repeatable ones), their
     origins, the program (the command line is already added to it), the scheduler, the site and the sweep.
-    ``found``: the job file was not named, but found in the current directory.
+    ``is_default``: the job file was not named, but found in the current directory.
     """
 
     values: Mapping[str, Text]
@@ -60,7 +60,7 @@ class Layer(NamedTuple):
     site: SiteName | None = None
     sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
-    found: bool = False
+    is_default: bool = False
 
 
 class _Values(NamedTuple):
@@ -133,11 +133,11 @@ class _Values(NamedTuple):
     steps: tuple[Step, ...]
     away: bool
     origins: Mapping[str, str]
-    given: Mapping[str, str]
+    texts: Mapping[str, str]
     site: "Site | None"
 
 
-class JobSpec(_Values):
+class Specification(_Values):
     """The specification of a job; a value is None if it is not given.
 
     ``mem`` is in MiB per node, ``walltime`` in seconds; ``nodes`` are groups if the nodes differ. ``program``
@@ -161,16 +161,6 @@ class JobSpec(_Values):
         named = (name for _, names in self.env_file for name in names)
         return tuple(name for name in dict.fromkeys((*env, *named)) if env.get(name) is None)
 
-    @property
-    def stall(self) -> int | None:
-        """Return hang_timeout, by its earlier name."""
-        return self.hang_timeout
-
-    @property
-    def run_dir(self) -> str:
-        """Return runs_dir, by its earlier name."""
-        return self.runs_dir
-
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")
@@ -187,14 +177,14 @@ class JobSpec(_Values):
         name = setting(key, origin)
         if isinstance(value, bool) and name.startswith("--"):
             return f"{name if value else name.replace('--', '--no-')} ({origin})"
-        return f"{name} {self.given.get(key, masked_data(value))} ({origin})"
+        return f"{name} {self.texts.get(key, masked_data(value))} ({origin})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """Return the error that refuses a setting, with the reason."""
         return JobgenError(f"{self.setting_text(key)}: {reason}")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, JobSpec) and self._request() == other._request()
+        return isinstance(other, Specification) and self._request() == other._request()
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -211,5 +201,5 @@ class JobSpec(_Values):
         return type(self)._make, (tuple(self),)
 
     def _request(self) -> tuple[Any, ...]:
-        values = tuple(self)[: -len(("origins", "given", "site"))]
+        values = tuple(self)[: -len(("origins", "texts", "site"))]
         return (*values, self.site and self.site.name)

@@ -31,7 +31,7 @@ from tree_sitter import Language, Node, Parser
 ROOT = Path(__file__).resolve().parent.parent
 RUNTIME = ROOT / "templates" / "runtime"
 ACCEPTED = ROOT / "tests" / "runtime" / "accepted_mutants.toml"
-END_TO_END = ("tests/test_blocks.py",)
+END_TO_END = ("tests/local/test_blocks.py",)
 LEAST_SHARE = 95  # percent
 
 # In namespaces of their own: a mutant can neither end foreign processes nor write outside of its copy.

@@ -1,4 +1,4 @@
-"""Records what the commands of a real OpenPBS and a real Torque print, in tests/answers: tests/life/test_recorded_pbs.py
+"""Records what the commands of a real OpenPBS and a real Torque print, in tests/answers: tests/schedulers/test_recorded_pbs.py
 reads it on machines that have neither. Run it as root where they are installed; it takes some minutes.
 
 A file has one or more calls: the command after ``$``, the lines of its output after ``|``, those of its errors after ``!``,

@@ -19,7 +19,7 @@ from jobgen.rendering.render import render
 from jobgen.sites import loader, search
 from jobgen.sites.limits import ranges
 from jobgen.sites.site_file import GROUPS, Queue, Site
-from jobgen.sites.sources import confidence, newest, of_group, stated
+from jobgen.sites.sources import confidence, groups_of, newest, of_group
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 INDEX = DOCS / "sites.md"
@@ -190,7 +190,7 @@ def _sources(site: Site) -> Iterator[str]:
         day = f"{source.date or ''}" + (f" ({source.version})" if source.version else "")
         where = f"<{source.page}>" if source.page else ""
         yield _row(", ".join(source.facts), source.confidence, day, where, source.what)
-    if bare := [group for group in stated(site) if not of_group(site, group)]:
+    if bare := [group for group in groups_of(site) if not of_group(site, group)]:
         yield _row(", ".join(bare), "unknown", "", "", "")
 
 
@@ -226,7 +226,7 @@ def main() -> None:
         path.unlink()
     for path, text in found.items():
         path.write_text(text, encoding="utf-8")
-    facts = [confidence(site, group) for site in sites() for group in GROUPS if group in stated(site)]
+    facts = [confidence(site, group) for site in sites() for group in GROUPS if group in groups_of(site)]
     counts = ", ".join(f"{facts.count(one)} {one}" for one in dict.fromkeys(facts))
     sys.stderr.write(f"{len(found) - 1} pages; groups of facts by confidence: {counts}\n")
 

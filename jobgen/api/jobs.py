@@ -9,17 +9,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
-from jobgen.config import at_site, read_spec
+from jobgen.config import read_spec, with_site
 from jobgen.errors import JobgenError, nearest, shown, visible
 from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import JobFile
 from jobgen.jobfile.tables import TABLES
 from jobgen.launch.program import read_program
-from jobgen.options import BY_KEY, RENAMED, Option, current, note
+from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
 from jobgen.sites.defaults import without
-from jobgen.spec import JobSpec as Specification
-from jobgen.spec import Layer, SiteName, Text
+from jobgen.spec import Layer, SiteName, Specification, Text
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,7 +66,7 @@ class JobSpec(Specification):
         Raises:
             JobgenError: as for a new job.
         """
-        return type(self)._make(replaced(self, settings))
+        return type(self)._make(replace_settings(self, settings))
 
 
 def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = ()) -> str:
@@ -133,11 +132,11 @@ def submit(
     submission.scheduler_of(job.scheduler, None, None, "")
     templates = tuple(os.fspath(folder) for folder in template_dirs)
     order = submission.Order(_warned(resolve(job)), templates, (), os.getcwd(), command=())
-    if (met := submission.without_ended(order)) is not job:
+    if (met := submission.without_met_dependencies(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
     made = submission.submit(order, text, new)
-    submission.reported(made)
+    submission.finish(made)
     directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
 
@@ -151,7 +150,6 @@ def _warned(plan: Plan) -> Plan:
 
 def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any]) -> Specification:
     """Return the specification made from Python values; see JobSpec."""
-    settings = _renamed(settings)
     known = ["site", *BY_KEY, *_TABLES]
     if unknown := next((key for key in settings if key not in known), None):
         raise JobgenError(f"{unknown} ({PYTHON}): there is no such setting{nearest(unknown, known)}")
@@ -166,13 +164,6 @@ def spec_of(scheduler: str, program: Sequence[str], settings: Mapping[str, Any])
     return read_spec(scheduler, given, layer.program, layer, PYTHON, site)
 
 
-def _renamed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with their present names."""
-    for old in RENAMED.keys() & settings:
-        note(old, RENAMED[old].key, PYTHON)
-    return current(settings)
-
-
 def spec_of_file(
     path: str | os.PathLike[str], scheduler: str | None, changes: Sequence[str]
 ) -> Specification:
@@ -183,9 +174,8 @@ def spec_of_file(
     return read_spec(scheduler, {}, (), layer)
 
 
-def replaced(spec: Specification, settings: Mapping[str, Any]) -> Specification:
+def replace_settings(spec: Specification, settings: Mapping[str, Any]) -> Specification:
     """Return the specification with other settings; see JobSpec.replace."""
-    settings = _renamed(settings)
     rest = dict(settings)
     site = SiteName(spec.site.path, PYTHON) if spec.site else None
     if "site" in rest:
@@ -195,10 +185,10 @@ def replaced(spec: Specification, settings: Mapping[str, Any]) -> Specification:
     fresh = spec_of(rest.pop("scheduler", spec.scheduler), rest.pop("program", None) or (), rest)
     changed = {"program" if key == "train" else key for key in settings}
     origins = {key: value for key, value in spec.origins.items() if key not in changed}
-    given = {key: value for key, value in spec.given.items() if key not in changed}
+    given = {key: value for key, value in spec.texts.items() if key not in changed}
     values = {key: getattr(fresh, key) for key in changed}
-    new = spec._replace(**values, origins=origins | dict(fresh.origins), given=given | dict(fresh.given))
-    return at_site(new, site)
+    new = spec._replace(**values, origins=origins | dict(fresh.origins), texts=given | dict(fresh.texts))
+    return with_site(new, site)
 
 
 def _program(words: Sequence[Any]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from jobgen.report import charts
-from jobgen.report.page import environment, packaged, view
+from jobgen.report.page import asset, environment, view
 from jobgen.runs import run_directory
 from jobgen.runs.states import State
 
@@ -19,7 +19,7 @@ def html(state: State, directory: Path) -> str:
     tasks = run_directory.tasks(directory)
     views = [view(path) for path in tasks[:_TASKS] or [directory]]
     names = [one.run.name for one in views]
-    drawn = charts.charts([one.curves for one in views], [one.resumed for one in views], names)
+    drawn = charts.charts([one.curves for one in views], [one.resumptions for one in views], names)
     return (
         environment()
         .get_template("notebook.html.j2")
@@ -30,6 +30,6 @@ def html(state: State, directory: Path) -> str:
             chart=drawn[0][0] if drawn else None,
             more=max(0, len(tasks) - _TASKS),
             geometry=charts,
-            style=Markup(str(packaged("style.css")).replace(":root", "&")),
+            style=Markup(str(asset("style.css")).replace(":root", "&")),
         )
     )

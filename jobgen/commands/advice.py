@@ -19,7 +19,7 @@ def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -
     return f"{shown(option)} comes after {one_of(COMMANDS)}, as in: {line}"
 
 
-def run_meant(words: Sequence[str], program: Sequence[str]) -> str:
+def run_advice(words: Sequence[str], program: Sequence[str]) -> str:
     """Return the sentence on ``jobgen run``; ``words`` follow it."""
     if words and not words[0].startswith("-"):
         words, program = (), (*words, *program)
@@ -29,13 +29,13 @@ def run_meant(words: Sequence[str], program: Sequence[str]) -> str:
     )
 
 
-def log_meant(scheduler: Scheduler, path: str) -> str:
+def log_advice(scheduler: Scheduler, path: str) -> str:
     """Return the sentence on a file of the script that is named like that of the job's output."""
     advice = scheduler.lacks.get("log") or f"is its output meant: --log {shlex.quote(unpattern(path))}?"
     return f"-o {shown(path)} (command line): is the file of the script, not of the job's output; {advice}"
 
 
-def script_named(path: str, name: str | None) -> str:
+def script_advice(path: str, name: str | None) -> str:
     """Return the sentence on a script that a command is given; ``name`` is its scheduler, or its own."""
     commands = [named(one, None).command for one in COMMANDS if name not in COMMANDS or one == name]
     lines = one_of(shlex.join([command, path]) for command in commands)

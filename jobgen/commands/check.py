@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from jobgen.commands.parameter_types import Typed
+from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.versions import version
 from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
@@ -24,13 +24,13 @@ from jobgen.values.parsers import choice
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, as code-review tools read it.")
 @click.option(
     "--scheduler",
-    type=Typed(choice(*SCRIPT_SCHEDULERS)),
+    type=OptionType(choice(*SCRIPT_SCHEDULERS)),
     metavar="|".join(SCRIPT_SCHEDULERS),
     help="Dialect of the scripts.  [default: by its directives]",
 )
 @click.option(
     "--scheduler-version",
-    type=Typed(version),
+    type=OptionType(version),
     metavar="VERSION",
     help="Version of the scheduler, such as 23.02.  [default: rules of all versions]",
 )

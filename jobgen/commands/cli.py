@@ -13,7 +13,7 @@ import click
 
 from jobgen.commands.job_options import (
     JOB_FILE,
-    Command,
+    JobCommand,
     file_options,
     job_file,
     job_options,
@@ -25,14 +25,13 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
-from jobgen.options import EARLIER_FLAGS, note
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
-    from jobgen.runs.submission import Submitted
+    from jobgen.runs.submission import Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
 _LONGEST = 2000  # characters of a message; some repeat what was typed
@@ -46,9 +45,6 @@ def run(arguments: Sequence[str]) -> int:
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
     ours = _plain_words(ours)
-    for flag in [word.partition("=")[0] for word in ours if word.startswith("--")]:
-        if option := EARLIER_FLAGS.get(flag):
-            note(flag, option.flag, "command line")
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
@@ -138,9 +134,9 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
         if name == "run":
-            from jobgen.commands.advice import run_meant
+            from jobgen.commands.advice import run_advice
 
-            raise JobgenError(run_meant(args[1:], ctx.obj))
+            raise JobgenError(run_advice(args[1:], ctx.obj))
         if name not in (known := self.list_commands(ctx)):
             if name in SCHEDULERS:
                 command = f"jobgen {SCHEDULERS[name].command_name} --dialect {name}"
@@ -197,9 +193,9 @@ def _generate(scheduler: str) -> Callable[..., None]:
         output = None if output == "-" else output
         plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
         if output and not explain and re.search(_OF_LOG, output):
-            from jobgen.commands.advice import log_meant
+            from jobgen.commands.advice import log_advice
 
-            raise JobgenError(log_meant(plan.scheduler, output))
+            raise JobgenError(log_advice(plan.scheduler, output))
         text = _explanation(plan, json) if explain else _script(plan, template_dir, output)
         if output is None:
             click.echo(text, nl=False)
@@ -272,18 +268,18 @@ def _submit(
     if dry_run:
         click.echo(text, nl=False)
         return None
-    if (spec := submission.without_ended(order)) is not order.plan.spec:
+    if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
     return _report(submission.submit(order, text, new), wait)
 
 
-def _report(job: Submitted, wait: bool) -> int | None:
+def _report(job: Submission, wait: bool) -> int | None:
     """Print the id and the directory of a job; return its exit status if the user waits for it."""
     from jobgen.runs import submission
 
     click.echo(job.id)
-    submission.reported(job)
+    submission.finish(job)
     if job.remark:
         click.echo(f"jobgen: {job.remark}", err=True)
     name = job.directory.name
@@ -325,7 +321,7 @@ def _submit_command() -> click.Command:
         click.Option(["--new"], is_flag=True, help="Make another job, also after an interrupted submission."),
         click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
     ]
-    command = Command(
+    command = JobCommand(
         "submit",
         callback=click.pass_obj(_submit),
         help="Make a run directory, submit the job from there and print its id.",
@@ -347,7 +343,7 @@ def _submit_command() -> click.Command:
 @cache
 def _job_command(name: str) -> click.Command:
     scheduler = named(name, None)
-    command = Command(
+    command = JobCommand(
         name,
         callback=click.pass_obj(_generate(name)),
         help=scheduler.help.summary,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
@@ -33,13 +33,13 @@ _TARGETS = (*_SOURCES, "toml")
 @click.option(
     "--to",
     "target",
-    type=Typed(choice(*_TARGETS)),
+    type=OptionType(choice(*_TARGETS)),
     metavar="|".join(_TARGETS),
     help="Dialect of the new script, or toml for a job file.",
 )
 @click.option(
     "--scheduler",
-    type=Typed(choice(*_SOURCES)),
+    type=OptionType(choice(*_SOURCES)),
     metavar="|".join(_SOURCES),
     help="Dialect of the script.  [default: by its directives]",
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.commands.job_options import (
-    Command,
+    JobCommand,
     file_options,
     job_file,
     job_options,
@@ -16,7 +16,7 @@ from jobgen.commands.job_options import (
     template_dirs,
     template_option,
 )
-from jobgen.commands.parameter_types import Typed
+from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS
 from jobgen.values.parsers import choice, whole
@@ -45,8 +45,8 @@ def _doctor(
     layer = job_file(job, no_job, settings, program)
     kind, dialect = _scheduler(scheduler, layer, site, os.path.dirname(job or ""))
     plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
-    from jobgen.doctor import findings_table
-    from jobgen.doctor.examination import examine, findings
+    from jobgen.doctor import verdict_table
+    from jobgen.doctor.examination import examine, verdicts
 
     case = examine(plan, template_dirs(template_dir), limit)
     if recipe:
@@ -54,11 +54,9 @@ def _doctor(
 
         click.echo(lines(case), nl=False)
         return 0
-    found = findings(case)
-    click.echo(
-        findings_table.as_json(case, found) if json else findings_table.as_table(case, found), nl=False
-    )
-    return 1 if findings_table.worst(found) == "problem" else 0
+    found = verdicts(case)
+    click.echo(verdict_table.as_json(case, found) if json else verdict_table.as_table(case, found), nl=False)
+    return 1 if verdict_table.worst(found) == "problem" else 0
 
 
 def _scheduler(
@@ -77,11 +75,11 @@ def _scheduler(
     return found.command_name, None if "dialect" in found.lacks else found.name
 
 
-doctor = Command(
+doctor = JobCommand(
     "doctor",
     callback=_doctor,
     params=[
-        click.Argument(["scheduler"], type=Typed(choice(*COMMANDS)), required=False),
+        click.Argument(["scheduler"], type=OptionType(choice(*COMMANDS)), required=False),
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),
@@ -90,7 +88,7 @@ doctor = Command(
         ),
         click.Option(
             ["--limit"],
-            type=Typed(whole(1, 3600)),
+            type=OptionType(whole(1, 3600)),
             default="60",
             metavar="S",
             help="Seconds for each probe.  [default: 60]",

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from jobgen.commands.foreign_directives import (
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.scheduler_options import (
     Answer,
     Typed,
     Words,
@@ -20,10 +21,9 @@ from jobgen.commands.foreign_directives import (
     refusal,
     whole,
 )
-from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.options import BY_KEY, EARLIER_FLAGS, as_typed
+from jobgen.options import BY_KEY, shell_text
 from jobgen.schedulers.table import COMMANDS, named
 from jobgen.script.dialects.base import NEVER
 from jobgen.script.dialects.table import DIALECTS, of_script
@@ -98,7 +98,7 @@ def _typed_option(key: str, value: object) -> Iterator[str]:
             name if one is None or is_secret(name, one) else f"{name}={one}" for name, one in value.items()
         ]
     for one in value if isinstance(value, list) else [value]:
-        yield BY_KEY[key].flag if one is True else as_typed(key, str(one))
+        yield BY_KEY[key].flag if one is True else shell_text(key, str(one))
 
 
 def _typed(words: Sequence[str], command: click.Command) -> Typed:
@@ -128,7 +128,7 @@ def _of_launcher(option: Words, typed: Typed) -> Answer | None:
     name, value = word.replace("_", "-"), value if equals else " ".join(option[1:])
     known_as = (["other programs"], _OTHERS.get(name, ""), "")
     owners, key, text = _launcher_options().get(name, known_as)
-    own = BY_KEY.get(name[2:].replace("-", "_")) or EARLIER_FLAGS.get(name)
+    own = BY_KEY.get(name[2:].replace("-", "_"))
     if own and name != word:
         return _checked(["launchers"], own.key, value)
     if key in ("remark", "script"):

@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 import click
 
-from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import JobgenError, shown
 from jobgen.values.parsers import choice, text
 
 KINDS, ACCELERATORS = ("dockerfile", "apptainer"), ("cuda", "npu", "cpu")
 CUDA, CANN, CHIP = "12.8.1", "8.3.rc2", "910b"
-_CUDA = Typed(text(f"a whole version such as {CUDA}", r"1[1-9]\.\d{1,2}\.\d{1,2}"))
-_CANN = Typed(text(f"a version such as {CANN}", r"\d+\.\d+\.(?:\d+|(?:rc|alpha|beta)\d+)"))
-_CHIP = Typed(text("a chip such as 910b or a3", r"\w{1,16}"))
-_BASE = Typed(text("an image such as debian:12", r"[\w][\w.:/@+-]*"))
+_CUDA = OptionType(text(f"a whole version such as {CUDA}", r"1[1-9]\.\d{1,2}\.\d{1,2}"))
+_CANN = OptionType(text(f"a version such as {CANN}", r"\d+\.\d+\.(?:\d+|(?:rc|alpha|beta)\d+)"))
+_CHIP = OptionType(text("a chip such as 910b or a3", r"\w{1,16}"))
+_BASE = OptionType(text("an image such as debian:12", r"[\w][\w.:/@+-]*"))
 
 
 class Base(NamedTuple):
@@ -55,14 +55,14 @@ def recipe(kind: str, accelerator: str, made: Base) -> str:
 )
 @click.option(
     "--kind",
-    type=Typed(choice(*KINDS)),
+    type=OptionType(choice(*KINDS)),
     metavar="|".join(KINDS),
     default="dockerfile",
     help="[default: dockerfile]",
 )
 @click.option(
     "--accelerator",
-    type=Typed(choice(*ACCELERATORS)),
+    type=OptionType(choice(*ACCELERATORS)),
     metavar="|".join(ACCELERATORS),
     default="cuda",
     help="[default: cuda]",

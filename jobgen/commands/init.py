@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import jobgen
-from jobgen.commands.parameter_types import FILE, Typed
+from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import shown
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
 from jobgen.values.parsers import choice
@@ -48,7 +48,7 @@ def _kind(text: str) -> str:
 )
 @click.option(
     "--scheduler",
-    type=Typed(_kind),
+    type=OptionType(_kind),
     metavar="|".join(SCHEDULERS),
     help="Scheduler of the job file.  [default: the one that is found]",
 )
@@ -82,10 +82,10 @@ def _next(kind: str, output: str) -> str:
 def _detected_site() -> tuple[Site, str, str] | None:
     """Return the site of this machine, its scheduler, and the reason; None if no site is detected."""
     from jobgen.sites.display import scheduler
-    from jobgen.sites.host_match import detected
+    from jobgen.sites.host_match import detect
     from jobgen.sites.loader import load
 
-    if (found := detected()) is None:
+    if (found := detect()) is None:
         return None
     site = load(found[0])
     return site, scheduler(site), f" at {site.title}, because {found[1]}"

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.errors import JobgenError, shown, visible
-from jobgen.options import EARLIER_FLAGS, OPTIONS
+from jobgen.options import OPTIONS
 from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
-    from jobgen.spec import JobSpec, Layer
+    from jobgen.spec import Layer, Specification
 
 JOB_FILE = "jobgen.toml"  # the default
 _DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
 
 
-class Command(click.Command):
+class JobCommand(click.Command):
     """A command whose help shows its options in groups and ends with an example."""
 
     example = ""
@@ -54,9 +54,9 @@ class Command(click.Command):
             self._explain(words)
             raise
         if scripts := [word for word in (*strays, ctx.params.get("scheduler")) if word and _is_script(word)]:
-            from jobgen.commands.advice import script_named
+            from jobgen.commands.advice import script_advice
 
-            raise JobgenError(script_named(scripts[0], ctx.params.get("scheduler") or self.name))
+            raise JobgenError(script_advice(scripts[0], ctx.params.get("scheduler") or self.name))
         if strays:
             self._explain(words)
             hint = "the program goes after --"
@@ -107,8 +107,6 @@ def job_options() -> list[click.Parameter]:
         )
         parameter.group = option.group
         parameters.append(parameter)
-    for flag, option in EARLIER_FLAGS.items():
-        parameters.append(_Option([flag, option.key], type=click.UNPROCESSED, hidden=True))
     return parameters
 
 
@@ -179,7 +177,7 @@ def plan_of(
         raise JobgenError(f"{error}{use}") from None
     for text in filter(None, (expansion.note(plan.spec), note(plan.spec, plan.program))):
         click.echo(f"jobgen: note: {text}", err=True)
-    if below is not None and below.found:
+    if below is not None and below.is_default:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
     warn_of_site(plan)
     return plan
@@ -206,10 +204,10 @@ def job_file(
         return None
     from jobgen.jobfile.reader import read_job
 
-    return read_job(JOB_FILE if found else path, settings, program)._replace(found=found)
+    return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
 
 
-def warn_of_secrets(spec: JobSpec) -> None:
+def warn_of_secrets(spec: Specification) -> None:
     """Print a warning if the script contains the value of a variable that looks like a secret."""
     for name in dict.fromkeys(name for name, value in spec.variables if is_secret(name, value)):
         text = f"the script contains {name} ({spec.origin('env')}), which looks like a secret"

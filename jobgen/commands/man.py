@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
-from jobgen.commands.job_options import Command
+from jobgen.commands.job_options import JobCommand
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.runs.exit_statuses import of_command
@@ -78,7 +78,7 @@ def _date() -> str:
 
 
 def _options(command: click.Command, ctx: click.Context) -> Mapping[str, list[tuple[str, str]]]:
-    if isinstance(command, Command):
+    if isinstance(command, JobCommand):
         return command.option_groups(ctx)
     options = (one for one in command.get_params(ctx) if isinstance(one, click.Option))
     return {"Options": [record for one in options if (record := one.get_help_record(ctx))]}

@@ -11,7 +11,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.values.parsers import path
 
 
-class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
+class OptionType(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
     """The value that ``parse`` returns for a text; its ValueError becomes a JobgenError."""
 
     name = "text"
@@ -28,4 +28,4 @@ class Typed(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.
             raise JobgenError(f"{name}{shown(value)} (command line): {error}") from None
 
 
-FILE = Typed(path)
+FILE = OptionType(path)

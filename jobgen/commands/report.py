@@ -26,9 +26,9 @@ def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bo
     from jobgen.commands.terminal import progress
     from jobgen.rendering.script_file import write_script
     from jobgen.report.page import page
-    from jobgen.report.selection import chosen
+    from jobgen.report.selection import select_runs
 
-    directories = chosen(names + more)  # the arguments after --
+    directories = select_runs(names + more)  # the arguments after --
     with progress("reading runs") as work:
         text = page(work.of(directories), time.time())
     write_script(output, text, force=force, executable=False)

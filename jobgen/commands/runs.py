@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from jobgen.commands.parameter_types import Typed
+from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
 from jobgen.values.parsers import whole
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 
 
-def _runs_dir(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option --runs-dir, and its earlier name, which the help does not show."""
-    command = click.option("--run-dir", "runs_dir", hidden=True)(command)
-    about = "Directory of the runs.  [default: the job file's, or runs]"
-    return click.option("--runs-dir", metavar="DIR", help=about)(command)
-
-
+_runs_dir = click.option(
+    "--runs-dir", metavar="DIR", help="Directory of the runs.  [default: the job file's, or runs]"
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -118,14 +112,14 @@ def _say(text: str, silent: dict[str, str]) -> None:
 @click.option(
     "-f", "--follow", is_flag=True, help="Follow the output until the job has ended, through all attempts."
 )
-@click.option("--rank", metavar="R", type=Typed(whole(0)), help="Print the log of this rank instead.")
+@click.option("--rank", metavar="R", type=OptionType(whole(0)), help="Print the log of this rank instead.")
 @click.option(
-    "--attempt", metavar="N", type=Typed(whole(1)), help="Number of the attempt.  [default: the last]"
+    "--attempt", metavar="N", type=OptionType(whole(1)), help="Number of the attempt.  [default: the last]"
 )
 @click.option(
     "--tail",
     metavar="N",
-    type=Typed(whole(0)),
+    type=OptionType(whole(0)),
     help="Print only the last N lines; with -f, go on from there.",
 )
 @_runs_dir

@@ -104,9 +104,9 @@ def check(file: str | None) -> None:
 @site.command("detect", help="Print the site of this machine; the status is 1 if there is none.")
 @_JSON
 def detect(as_json: bool) -> int:
-    from jobgen.sites.host_match import detected
+    from jobgen.sites.host_match import detect
 
-    name, why = detected() or (None, "no site knows its host name or its variables")
+    name, why = detect() or (None, "no site knows its host name or its variables")
     if as_json:
         click.echo(json.dumps({"site": name, "because": why}))
     elif name is None:
@@ -187,19 +187,19 @@ def _facts(scheduler: Scheduler, command: str) -> Facts:
 def refresh(name: str | None) -> None:
     from jobgen.rendering.script_file import write_script
     from jobgen.site_making.refresh import differences, text_of
-    from jobgen.sites.host_match import detected
+    from jobgen.sites.host_match import detect
     from jobgen.sites.loader import load
-    from jobgen.sites.machine import merged
+    from jobgen.sites.machine import merge
     from jobgen.sites.search import machine_file
 
-    name = name or (detected() or [None])[0]
+    name = name or (detect() or [None])[0]
     if name is None:
         raise JobgenError("site refresh: no site knows this machine: name one of jobgen site list")
     file = load(name, beside="", machine=False)
     facts = _facts(file.scheduler, f"site refresh {shown(file.name)}")
     path = machine_file(file.name)
     text = text_of(file, facts, socket.gethostname())
-    new = merged(file, path, text)
+    new = merge(file, path, text)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_script(path, text, force=True, executable=False)
     assert new.machine is not None

@@ -6,9 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from jobgen.doctor.binding import Unknown, near_devices, ranks_here
-from jobgen.doctor.finding import NOTE, OK, WARNING, Case, Finding
+from jobgen.doctor.verdict import NOTE, OK, WARNING, Case, Verdict
 from jobgen.topology import sysfs
-from jobgen.topology.adapters import VARIABLES, Left, better, chosen, left_out, of_interfaces, sentence
+from jobgen.topology.adapters import (
+    VARIABLES,
+    FarDevice,
+    better,
+    far_devices,
+    matching_adapters,
+    of_interfaces,
+    sentence,
+)
 from jobgen.topology.tools import Near
 
 _CHECK = "adapters"
@@ -16,7 +24,7 @@ _WHY = "its data cross the connection of the NUMA domains, or do without GPUDire
 _WHY_TCP = "data by TCP cross the connection of the NUMA domains; those of InfiniBand or a plug-in do not"
 
 
-def adapters(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Finding]:
+def adapters(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Verdict]:
     """Compare the adapters that variables choose with those next to the devices of the ranks of this node."""
     if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.behaviour.one_host):
         return
@@ -44,21 +52,21 @@ def _interfaces(
     return {device: of_interfaces(value, domains, near.domain) for device, near in seen.items()}
 
 
-def _judged(case: Case, name: str, value: str, links: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
+def _judged(case: Case, name: str, value: str, links: Mapping[str, Mapping[str, str]]) -> Iterator[Verdict]:
     there = {adapter for each in links.values() for adapter in each}
     if not there:
         return
-    if not chosen(value, there, VARIABLES[name].prefixes):
+    if not matching_adapters(value, there, VARIABLES[name].prefixes):
         listed = ", ".join(sorted(there))
-        yield Finding(_CHECK, WARNING, f"{name}={value} names none of the adapters here: {listed}")
+        yield Verdict(_CHECK, WARNING, f"{name}={value} names none of the adapters here: {listed}")
         return
-    if not (found := left_out(VARIABLES[name], value, links)):
-        yield Finding(_CHECK, OK, f"{name}={value} leaves each device its nearest adapters")
+    if not (found := far_devices(VARIABLES[name], value, links)):
+        yield Verdict(_CHECK, OK, f"{name}={value} leaves each device its nearest adapters")
         return
     yield _far(case, name, value, found, better(links))
 
 
-def _far(case: Case, name: str, value: str, found: list[Left], other: str) -> Finding:
+def _far(case: Case, name: str, value: str, found: list[FarDevice], other: str) -> Verdict:
     tcp = VARIABLES[name].interfaces
     by_option = tcp and case.plan.spec.interface == value
     option = f"--interface {other}" if by_option else f"--env {name}={other}"
@@ -66,7 +74,7 @@ def _far(case: Case, name: str, value: str, found: list[Left], other: str) -> Fi
     place = _place(case, name, value, by_option)
     remedy = f'in {place}: {key} = "{other}"; or for this job {option}' if place else f"use {option}"
     text = sentence(name, value, found)
-    return Finding(_CHECK, NOTE if tcp else WARNING, text, _WHY_TCP if tcp else _WHY, remedy)
+    return Verdict(_CHECK, NOTE if tcp else WARNING, text, _WHY_TCP if tcp else _WHY, remedy)
 
 
 def _place(case: Case, name: str, value: str, by_option: bool) -> str:

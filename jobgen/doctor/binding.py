@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.doctor.finding import NOTE, OK, WARNING, Case, Finding
+from jobgen.doctor.verdict import NOTE, OK, WARNING, Case, Verdict
 from jobgen.rendering.launch_words import bind_option
 from jobgen.topology import placement, sysfs, tools
 from jobgen.topology.binding import of_option, shares
 from jobgen.topology.cpus import Cpus
 from jobgen.topology.placement import Seat
-from jobgen.topology.sysfs import Node
+from jobgen.topology.sysfs import NodeTopology
 from jobgen.topology.tools import Near, Tool
 
 if TYPE_CHECKING:
@@ -36,24 +36,24 @@ class Ranks(NamedTuple):
     cpus: Sequence[Cpus] | None
 
 
-def binding(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Finding]:
+def binding(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Verdict]:
     """Compare the processors of the ranks with those next to their devices, in a job or for a local run."""
     if not case.plan.resources.gpus_per_node or not (case.in_job or case.plan.scheduler.behaviour.one_host):
         return
     node = sysfs.node(sys, allowed)
     if len(node.domains) < 2:
-        yield Finding(_CHECK, OK, "this host has one NUMA domain: every rank is next to its device")
+        yield Verdict(_CHECK, OK, "this host has one NUMA domain: every rank is next to its device")
         return
     try:
         nears = near_devices(case, node, sys)
         ranks = ranks_here(case, nears, node)
     except Unknown as reason:
-        yield Finding(_CHECK, OK, f"cannot be compared with the devices: {reason}")
+        yield Verdict(_CHECK, OK, f"cannot be compared with the devices: {reason}")
         return
     yield _judged(case, node, nears, ranks)
 
 
-def near_devices(case: Case, node: Node, sys: Path) -> dict[int, Near]:
+def near_devices(case: Case, node: NodeTopology, sys: Path) -> dict[int, Near]:
     """Return what is next to each device of this node, by its number.
 
     Raises:
@@ -67,15 +67,15 @@ def near_devices(case: Case, node: Node, sys: Path) -> dict[int, Near]:
         if here := sysfs.device(address, sys):
             shown = domains.get(number, here)
             domains[number] = here._replace(adapters=shown.adapters, links=shown.links)
-    nears = {number: placement.completed(near, node.domains) for number, near in sorted(domains.items())}
+    nears = {number: placement.with_domain(near, node.domains) for number, near in sorted(domains.items())}
     if not any(near.cpus for near in nears.values()):
-        answer = case.answers.get("topology")
+        answer = case.results.get("topology")
         reason = answer.last if answer and answer.status != 0 else "its output names no processors"
         raise Unknown(f"{' '.join(tool.command)}: {reason}")
     return nears
 
 
-def ranks_here(case: Case, nears: Mapping[int, Near], node: Node) -> Ranks:
+def ranks_here(case: Case, nears: Mapping[int, Near], node: NodeTopology) -> Ranks:
     """Return the ranks of this node with their devices and processors.
 
     Raises:
@@ -112,7 +112,7 @@ def _seen(case: Case, tool: Tool, nears: Mapping[int, Near]) -> list[int]:
     return seen
 
 
-def _cpus(case: Case, node: Node) -> list[Cpus] | None:
+def _cpus(case: Case, node: NodeTopology) -> list[Cpus] | None:
     """Return the processors of each rank, as the job binds them; None if the launcher decides."""
     plan, bound = case.plan, case.plan.resources.cpus
     ranks = plan.resources.ranks_per_node
@@ -126,7 +126,7 @@ def _cpus(case: Case, node: Node) -> list[Cpus] | None:
     return shares(bound.bind, ranks, node.domains, node.cores, node.allowed & node.cpus or node.cpus)
 
 
-def _judged(case: Case, node: Node, nears: Mapping[int, Near], ranks: Ranks) -> Finding:
+def _judged(case: Case, node: NodeTopology, nears: Mapping[int, Near], ranks: Ranks) -> Verdict:
     nowhere = [frozenset[int]()] * len(ranks.numbers)
     seats = [
         Seat(rank, cpus, f"device {device}", nears[device])
@@ -136,18 +136,18 @@ def _judged(case: Case, node: Node, nears: Mapping[int, Near], ranks: Ranks) -> 
     where = _where(seats, node)
     if ranks.cpus is None:
         found = f"jobgen does not choose the processors of the ranks; {where}"
-        return Finding(_CHECK, NOTE, found, "the preflight measures where the ranks run", remedy)
+        return Verdict(_CHECK, NOTE, found, "the preflight measures where the ranks run", remedy)
     if wrong := placement.far(seats):
         found = placement.sentence(wrong, node.domains)
         why = "copies between host, device and network cross the connection of the NUMA domains"
-        return Finding(_CHECK, WARNING, found, why, remedy)
+        return Verdict(_CHECK, WARNING, found, why, remedy)
     if wide := placement.wide(seats):
         found = f"{len(wide)} of {len(seats)} ranks may run on several NUMA domains; {where}"
-        return Finding(_CHECK, NOTE, found, "the kernel may move them away from their devices", remedy)
-    return Finding(_CHECK, OK, f"every rank runs next to its device; {where}")
+        return Verdict(_CHECK, NOTE, found, "the kernel may move them away from their devices", remedy)
+    return Verdict(_CHECK, OK, f"every rank runs next to its device; {where}")
 
 
-def _where(seats: Sequence[Seat], node: Node) -> str:
+def _where(seats: Sequence[Seat], node: NodeTopology) -> str:
     """Return a text such as ``device 0: NUMA 3, beside mlx5_1``; of many devices, the first ones."""
     texts = [
         f"{one.device}: {placement.numa(one.near.cpus, node.domains)}{placement.beside(one.near)}"
@@ -156,7 +156,7 @@ def _where(seats: Sequence[Seat], node: Node) -> str:
     return "; ".join([*texts, "..."] if len(seats) > _NAMED else texts)
 
 
-def _remedy(case: Case, node: Node, seats: Sequence[Seat]) -> str:
+def _remedy(case: Case, node: NodeTopology, seats: Sequence[Seat]) -> str:
     """Return the line to change: in the site file if that binds the ranks, otherwise the option."""
     near, each = [one.near.cpus for one in seats], case.plan.resources.cpus.rank
     lists = placement.lists(near, node.cores, node.allowed, each)

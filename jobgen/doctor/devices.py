@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.doctor.finding import NOTE, OK, PROBLEM, Case, Finding
+from jobgen.doctor.verdict import NOTE, OK, PROBLEM, Case, Verdict
 
 _WHEELS = "https://download.pytorch.org/whl/"
 
 
-def torch(case: Case) -> Iterator[Finding]:
+def torch(case: Case) -> Iterator[Verdict]:
     """Check torch, and whether it was built for the accelerator."""
     facts, backend = case.facts("torch"), case.plan.resources.accelerator.torch
     needed = case.plan.program.head is not None
@@ -20,7 +20,7 @@ def torch(case: Case) -> Iterator[Finding]:
             remedy = "python3 -m pip install torch in the environment, or load the site's module"
             if "torch" in case.facts("python")["packages"]:
                 remedy = "reinstall it, or load the module of the missing library"
-            yield Finding("torch", PROBLEM, f"cannot be imported: {case.answers['torch'].last}", "", remedy)
+            yield Verdict("torch", PROBLEM, f"cannot be imported: {case.results['torch'].last}", "", remedy)
         return
     built = (
         f"CUDA {facts['cuda']}" if facts["cuda"] else f"ROCm {facts['hip']}" if facts["hip"] else "CPUs alone"
@@ -29,38 +29,38 @@ def torch(case: Case) -> Iterator[Finding]:
     if backend and not facts[backend]:
         why = f"the job requests {case.plan.resources.accelerator.title}"
         remedy = f"install a build of torch for them: {_WHEELS}; or use --accelerator cpu"
-        yield Finding("torch", PROBLEM, found, why, remedy)
+        yield Verdict("torch", PROBLEM, found, why, remedy)
         return
-    yield Finding("torch", OK, found)
+    yield Verdict("torch", OK, found)
     if case.plan.resources.accelerator.nvcc:
         yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
         if not facts["nccl"]:
             why = "the ranks of several devices communicate with it"
-            yield Finding(
+            yield Verdict(
                 "NCCL", PROBLEM, "torch was built without it", why, f"install a build with it: {_WHEELS}"
             )
 
 
 def _cuda(
     case: Case, cuda: str, archs: list[str], devices: list[list[object]], libraries: list[str]
-) -> Iterator[Finding]:
+) -> Iterator[Verdict]:
     driver = re.search(r"CUDA Version:\s*(\d+)\.(\d+)", case.text("nvidia_smi"))
     if not devices:
         if driver and int(driver[1]) < int(cuda.split(".")[0]):
             why = f"the driver has CUDA {driver[1]}.{driver[2]}, torch requires {cuda}: it finds no device"
             remedy = f"install torch for this driver: {_WHEELS}cu{driver[1]}{driver[2]}; or a newer driver"
-            yield Finding("GPUs", PROBLEM, "the NVIDIA driver is too old", why, remedy)
+            yield Verdict("GPUs", PROBLEM, "the NVIDIA driver is too old", why, remedy)
         else:
             yield nothing_here(case, "GPUs", libraries[0] if libraries else "torch finds none on this host")
         return
-    yield Finding(
+    yield Verdict(
         "GPUs", OK, f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"
     )
     for major, minor in sorted({(int(str(one[1])), int(str(one[2]))) for one in devices}):
         if archs and not runs_on(archs, major, minor):
             why = "CUDA error: no kernel image is available for execution on the device"
             remedy = f"install a torch whose list has sm_{major}{minor}: {_WHEELS}"
-            yield Finding(
+            yield Verdict(
                 "kernels",
                 PROBLEM,
                 f"torch has {' '.join(archs)}, the device is sm_{major}{minor}",
@@ -85,21 +85,21 @@ def runs_on(archs: list[str], major: int, minor: int) -> bool:
     return False
 
 
-def nothing_here(case: Case, check: str, found: str) -> Finding:
+def nothing_here(case: Case, check: str, found: str) -> Verdict:
     """Return the finding that there is no device: normal on a login node, a problem in a job."""
     if case.in_job:
         why = "the doctor runs in a job, which should have some"
-        return Finding(
+        return Verdict(
             check, PROBLEM, found, why, "request them with --gpus-per-node N, or ask the site's support"
         )
     why = "a login node often has none: run the doctor on a compute node to check them"
     words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
-    return Finding(
+    return Verdict(
         check, NOTE, found, why, case.plan.scheduler.help.interactive.format(one=words.format(n=1))
     )
 
 
-def cann(case: Case) -> Iterator[Finding]:
+def cann(case: Case) -> Iterator[Verdict]:
     """Check CANN, torch_npu and the NPUs."""
     if not case.plan.resources.accelerator.cann:
         return
@@ -109,9 +109,9 @@ def cann(case: Case) -> Iterator[Finding]:
             f"ASCEND_HOME_PATH is {home}, which is not a directory" if home else "ASCEND_HOME_PATH is not set"
         )
         remedy = "use --source /path/to/ascend-toolkit/set_env.sh, or load the site's module"
-        yield Finding("CANN", PROBLEM, found, "torch_npu and HCCL need its libraries", remedy)
+        yield Verdict("CANN", PROBLEM, found, "torch_npu and HCCL need its libraries", remedy)
     else:
-        yield Finding("CANN", OK, f"{_cann_version(Path(home)) or 'of unknown version'}, {home}")
+        yield Verdict("CANN", OK, f"{_cann_version(Path(home)) or 'of unknown version'}, {home}")
     yield from _torch_npu(case)
     yield from _npus(case)
 
@@ -131,7 +131,7 @@ def _cann_version(home: Path) -> str | None:
     return None
 
 
-def _torch_npu(case: Case) -> Iterator[Finding]:
+def _torch_npu(case: Case) -> Iterator[Verdict]:
     """Check torch_npu: X.Y.Z.postN requires torch X.Y.Z (https://gitcode.com/Ascend/pytorch)."""
     packages = case.facts("python").get("packages", {})
     mine, torch = packages.get("torch_npu"), packages.get("torch", "")
@@ -141,20 +141,20 @@ def _torch_npu(case: Case) -> Iterator[Finding]:
             if torch
             else "pip install torch_npu"
         )
-        yield Finding("torch_npu", PROBLEM, "is not installed", "torch needs it for NPUs", remedy)
+        yield Verdict("torch_npu", PROBLEM, "is not installed", "torch needs it for NPUs", remedy)
     elif release(mine) != release(torch):
         why = "each release is built for one release of torch, and may fail with others"
         remedy = (
             f"python3 -m pip install 'torch=={release(mine)}', or the torch_npu of torch {release(torch)}"
         )
-        yield Finding("torch_npu", PROBLEM, f"{mine} with torch {torch}", why, remedy)
+        yield Verdict("torch_npu", PROBLEM, f"{mine} with torch {torch}", why, remedy)
     elif not case.facts("torch_npu"):
         remedy = "source the set_env.sh of the CANN release that torch_npu's README requires"
-        yield Finding(
-            "torch_npu", PROBLEM, f"cannot be imported: {case.answers['torch_npu'].last}", "", remedy
+        yield Verdict(
+            "torch_npu", PROBLEM, f"cannot be imported: {case.results['torch_npu'].last}", "", remedy
         )
     else:
-        yield Finding("torch_npu", OK, mine)
+        yield Verdict("torch_npu", OK, mine)
 
 
 def release(version: str) -> str:
@@ -163,7 +163,7 @@ def release(version: str) -> str:
     return match[0] if match else version
 
 
-def _npus(case: Case) -> Iterator[Finding]:
+def _npus(case: Case) -> Iterator[Verdict]:
     rows = re.findall(
         r"^\|\s*\d+\s+(\d{3}\w*|Ascend\w*)\s*\|\s*(\w+)\s*\|", case.text("npu_smi"), re.MULTILINE
     )
@@ -172,6 +172,6 @@ def _npus(case: Case) -> Iterator[Finding]:
         yield nothing_here(case, "NPUs", "npu-smi shows none on this host")
     elif sick:
         remedy = "exclude this node (--exclude-hosts), and tell the site's support"
-        yield Finding("NPUs", PROBLEM, f"{len(sick)} of {len(rows)} are not healthy: {sick[0]}", "", remedy)
+        yield Verdict("NPUs", PROBLEM, f"{len(sick)} of {len(rows)} are not healthy: {sick[0]}", "", remedy)
     else:
-        yield Finding("NPUs", OK, f"{len(rows)}: {rows[0][0]}")
+        yield Verdict("NPUs", OK, f"{len(rows)}: {rows[0][0]}")

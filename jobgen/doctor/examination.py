@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from jobgen.doctor import adapters, binding, devices, machine, ops, queues, software
-from jobgen.doctor.finding import Case, Finding
-from jobgen.doctor.job_environment import surroundings
-from jobgen.doctor.probes import answers
+from jobgen.doctor.job_environment import job_environment
+from jobgen.doctor.probes import results
+from jobgen.doctor.verdict import Case, Verdict
 from jobgen.plan.plan import Plan
 from jobgen.rendering.render import cache_dir, render
 from jobgen.rendering.runtime import DOCTOR
 
 # In the order of the script.
-_JUDGEMENTS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+_JUDGEMENTS: tuple[Callable[[Case], Iterator[Verdict]], ...] = (
     software.environment,
     software.shell,
     software.scheduler,
@@ -44,10 +44,10 @@ def examine(plan: Plan, template_dirs: Sequence[str], limit: float) -> Case:
     """
     script = render(plan, template_dirs, cache_dir(), main=DOCTOR)
     in_job = "SLURM_JOB_ID" in os.environ or "PBS_JOBID" in os.environ
-    with surroundings(script, limit) as here:
-        return Case(plan, here, answers(plan, here, limit), in_job)
+    with job_environment(script, limit) as here:
+        return Case(plan, here, results(plan, here, limit), in_job)
 
 
-def findings(case: Case) -> list[Finding]:
+def verdicts(case: Case) -> list[Verdict]:
     """Return the findings of all checks."""
     return [finding for judge in _JUDGEMENTS for finding in judge(case)]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a command. ``status`` is None if it could not run or did not end in time."""
 
     status: int | None
@@ -28,30 +28,30 @@ class Answer(NamedTuple):
         return lines[-1].strip() if lines else f"status {self.status}"
 
 
-class Surroundings(NamedTuple):
+class JobEnvironment(NamedTuple):
     """The environment and directory of a script when its program starts, the errors that end the script
-    before (``deaths``), and the words that run a command in its container (``inside``)."""
+    before (``errors``), and the words that run a command in its container (``inside``)."""
 
     env: Mapping[str, str]
     cwd: str
-    deaths: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
 
     def which(self, name: str) -> str | None:
         """Return the path of a command in this environment."""
         return shutil.which(name, path=self.env.get("PATH", os.defpath))
 
-    def ask(self, words: Sequence[str], limit: float) -> Answer:
+    def ask(self, words: Sequence[str], limit: float) -> CommandResult:
         """Run a command in this environment, for ``limit`` seconds at most."""
         path = self.which(words[0])
         if path is None:
-            return Answer(None, "", f"{words[0]} is not on PATH")
+            return CommandResult(None, "", f"{words[0]} is not on PATH")
         return run(words, self.env, self.cwd, limit, path)
 
 
 def run(
     words: Sequence[str], env: Mapping[str, str], cwd: str, limit: float, path: str | None = None
-) -> Answer:
+) -> CommandResult:
     """Run a command for ``limit`` seconds at most, then kill it and all processes that it started.
 
     The first word is unchanged even if ``path`` is executed: Open MPI's mpirun, called by an absolute path,
@@ -71,12 +71,12 @@ def run(
             start_new_session=True,
         )
     except OSError as error:
-        return Answer(None, "", f"{words[0]} cannot be run: {error.strerror}")
+        return CommandResult(None, "", f"{words[0]} cannot be run: {error.strerror}")
     try:
         out, err = process.communicate(timeout=limit)
-        return Answer(process.returncode, out, err)
+        return CommandResult(process.returncode, out, err)
     except subprocess.TimeoutExpired:
-        return Answer(None, "", f"{words[0]} did not end within {limit:g} s")
+        return CommandResult(None, "", f"{words[0]} did not end within {limit:g} s")
     finally:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -86,7 +86,7 @@ def run(
 
 
 @contextmanager
-def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
+def job_environment(script: str, limit: float = 60) -> Iterator[JobEnvironment]:
     """Run a script of doctor.sh.j2 for ``limit`` s at most and yield the environment that it sets up. The
     access to its container lasts as long as this context."""
     with tempfile.TemporaryDirectory(prefix="jobgen-doctor-") as folder:
@@ -101,7 +101,7 @@ def surroundings(script: str, limit: float = 60) -> Iterator[Surroundings]:
         env = dict(pair.split("=", 1) for pair in variables.split("\0") if "=" in pair) or dict(os.environ)
         env.pop("JOBGEN_DOCTOR", None)
         inside = ("bash", str(place / "container.sh")) if (place / "container.sh").exists() else ()
-        yield Surroundings(env, _read(place / "directory")[:-1] or os.getcwd(), tuple(deaths), inside)
+        yield JobEnvironment(env, _read(place / "directory")[:-1] or os.getcwd(), tuple(deaths), inside)
 
 
 def _read(path: Path) -> str:

@@ -10,15 +10,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from jobgen.doctor.finding import NOTE, OK, WARNING, Case, Finding
 from jobgen.doctor.ops import nearest_directory
+from jobgen.doctor.verdict import NOTE, OK, WARNING, Case, Verdict
 
 _GIB = 1024**3
 _LEAST = 5 * _GIB  # a checkpoint and its logs
 _SKEW = 2  # s
 
 
-def reach(case: Case) -> Iterator[Finding]:
+def reach(case: Case) -> Iterator[Verdict]:
     """Check ssh and pdsh, if the launcher uses them."""
     ssh = case.plan.spec.remote == "ssh" or case.plan.launch.agents[-1:] == ("ssh",)
     if not ssh and case.plan.launch.start_nodes != "pdsh":
@@ -27,21 +27,21 @@ def reach(case: Case) -> Iterator[Finding]:
     names = ("pdsh", "ssh") if case.plan.launch.start_nodes == "pdsh" else ("ssh",)
     for name in names:
         if not case.here.which(name):
-            yield Finding(name, WARNING, "is not on PATH", "it starts the other nodes", other)
+            yield Verdict(name, WARNING, "is not on PATH", "it starts the other nodes", other)
     if not case.here.which("ssh"):
         return
     words = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-o", "StrictHostKeyChecking=accept-new")
     answer = case.here.ask((*words, os.uname().nodename, "true"), 15)
     if answer.status == 0:
-        yield Finding("ssh", OK, "connects to this host without a password")
+        yield Verdict("ssh", OK, "connects to this host without a password")
     elif case.plan.launch.agents[:1] not in ((), ("ssh",)):
-        yield Finding("ssh", NOTE, answer.last, "it is only used if the scheduler's command fails")
+        yield Verdict("ssh", NOTE, answer.last, "it is only used if the scheduler's command fails")
     else:
         remedy = "ssh-keygen -t ed25519, then append its .pub to ~/.ssh/authorized_keys; " + other
-        yield Finding("ssh", WARNING, answer.last, "it starts the other nodes, without a terminal", remedy)
+        yield Verdict("ssh", WARNING, answer.last, "it starts the other nodes, without a terminal", remedy)
 
 
-def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Finding]:
+def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Verdict]:
     """Check the network interfaces set for NCCL, HCCL and Gloo; for NCCL and HCCL they are prefixes of names.
 
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
@@ -53,27 +53,27 @@ def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Fin
         if not listed or value.startswith("^"):
             continue
         if any(name.startswith(tuple(listed)) for name in names):
-            yield Finding(variable, OK, value)
+            yield Verdict(variable, OK, value)
         else:
             why = "the ranks wait for each other forever; compute nodes may have other interfaces"
             remedy = f"use --interface NAME; this host has {' '.join(sorted(names))}"
-            yield Finding(variable, WARNING, f"{value}: this host has no such interface", why, remedy)
+            yield Verdict(variable, WARNING, f"{value}: this host has no such interface", why, remedy)
 
 
-def limits(case: Case) -> Iterator[Finding]:
+def limits(case: Case) -> Iterator[Verdict]:
     """Check shared memory, and the limits of a process that large jobs may exceed."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= files < 4096:
         why = "every rank and data worker has sockets and files open"
-        yield Finding(
+        yield Verdict(
             "open files", WARNING, f"at most {files}", why, "ulimit -n 65536 at the start of the job"
         )
     else:
-        yield Finding("open files", OK, "no limit" if files < 0 else f"at most {files}")
+        yield Verdict("open files", OK, "no limit" if files < 0 else f"at most {files}")
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if locked >= 0 and any(Path("/sys/class/infiniband").glob("*")):
         why = "InfiniBand registers its buffers as locked memory"
-        yield Finding(
+        yield Verdict(
             "locked memory",
             WARNING,
             f"at most {locked >> 10} KiB",
@@ -87,17 +87,17 @@ def limits(case: Case) -> Iterator[Finding]:
     if size < _GIB:
         why = "data workers and NCCL exchange their data there"
         remedy = "in a container, --shm-size=8g or --ipc=host"
-        yield Finding("/dev/shm", WARNING, f"{size >> 20} MiB", why, remedy)
+        yield Verdict("/dev/shm", WARNING, f"{size >> 20} MiB", why, remedy)
     else:
-        yield Finding("/dev/shm", OK, f"{size / _GIB:.0f} GiB")
+        yield Verdict("/dev/shm", OK, f"{size / _GIB:.0f} GiB")
 
 
-def directories(case: Case) -> Iterator[Finding]:
+def directories(case: Case) -> Iterator[Verdict]:
     """Check the place of the run directories: free space, permission to write, and its clock."""
     listed = Path(case.here.cwd, case.plan.spec.runs_dir)
     place = nearest_directory(listed)
     if not place.is_dir() or not os.access(place, os.W_OK):
-        yield Finding(
+        yield Verdict(
             "run directory",
             WARNING,
             f"{listed} cannot be written",
@@ -107,7 +107,7 @@ def directories(case: Case) -> Iterator[Finding]:
         return
     if (free := shutil.disk_usage(place).free) < _LEAST:
         why = "checkpoints are written there, and a full disk ends the training"
-        yield Finding(
+        yield Verdict(
             "run directory",
             WARNING,
             f"{place} has {free / _GIB:.1f} GiB left",
@@ -115,14 +115,14 @@ def directories(case: Case) -> Iterator[Finding]:
             "use --runs-dir DIR on a larger disk",
         )
     else:
-        yield Finding("run directory", OK, f"{listed}: {free / _GIB:.0f} GiB left")
+        yield Verdict("run directory", OK, f"{listed}: {free / _GIB:.0f} GiB left")
     with tempfile.NamedTemporaryFile(dir=place, prefix=".jobgen-") as file:
         file.write(b"x")
         file.flush()
         skew = os.stat(file.name).st_mtime - time.time()
     if abs(skew) > _SKEW:
         why = "ninja compares times of files, and the deadline is computed from the clock"
-        yield Finding(
+        yield Verdict(
             "clock",
             WARNING,
             f"{skew:+.0f} s between {place} and this host",
@@ -130,4 +130,4 @@ def directories(case: Case) -> Iterator[Finding]:
             "tell the site's support: the clocks are not synchronized",
         )
     else:
-        yield Finding("clock", OK, f"agrees with that of {place}")
+        yield Verdict("clock", OK, f"agrees with that of {place}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jobgen.doctor.devices import runs_on
-from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.verdict import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Verdict
 
 # https://github.com/pytorch/pytorch#from-source: torch's headers require its C++17 since 2.1.
 _LEAST_GCC = (9, 0)
@@ -19,17 +19,17 @@ _SHARED = re.compile(r"nfs4?|lustre|gpfs|beegfs|(fuse\.)?ceph|wekafs|panfs|pvfs2
 _OLD_LOCK = 600  # s; the slowest op takes two or three minutes
 
 
-def ops(case: Case) -> Iterator[Finding]:
+def ops(case: Case) -> Iterator[Verdict]:
     """Check DeepSpeed's ops: which are installed, and whether the job can compile the others."""
     if DEEPSPEED not in case.facts("python").get("packages", {}):
         return
     table = report(case.text("ds_report"))
     if not table:
         remedy = "python3 -m deepspeed.env_report prints the whole report"
-        yield Finding(
+        yield Verdict(
             "ds_report",
             PROBLEM if case.wants_deepspeed else WARNING,
-            case.answers["ds_report"].last,
+            case.results["ds_report"].last,
             "",
             remedy,
         )
@@ -40,7 +40,7 @@ def ops(case: Case) -> Iterator[Finding]:
             f"; cannot be compiled: {', '.join(cannot)}" if cannot else ""
         )
         why = "the others are compiled at first use: a minute or two each, on every node"
-        yield Finding(
+        yield Verdict(
             "ds_report",
             OK if built else NOTE,
             found,
@@ -64,8 +64,8 @@ def report(text: str) -> dict[str, tuple[bool, bool]]:
     }
 
 
-def _compiler(case: Case) -> Iterator[Finding]:
-    text, answer = case.text("compiler"), case.answers["compiler"]
+def _compiler(case: Case) -> Iterator[Verdict]:
+    text, answer = case.text("compiler"), case.results["compiler"]
     why = "DeepSpeed compiles its ops in the job, unless they are built before"
     remedy = "load a module of gcc 9 or later, or set CXX; or build the ops before: jobgen doctor --recipe"
     version = re.search(r"^(\d+)(?:\.(\d+))?", text.strip())
@@ -73,9 +73,9 @@ def _compiler(case: Case) -> Iterator[Finding]:
     bounds = case.facts("torch").get("gcc", {}) if case.plan.resources.accelerator.nvcc else {}
     most = bounds.get(nvcc_version(case.text("nvcc")) or "")
     if not version:
-        yield Finding("compiler", WARNING, answer.last, why, remedy)
+        yield Verdict("compiler", WARNING, answer.last, why, remedy)
     elif "clang" not in name and (int(version[1]), int(version[2] or 0)) < _LEAST_GCC:
-        yield Finding(
+        yield Verdict(
             "compiler",
             WARNING,
             f"{name} {text.strip()}",
@@ -84,14 +84,14 @@ def _compiler(case: Case) -> Iterator[Finding]:
         )
     elif "clang" not in name and most and int(version[1]) >= most:
         found = f"{name} {version[0]} is newer than nvcc supports (below {most})"
-        yield Finding("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to it")
+        yield Verdict("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to it")
     else:
-        yield Finding("compiler", OK, f"{name} {text.strip().splitlines()[0]}")
+        yield Verdict("compiler", OK, f"{name} {text.strip().splitlines()[0]}")
     if not case.text("ninja"):
         remedy = "python3 -m pip install ninja, and activate the environment, so that it is on PATH"
-        yield Finding("ninja", WARNING, "is not on PATH", why, remedy)
+        yield Verdict("ninja", WARNING, "is not on PATH", why, remedy)
     if case.facts("python").get("header") is False:
-        yield Finding("Python.h", WARNING, "is missing", why, "install python3-dev, or use conda's Python")
+        yield Verdict("Python.h", WARNING, "is missing", why, "install python3-dev, or use conda's Python")
 
 
 def nvcc_version(text: str) -> str | None:
@@ -100,7 +100,7 @@ def nvcc_version(text: str) -> str | None:
     return match[1] if match else None
 
 
-def _nvcc(case: Case) -> Iterator[Finding]:
+def _nvcc(case: Case) -> Iterator[Verdict]:
     cuda, mine = case.facts("torch").get("cuda"), nvcc_version(case.text("nvcc"))
     if not case.plan.resources.accelerator.nvcc or not cuda:
         return
@@ -108,7 +108,7 @@ def _nvcc(case: Case) -> Iterator[Finding]:
     home = case.facts("torch").get("cuda_home") or case.here.env.get("CUDA_HOME")
     theirs = ".".join(cuda.split(".")[:2])
     if mine is None:
-        yield Finding(
+        yield Verdict(
             "nvcc",
             WARNING,
             "is not on PATH",
@@ -123,7 +123,7 @@ def _nvcc(case: Case) -> Iterator[Finding]:
         remedy = (
             f"load the module of CUDA {theirs}, or install torch for CUDA {mine}; DS_SKIP_CUDA_CHECK=1 tries"
         )
-        yield Finding(
+        yield Verdict(
             "nvcc",
             WARNING,
             found,
@@ -131,13 +131,13 @@ def _nvcc(case: Case) -> Iterator[Finding]:
             remedy,
         )
     else:
-        yield Finding("nvcc", OK, f"CUDA {mine}, torch's is {cuda}")
+        yield Verdict("nvcc", OK, f"CUDA {mine}, torch's is {cuda}")
     if home and not (Path(home) / "include/cuda_runtime.h").is_file() and mine:
         remedy = f"set CUDA_HOME to the toolkit of {case.here.which('nvcc')}"
-        yield Finding("CUDA_HOME", WARNING, f"{home} has no include/cuda_runtime.h", why, remedy)
+        yield Verdict("CUDA_HOME", WARNING, f"{home} has no include/cuda_runtime.h", why, remedy)
 
 
-def _cache(case: Case) -> Iterator[Finding]:
+def _cache(case: Case) -> Iterator[Verdict]:
     """Check the directory of ops that the job compiles, and locks of compilations that were killed."""
     text = case.here.env.get("TORCH_EXTENSIONS_DIR")
     home = case.here.env.get("HOME", "~")
@@ -146,23 +146,23 @@ def _cache(case: Case) -> Iterator[Finding]:
     local = "--env TORCH_EXTENSIONS_DIR=/tmp/NAME, a disk of the node; or build them: jobgen doctor --recipe"
     above = nearest_directory(place)
     if not above.is_dir() or not os.access(above, os.W_OK):
-        yield Finding(
+        yield Verdict(
             "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled in it", local
         )
     elif shared and case.plan.resources.nodes > 1:
         why = "all nodes compile there under one lock, and the ops of one may not run on another"
-        yield Finding(
+        yield Verdict(
             "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
         )
     elif not text:
         why = "all your environments share it, and ops compiled for one torch fail in another"
-        yield Finding("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
+        yield Verdict("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
     else:
-        yield Finding("TORCH_EXTENSIONS_DIR", OK, str(place))
+        yield Verdict("TORCH_EXTENSIONS_DIR", OK, str(place))
     for lock in sorted((*place.glob("*/lock"), *place.glob("*/*/lock"))):
         if time.time() - lock.stat().st_mtime > _OLD_LOCK:
             why = "left by a compilation that was killed: every later job waits for it forever"
-            yield Finding("TORCH_EXTENSIONS_DIR", PROBLEM, f"{lock} is old", why, f"rm {lock}")
+            yield Verdict("TORCH_EXTENSIONS_DIR", PROBLEM, f"{lock} is old", why, f"rm {lock}")
 
 
 def nearest_directory(path: Path) -> Path:
@@ -181,25 +181,25 @@ def file_system(path: Path, mounts: Path) -> str | None:
     return max(under, key=lambda one: len(one[0]))[1] if under else None
 
 
-def _arch_list(case: Case) -> Iterator[Finding]:
+def _arch_list(case: Case) -> Iterator[Verdict]:
     text = case.here.env.get("TORCH_CUDA_ARCH_LIST")
     if not case.plan.resources.accelerator.nvcc:
         return
     if text is None:
-        yield Finding("TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices of the host")
+        yield Verdict("TORCH_CUDA_ARCH_LIST", OK, "is not set: ops are compiled for the devices of the host")
         return
     entries = [word for word in re.split(r"[;\s]+", text.strip()) if word]
     if wrong := [one for one in entries if not re.fullmatch(r"\d+\.\d+(\+PTX)?", one)]:
         found = f"DeepSpeed cannot read {wrong[0]}"  # compute_capability_args in op_builder/builder.py
         remedy = "write numbers with a point, such as 8.0;9.0+PTX"
-        yield Finding("TORCH_CUDA_ARCH_LIST", WARNING, found, "it cannot compile its ops then", remedy)
+        yield Verdict("TORCH_CUDA_ARCH_LIST", WARNING, found, "it cannot compile its ops then", remedy)
         return
     archs = [arch for one in entries for arch in _archs(one)]
     devices = {(int(one[1]), int(one[2])) for one in case.facts("torch").get("devices", [])}
     if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
         found = f"{text} does not include {lacking[0][0]}.{lacking[0][1]} of this device"
         why = "compiled ops fail: no kernel image is available"
-        yield Finding(
+        yield Verdict(
             "TORCH_CUDA_ARCH_LIST",
             PROBLEM,
             found,
@@ -207,7 +207,7 @@ def _arch_list(case: Case) -> Iterator[Finding]:
             f"add {lacking[0][0]}.{lacking[0][1]}, or unset it in the job",
         )
     else:
-        yield Finding("TORCH_CUDA_ARCH_LIST", OK, text)
+        yield Verdict("TORCH_CUDA_ARCH_LIST", OK, text)
 
 
 def _archs(entry: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from jobgen.doctor.job_environment import Answer, Surroundings
+from jobgen.doctor.job_environment import CommandResult, JobEnvironment
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.plan.plan import Plan
 
@@ -14,7 +14,7 @@ _JSON = "import json, sys\nfacts = {}\n"
 _PRINT = "\nprint(json.dumps(facts))"
 
 # Each program runs in a process of its own and prints one JSON object as its last line.
-QUESTIONS = {
+PROGRAMS = {
     "python": """
 import importlib.metadata, os, sysconfig
 facts["version"] = ".".join(map(str, sys.version_info[:3]))
@@ -81,11 +81,11 @@ _COMPILING = {
 _WORLD = "from mpi4py import MPI; print('world', MPI.COMM_WORLD.Get_size())"
 
 
-def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
+def commands(plan: Plan, here: JobEnvironment) -> dict[str, tuple[str, ...]]:
     """Return the probes of a job by name, each as the words of a command."""
     inside = here.inside
     probes: dict[str, tuple[str, ...]] = {
-        name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in QUESTIONS.items()
+        name: (*inside, "python3", "-c", _JSON + code + _PRINT) for name, code in PROGRAMS.items()
     }
     if not plan.resources.accelerator.cann:
         del probes["torch_npu"]
@@ -105,8 +105,8 @@ def commands(plan: Plan, here: Surroundings) -> dict[str, tuple[str, ...]]:
     }
 
 
-def answers(plan: Plan, here: Surroundings, limit: float = LIMIT) -> Mapping[str, Answer]:
-    """Run all probes, each for ``limit`` seconds at most, and return their answers."""
+def results(plan: Plan, here: JobEnvironment, limit: float = LIMIT) -> Mapping[str, CommandResult]:
+    """Run all probes, each for ``limit`` seconds at most, and return their results."""
     probes = commands(plan, here)
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as the script does it
     there = here._replace(env={**here.env, **root})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from jobgen.doctor.finding import OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.verdict import OK, PROBLEM, WARNING, Case, Verdict
 from jobgen.errors import nearest, one_of, shown
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
@@ -14,7 +14,7 @@ from jobgen.values.parsers import seconds
 _NEVER = "the job would wait in the queue forever"
 
 
-def queue(case: Case) -> Iterator[Finding]:
+def queue(case: Case) -> Iterator[Verdict]:
     """Check the queue of the job, or the default queue: qsub refuses a job that exceeds its limits."""
     output, server = case.text("queues"), _server(case)
     queues = dict(records(output, QUEUE))
@@ -25,7 +25,7 @@ def queue(case: Case) -> Iterator[Finding]:
     there = queues.get(name)
     if there is None:
         remedy = f"use {one_of(queues)}"
-        yield Finding(
+        yield Verdict(
             "queue", PROBLEM, f"there is no {shown(name)}{nearest(name, queues)}", "qsub refuses it", remedy
         )
         return
@@ -38,38 +38,38 @@ def queue(case: Case) -> Iterator[Finding]:
     if not faults:
         resources = case.plan.resources
         time = clock(resources.walltime) if resources.walltime else "its own time"
-        yield Finding("queue", OK, f"{name} takes {resources.allocated} nodes for {time}")
+        yield Verdict("queue", OK, f"{name} takes {resources.allocated} nodes for {time}")
 
 
 def _server(case: Case) -> Mapping[str, str]:
     return next((fields for _, fields in records(case.text("server"), r"Server: (\S+)")), {})
 
 
-def _shut(name: str, there: Mapping[str, str]) -> Iterator[Finding]:
+def _shut(name: str, there: Mapping[str, str]) -> Iterator[Verdict]:
     if there.get("enabled") != "True":
-        yield Finding(
+        yield Verdict(
             "queue", PROBLEM, f"{name} is not enabled", "qsub refuses the job", "use another --queue"
         )
     elif there.get("started") != "True":
         remedy = "use another --queue, or wait until it is started"
-        yield Finding("queue", WARNING, f"{name} is not started", "jobs wait there and do not start", remedy)
+        yield Verdict("queue", WARNING, f"{name} is not started", "jobs wait there and do not start", remedy)
 
 
-def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Finding]:
+def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Verdict]:
     time, nodes = limits["resources_max.walltime"], limits["resources_max.nodect"]
     most = seconds(time) if time else None
     resources = case.plan.resources
     if most is not None and resources.walltime and resources.walltime > most:
         why = f"the job requests {clock(resources.walltime)}: qsub refuses it"
-        yield Finding("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
+        yield Verdict("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
     if nodes.isdecimal() and resources.allocated > int(nodes):
         why = f"the job requests {resources.allocated}"
-        yield Finding(
+        yield Verdict(
             "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"use --nodes {nodes} or less"
         )
 
 
-def nodes(case: Case) -> Iterator[Finding]:
+def nodes(case: Case) -> Iterator[Verdict]:
     """Check whether PBS has as many nodes of that size as requested; qsub accepts the job anyway."""
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
     if not known:
@@ -77,7 +77,7 @@ def nodes(case: Case) -> Iterator[Finding]:
     nodes = case.plan.resources.allocated
     if nodes > len(known):
         remedy = f"use --nodes {len(known)} or less"
-        yield Finding(
+        yield Verdict(
             "nodes", PROBLEM, f"PBS has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
         )
         return
@@ -89,6 +89,6 @@ def nodes(case: Case) -> Iterator[Finding]:
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
             found = f"{fit} of PBS's {len(known)} nodes have {each}, and the job requests {chunk.nodes}"
-            yield Finding("nodes", PROBLEM, found, _NEVER, "request less of each node, or fewer nodes")
+            yield Verdict("nodes", PROBLEM, found, _NEVER, "request less of each node, or fewer nodes")
             return
-    yield Finding("nodes", OK, f"PBS has {len(known)}")
+    yield Verdict("nodes", OK, f"PBS has {len(known)}")

@@ -9,7 +9,7 @@ import os
 import shlex
 from collections.abc import Sequence
 
-from jobgen.doctor.finding import DEEPSPEED, Case
+from jobgen.doctor.verdict import DEEPSPEED, Case
 from jobgen.errors import JobgenError
 
 _MEMORY = 4 * 1024**3  # bytes; the most that one compiler uses

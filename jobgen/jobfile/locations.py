@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from jobgen.options import RENAMED
-
 _PART = r"""(?:"[^"\n]*"|'[^'\n]*'|[A-Za-z0-9_-]+)"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
 _HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]")
@@ -21,10 +19,8 @@ def line_of(text: str, path: tuple[str, ...]) -> int | None:
     The tables of an array, such as ``[[source]]``, have a number after the name: ``("source", "0", "page")``.
     """
     first, last = _lines(text)
-    earlier = {option.name: old for old, option in RENAMED.items()}
-    paths = (path, (*path[:-1], earlier.get(path[-1], path[-1])))
-    if own := [first[one] for one in paths if one in first]:
-        return min(own)
+    if path in first:
+        return first[path]
     around = [last[path[:size]] for size in range(1, len(path)) if path[:size] in last]
     return max(around, default=None)
 

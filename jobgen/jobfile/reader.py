@@ -20,7 +20,7 @@ from jobgen.jobfile.schema import WORD, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, table_of
 from jobgen.launch.program import read_program
-from jobgen.options import OPTIONS, RENAMED, note
+from jobgen.options import OPTIONS
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, SiteName, Step, Text
 
@@ -82,27 +82,13 @@ def decode(text: str, name: str) -> dict[str, Any]:
         line = f", line {where[1]}, column {where[2]}" if where else ""
         reason = str(error).split(" (at ")[0].split("; use sys.")[0]
         raise JobgenError(f"{name}{line}: is not TOML: {reason}") from None
-    _rename(data, name)
     return data
-
-
-def _rename(data: dict[str, Any], origin: str) -> None:
-    """Give keys that have been renamed their present names."""
-    # In a site file, [mandatory] and [lacks] have the names of options as keys.
-    for old, option in RENAMED.items():
-        for table in (data.get(name) for name in (table_of(option), "mandatory", "lacks")):
-            if isinstance(table, dict) and old in table and option.name not in table:
-                note(old, option.name, origin)
-                table[option.name] = table.pop(old)
 
 
 def _change(data: dict[str, Any], setting: str) -> Path:
     """Apply one ``--set`` to the data, and return the place of its key."""
     name, equals, text = setting.partition("=")
     place = tuple(name.split(".", 2))
-    if (option := RENAMED.get(place[-1])) and place[:-1] == (table_of(option),):
-        note(name, f"{place[0]}.{option.name}", SET)
-        place = (place[0], option.name)
     if not equals or not all(place):
         raise JobgenError(
             f"--set {shown(setting)} (command line): must be TABLE.KEY=VALUE, such as resources.nodes=4"
@@ -238,6 +224,6 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
         training_options.check(
             [training_options.unknown(word) for word in checked]
         )  # the plan knows --expand
-    except training_options.Refused as error:
+    except training_options.OptionError as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words

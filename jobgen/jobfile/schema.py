@@ -17,7 +17,7 @@ from jobgen.values.parsers import Choice, Whole
 
 VARIABLE = int | str
 WORD = bool | int | float | str | list[int | float | str]
-SWEPT = str | list[WORD]
+SWEEP_VALUE = str | list[WORD]
 
 
 TITLES = {"job": "Directives of the scheduler."}  # for the others, the name of the group suffices
@@ -101,7 +101,7 @@ JobFile: Any = msgspec.defstruct(
             UNSET,
         ),
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
-        ("sweep", Annotated[dict[str, SWEPT], _SWEEP] | UnsetType, UNSET),
+        ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
         ("step", Annotated[list[dict[str, WORD]], _STEP] | UnsetType, UNSET),
     ],
     frozen=True,
@@ -110,7 +110,7 @@ JobFile: Any = msgspec.defstruct(
 )
 
 
-def known_keys(path: tuple[str, ...]) -> list[str]:
+def keys_of(path: tuple[str, ...]) -> list[str]:
     """Return the keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)

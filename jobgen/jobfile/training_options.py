@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.launch.expansion import parts
 from jobgen.launch.program import Program
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 _UNKNOWN = "\ue000"
 Schema = Mapping[str, Any]
 
 
-class Refused(Exception):
+class OptionError(Exception):
     """An option that the training module does not have, or does not accept: the words, and the reason."""
 
     def __init__(self, words: str, reason: str) -> None:
@@ -32,17 +32,17 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         name, _, reason = message.removeprefix("argument ").partition(": ")
         reason = re.sub("expected (at least )?one argument", "needs a value", reason)
-        raise Refused(name.split("/")[0], reason)
+        raise OptionError(name.split("/")[0], reason)
 
 
-def check_program(spec: JobSpec, program: Program) -> None:
+def check_program(spec: Specification, program: Program) -> None:
     """Refuse wrong options of the training module."""
     words = program.words[program.head or 0 :]
     if not program.is_ours or not words or not words[0].startswith("-"):
         return  # evaluate and other commands have options of their own
     try:
         check([unknown(word) for word in words] if spec.expand else words)
-    except Refused as error:
+    except OptionError as error:
         raise JobgenError(f"{error.words} ({spec.program_origin}): {error.reason}") from None
 
 
@@ -57,7 +57,7 @@ def check(words: Sequence[str]) -> None:
         name = word.partition("=")[0]
         known = [one for row in _rows() for one in row["names"]]
         reason = "is no option of the training module" if word.startswith("-") else "belongs to no option"
-        raise Refused(shown(name), reason + nearest(name, known, cutoff=0.7))
+        raise OptionError(shown(name), reason + nearest(name, known, cutoff=0.7))
 
 
 def unknown(word: str) -> str:
@@ -93,7 +93,7 @@ def _converter(name: str, schema: Schema) -> Callable[[str], str]:
     def convert(text: str) -> str:
         if _UNKNOWN not in text and not accepts(schema, text):
             hint = nearest(text, schema.get("enum", ()))
-            raise Refused(f"{name} {shown(text)}", f"must be {schema['description']}{hint}")
+            raise OptionError(f"{name} {shown(text)}", f"must be {schema['description']}{hint}")
         return text
 
     return convert

@@ -15,7 +15,7 @@ _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].li
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
-class Call(NamedTuple):
+class LauncherCall(NamedTuple):
     """The call of a launcher: its row, its options by name with dashes, and the words of its program."""
 
     kind: str
@@ -23,14 +23,14 @@ class Call(NamedTuple):
     program: tuple[str, ...]
 
 
-def read_call(words: Sequence[str]) -> Call | None:
+def read_call(words: Sequence[str]) -> LauncherCall | None:
     """Return the call of the launcher that a command begins with; None if it begins with none."""
     kind, start = launcher_at(words, 0)
     if kind is None:
         return None
     end = program_at(words, start, kind)
     options = words[start:end]
-    return Call(
+    return LauncherCall(
         kind, {name: value for name, (value, _) in read_options(options, options).items()}, tuple(words[end:])
     )
 

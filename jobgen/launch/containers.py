@@ -4,7 +4,7 @@ lines are in templates/container/."""
 from typing import NamedTuple
 
 
-class Runtime(NamedTuple):
+class ContainerRuntime(NamedTuple):
     """A container runtime; its options for devices are in the rows of the accelerators.
 
     ``template`` is in templates/container/. ``prefix`` begins the variables that set PATH in the container,
@@ -20,13 +20,13 @@ class Runtime(NamedTuple):
 # https://github.com/NVIDIA/pyxis/wiki/Usage
 # https://docs.nersc.gov/development/containers/shifter/how-to-use/
 RUNTIMES = {
-    "apptainer": Runtime("Apptainer", "apptainer", "apptainer", "APPTAINERENV_"),
-    "singularity": Runtime("Singularity", "singularity", "apptainer", "SINGULARITYENV_"),
-    "docker": Runtime("Docker", "docker", "docker"),
-    "podman": Runtime("Podman", "podman", "docker"),
-    "enroot": Runtime("Enroot", "enroot", "enroot"),
-    "pyxis": Runtime("pyxis", "srun", "pyxis"),
-    "shifter": Runtime("Shifter", "shifter", "shifter"),
+    "apptainer": ContainerRuntime("Apptainer", "apptainer", "apptainer", "APPTAINERENV_"),
+    "singularity": ContainerRuntime("Singularity", "singularity", "apptainer", "SINGULARITYENV_"),
+    "docker": ContainerRuntime("Docker", "docker", "docker"),
+    "podman": ContainerRuntime("Podman", "podman", "docker"),
+    "enroot": ContainerRuntime("Enroot", "enroot", "enroot"),
+    "pyxis": ContainerRuntime("pyxis", "srun", "pyxis"),
+    "shifter": ContainerRuntime("Shifter", "shifter", "shifter"),
 }
 
 # Variables that modules of the host set to paths of the host.

@@ -17,7 +17,7 @@ _DEEPEST = 5  # launchers and shells in each other
 Words = tuple[str, ...]
 
 
-class Launched(NamedTuple):
+class LauncherChain(NamedTuple):
     """The launchers, the outermost first, with their options; the wrappers, and the program behind them.
 
     ``text`` is that of ``bash -c`` if there are other commands in it.
@@ -29,7 +29,7 @@ class Launched(NamedTuple):
     text: str = ""
 
 
-def launched_by(words: Words, depth: int = 0) -> Launched | None:
+def launchers_in(words: Words, depth: int = 0) -> LauncherChain | None:
     """Return the launchers that a program starts; None without one."""
     start = command_start(words)
     wrappers, inner = words[:start], words[start:]
@@ -38,7 +38,7 @@ def launched_by(words: Words, depth: int = 0) -> Launched | None:
     if (text := _shell_text(inner)) is not None:
         found = _in_text(text, depth)
     elif (call := read_call(inner)) is not None:
-        found = launched_by(call.program, depth + 1) or Launched((), (), call.program)
+        found = launchers_in(call.program, depth + 1) or LauncherChain((), (), call.program)
         found = found._replace(calls=((call.kind, call.options), *found.calls))
     else:
         return None
@@ -55,10 +55,10 @@ def _shell_text(words: Words) -> str | None:
     return None
 
 
-def _in_text(text: str, depth: int) -> Launched | None:
+def _in_text(text: str, depth: int) -> LauncherChain | None:
     commands = _commands(text)
     for words in commands:
-        if found := launched_by(words[words[0] == "exec" :], depth + 1):
+        if found := launchers_in(words[words[0] == "exec" :], depth + 1):
             return found if found.text or len(commands) == 1 else found._replace(text=text)
     return None
 

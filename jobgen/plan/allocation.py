@@ -5,20 +5,20 @@ from typing import NamedTuple
 from jobgen.launch.accelerators import ACCELERATORS, Accelerator
 from jobgen.options import DEFAULT_WALLTIME
 from jobgen.plan.cores import Cores, cores
-from jobgen.plan.device_filter import Active, active
+from jobgen.plan.device_filter import DeviceSelection, device_selection
 from jobgen.plan.node_groups import Chunk, chunks
 from jobgen.schedulers.base import Scheduler
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.devices import number_of, type_of
-from jobgen.values.node_groups import most_ranks, total, written
+from jobgen.values.node_groups import groups_text, most_ranks, total
 from jobgen.values.parsers import QUEUE
 
 
 class Resources(NamedTuple):
     """The resources of a job.
 
-    ``allocated`` are the nodes with the spare ones; ``mixed`` describes nodes that differ. ``active`` is the
-    part that a filter of devices leaves. ``chunks``, ``devices`` and ``memory`` are requests in the words of
+    ``allocated`` are the nodes with the spare ones; ``mixed`` describes nodes that differ. ``active`` are the
+    devices that a filter selects. ``chunks``, ``devices`` and ``memory`` are requests in the words of
     the scheduler; ``device_number`` is the number in ``devices`` with the type. ``walltime`` is in seconds;
     None leaves the limit to the queue.
     """
@@ -31,7 +31,7 @@ class Resources(NamedTuple):
     gpus_per_node: int
     ranks_per_node: int
     cpus: Cores
-    active: Active
+    active: DeviceSelection
     chunks: tuple[Chunk, ...]
     device_number: str
     devices: str | None
@@ -39,7 +39,7 @@ class Resources(NamedTuple):
     walltime: int | None
 
 
-def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
+def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
     """Return the resources of a job; a number that is not given follows from the others.
 
     Raises:
@@ -58,11 +58,11 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
         accelerator=ACCELERATORS[name],
         nodes=nodes,
         allocated=nodes + (spec.spare_nodes or 0),
-        mixed=written(spec.nodes),
+        mixed=groups_text(spec.nodes),
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
-        active=active(spec, ranks),
+        active=device_selection(spec, ranks),
         chunks=chunks(spec, cpus, ranks, devices, gpus),
         device_number=number.format(n=gpus),
         devices=devices.format(n=gpus) or None,
@@ -71,14 +71,14 @@ def resources_of(spec: JobSpec, scheduler: Scheduler) -> Resources:
     )
 
 
-def _walltime(spec: JobSpec, scheduler: Scheduler) -> int | None:
+def _walltime(spec: Specification, scheduler: Scheduler) -> int | None:
     """Return the time limit; None is that of the queue."""
     if spec.walltime == QUEUE and not scheduler.behaviour.limits_time:
         raise spec.refuse("walltime", "a local run has no queue; leave it out")
     return DEFAULT_WALLTIME if spec.walltime is None else spec.walltime or None
 
 
-def devices_and_ranks(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, int]:
+def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, int, int]:
     """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
     gpus, ranks = number_of(spec.gpus_per_node), spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
@@ -100,7 +100,7 @@ def devices_and_ranks(spec: JobSpec, scheduler: Scheduler) -> tuple[str, int, in
     return name, gpus, ranks
 
 
-def _device_option(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator) -> str:
+def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accelerator) -> str:
     """Return the scheduler's option for ``{n}`` devices per node."""
     option = scheduler.devices(accelerator)
     if option is None:
@@ -109,7 +109,7 @@ def _device_option(spec: JobSpec, scheduler: Scheduler, accelerator: Accelerator
     return option
 
 
-def _device_number(spec: JobSpec, scheduler: Scheduler) -> str:
+def _device_number(spec: Specification, scheduler: Scheduler) -> str:
     """Return the form of the number ``{n}`` in the option, which has the type of the devices, too."""
     if not (kind := type_of(spec.gpus_per_node)):
         return "{n}"

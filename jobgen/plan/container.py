@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from jobgen.errors import one_of
 from jobgen.launch.accelerators import ACCELERATORS
-from jobgen.launch.containers import LEAKS, RUNTIMES, Runtime
+from jobgen.launch.containers import LEAKS, RUNTIMES, ContainerRuntime
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.program import Program
 from jobgen.schedulers.table import scheduler_of
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 
 class Container(NamedTuple):
@@ -17,7 +17,7 @@ class Container(NamedTuple):
     before the program in the function program. ``needs`` are the commands that the container must have."""
 
     kind: str
-    runtime: Runtime
+    runtime: ContainerRuntime
     devices: str
     binds: tuple[str, ...]
     leaks: tuple[str, ...]
@@ -30,7 +30,7 @@ class Container(NamedTuple):
 _WITHIN = 'bash "$JOBGEN_RUN_DIR/container.sh" '
 
 
-def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: str) -> Container | None:
+def container(spec: Specification, accelerator: str, program: Program, start_nodes: str) -> Container | None:
     """Return the container of a job; None if it has none.
 
     Raises:
@@ -60,7 +60,7 @@ def container(spec: JobSpec, accelerator: str, program: Program, start_nodes: st
     )
 
 
-def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) -> None:
+def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, start_nodes: str) -> None:
     if spec.image is None:
         raise spec.refuse("container", "needs an --image")
     for key in ("conda", "venv"):
@@ -78,7 +78,7 @@ def _check(spec: JobSpec, runtime: Runtime, accelerator: str, start_nodes: str) 
         _check_pyxis(spec)
 
 
-def _check_pyxis(spec: JobSpec) -> None:
+def _check_pyxis(spec: Specification) -> None:
     if scheduler_of(spec).node_step != RUNTIMES["pyxis"].command:
         raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
     launcher = LAUNCHERS[spec.launcher]

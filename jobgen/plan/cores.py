@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from jobgen.schedulers.base import Scheduler
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.topology import cpus as processors
 
 
@@ -20,7 +20,7 @@ class Cores(NamedTuple):
     lists: tuple[str, ...]
 
 
-def cores(spec: JobSpec, scheduler: Scheduler, ranks: int) -> Cores:
+def cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:
     """Return the cores of a job; a number that is not given follows from the others.
 
     Raises:

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.spec import Filter, JobSpec
+from jobgen.spec import Filter, Specification
 from jobgen.values.node_groups import total, world_size
 
 
-class Active(NamedTuple):
+class DeviceSelection(NamedTuple):
     """The nodes and the ranks that take part, and the filter as an option of the launcher.
 
     ``named`` are the hosts that the allocation must have; ``included`` or ``excluded`` are those that change
@@ -23,7 +23,7 @@ class Active(NamedTuple):
     excluded: tuple[str, ...] = ()
 
 
-def active(spec: JobSpec, ranks: int) -> Active:
+def device_selection(spec: Specification, ranks: int) -> DeviceSelection:
     """Return the part of ``spec.nodes`` x ``ranks`` that a filter leaves.
 
     Raises:
@@ -34,7 +34,7 @@ def active(spec: JobSpec, ranks: int) -> Active:
     key = "include" if spec.include else "exclude"
     chosen: Filter | None = getattr(spec, key)
     if not chosen:
-        return Active(total(spec.nodes), world_size(spec.nodes, ranks))
+        return DeviceSelection(total(spec.nodes), world_size(spec.nodes, ranks))
     if not LAUNCHERS[spec.launcher].filters_devices:
         raise spec.refuse(key, f"only the deepspeed launcher filters devices; {spec.launcher} ignores it")
     for host, slots in chosen:
@@ -47,9 +47,9 @@ def active(spec: JobSpec, ranks: int) -> Active:
     text = "@".join(f"{host}:{','.join(map(str, slots))}" if slots else host for host, slots in chosen)
     counts = [len(slots) or ranks for _, slots in chosen]
     if key == "include":
-        return Active(len(chosen), sum(counts), "--include", text, named, included=named)
+        return DeviceSelection(len(chosen), sum(counts), "--include", text, named, included=named)
     left = nodes * ranks - sum(counts)
     if not left:
         raise spec.refuse(key, "leaves no device")
     whole = tuple(host for host, count in zip(named, counts, strict=True) if count == ranks)
-    return Active(nodes - len(whole), left, "--exclude", text, named, excluded=whole)
+    return DeviceSelection(nodes - len(whole), left, "--exclude", text, named, excluded=whole)

@@ -8,7 +8,7 @@ from jobgen.errors import JobgenError, one_of, shown
 from jobgen.options import OPTIONS
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.arrays import Array
 
 
@@ -26,7 +26,7 @@ class JobDirectives(NamedTuple):
     log: str | None
 
 
-def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
+def check_directives(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse options that the scheduler would refuse, or would ignore without a message.
 
     Raises:
@@ -51,7 +51,7 @@ def check_directives(spec: JobSpec, scheduler: Scheduler) -> None:
             raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
 
 
-def directives(spec: JobSpec, scheduler: Scheduler, points: int) -> JobDirectives:
+def directives(spec: Specification, scheduler: Scheduler, points: int) -> JobDirectives:
     """Return the directives of a job; ``points`` are those of a sweep, or 0.
 
     Raises:
@@ -77,7 +77,7 @@ def directives(spec: JobSpec, scheduler: Scheduler, points: int) -> JobDirective
     )
 
 
-def _array(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
+def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None:
     """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
 
     Raises:
@@ -99,7 +99,7 @@ def _array(spec: JobSpec, scheduler: Scheduler, points: int) -> str | None:
     return scheduler.array_form.format(text)
 
 
-def _array_of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
+def _array_of_sweep(spec: Specification, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
     if "array" in scheduler.lacks:
         raise spec.refuse("sweep", "a local run is one job; run one point with its options")
@@ -109,7 +109,7 @@ def _array_of_sweep(spec: JobSpec, scheduler: Scheduler, points: int) -> Array:
     return array if array.ranges else Array(((0, points - 1, 1),), array.limit)
 
 
-def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
+def _dependencies(spec: Specification, scheduler: Scheduler) -> str | None:
     """Return all dependencies as one directive, grouped by kind; None if there are none."""
     kinds: dict[str, list[str]] = {}
     for kind, job in spec.after:
@@ -118,7 +118,7 @@ def _dependencies(spec: JobSpec, scheduler: Scheduler) -> str | None:
     return scheduler.dependency_form.format(text) if text else None
 
 
-def _accepted(spec: JobSpec, key: str, form: Callable[..., Any], *values: object) -> Any:
+def _accepted(spec: Specification, key: str, form: Callable[..., Any], *values: object) -> Any:
     """Return values in their form for the scheduler; raise JobgenError if it does not accept them."""
     try:
         return form(*values)
@@ -126,7 +126,7 @@ def _accepted(spec: JobSpec, key: str, form: Callable[..., Any], *values: object
         raise spec.refuse(key, str(error)) from None
 
 
-def _log(spec: JobSpec, scheduler: Scheduler, array: bool) -> str | None:
+def _log(spec: Specification, scheduler: Scheduler, array: bool) -> str | None:
     """Return the path of the output with the patterns of the scheduler."""
     log = spec.log
     if log is None:

@@ -4,10 +4,10 @@ import re
 
 from jobgen.launch.expansion import names
 from jobgen.schedulers.base import Scheduler
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 
-def check_expansion(spec: JobSpec, scheduler: Scheduler) -> None:
+def check_expansion(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse an argument of the script if the scheduler passes none.
 
     Raises:
@@ -19,7 +19,7 @@ def check_expansion(spec: JobSpec, scheduler: Scheduler) -> None:
         raise spec.refuse("expand", f"{why}: use a variable, and {scheduler.command} -v NAME=VALUE")
 
 
-def note(spec: JobSpec) -> str:
+def note(spec: Specification) -> str:
     """Return a note on words that look as if they were to be expanded; empty if there are none."""
     plain = [one for one in spec.program if not re.search(r"\s", one)]
     if spec.expand is not None or not (found := names(plain)):

@@ -11,10 +11,10 @@ from jobgen.values.devices import number_of
 if TYPE_CHECKING:
     from typing import Any
 
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 
-def with_hosts(spec: JobSpec) -> JobSpec:
+def with_hosts(spec: Specification) -> Specification:
     """Return the specification with the nodes and ranks of its hostfile; ``--nodes N`` takes the first N.
 
     Raises:

@@ -6,10 +6,10 @@ from jobgen.errors import one_of
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 
-class Launch(NamedTuple):
+class LaunchMethod(NamedTuple):
     """The launcher of a job, its MPI, and its way to the other nodes: see the functions of these names.
 
     ``template`` is in templates/launcher/. With ``node_function`` it starts the function node of the script,
@@ -36,7 +36,7 @@ class Launch(NamedTuple):
         return (self.mpirun or self.row).ranks
 
 
-def launch_of(spec: JobSpec, scheduler: Scheduler) -> Launch:
+def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
     """Return the launch of the ranks.
 
     Raises:
@@ -47,7 +47,7 @@ def launch_of(spec: JobSpec, scheduler: Scheduler) -> Launch:
     mpi = MPI_FLAVOURS[name] if name else None
     _check_remote(spec, scheduler, mpi)
     start, others = start_nodes(spec, scheduler), agents(spec, scheduler, mpi)
-    return Launch(
+    return LaunchMethod(
         row=row,
         mpi_name=name,
         mpi=mpi,
@@ -59,7 +59,7 @@ def launch_of(spec: JobSpec, scheduler: Scheduler) -> Launch:
     )
 
 
-def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
+def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str | None:
     """Return the name of the MPI, None without one; refuse a launcher that cannot start the job."""
     if not launcher.starts(spec.scheduler):
         others = one_of(name for name, other in LAUNCHERS.items() if other.starts(spec.scheduler))
@@ -84,7 +84,7 @@ def _mpi(spec: JobSpec, scheduler: Scheduler, launcher: Launcher) -> str | None:
     return spec.mpi
 
 
-def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
+def _check_remote(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | None) -> None:
     if spec.remote == "auto":
         return
     if scheduler.behaviour.one_host:
@@ -94,12 +94,12 @@ def _check_remote(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -
         raise spec.refuse("remote", f"{who} starts processes through the scheduler, never through ssh")
 
 
-def alone(spec: JobSpec) -> bool:
+def alone(spec: Specification) -> bool:
     """Return whether the job has only the node of the script."""
     return spec.nodes == 1 and not spec.spare_nodes and not spec.away
 
 
-def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
+def start_nodes(spec: Specification, scheduler: Scheduler) -> str:
     """Return how a launcher is started once per node: the end of a template's name in launcher/.
 
     It is launcher if the launcher itself starts the ranks on all nodes.
@@ -114,12 +114,12 @@ def start_nodes(spec: JobSpec, scheduler: Scheduler) -> str:
     return scheduler.node_step if scheduler.node_step and spec.remote != "ssh" else "each"
 
 
-def by_scheduler(spec: JobSpec, mpi: MpiFlavour | None) -> bool:
+def by_scheduler(spec: Specification, mpi: MpiFlavour | None) -> bool:
     """Return whether the scheduler starts the ranks, for the launcher or its MPI."""
     return LAUNCHERS[spec.launcher].by_scheduler or (mpi is not None and mpi.by_scheduler)
 
 
-def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str | None:
+def reach(spec: Specification, scheduler: Scheduler, agents: tuple[str, ...]) -> str | None:
     """Return how the script reaches another host: srun, remote (jobgen-remote) or ssh; None without one."""
     if alone(spec):
         return None
@@ -128,7 +128,7 @@ def reach(spec: JobSpec, scheduler: Scheduler, agents: tuple[str, ...]) -> str |
     return "remote" if agents else "ssh"
 
 
-def agents(spec: JobSpec, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
+def agents(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """Return the replacements of ssh between nodes in the order of use: names of templates in remote/."""
     if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()

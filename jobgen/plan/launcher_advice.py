@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Mapping
 
 from jobgen.launch.launchers import LAUNCHERS, CommandLine
-from jobgen.launch.program_launcher import Launched
-from jobgen.options import as_typed
+from jobgen.launch.program_launcher import LauncherChain
+from jobgen.options import shell_text
 from jobgen.schedulers.base import Scheduler
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.parsers import number
 
 _COUNTS = ("nodes", "ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
@@ -45,7 +45,7 @@ class _Options:
             self.left.append(("", self.counts[key][1]))
 
 
-def advice(found: Launched, spec: JobSpec, scheduler: Scheduler) -> str:
+def advice(found: LauncherChain, spec: Specification, scheduler: Scheduler) -> str:
     """Return the command that is right, and name what it cannot express."""
     kind = found.calls[-1][0]
     launcher = kind
@@ -56,7 +56,7 @@ def advice(found: Launched, spec: JobSpec, scheduler: Scheduler) -> str:
     for options in read:
         values |= options.values
     use = [f"--launcher {launcher}"]
-    use += [as_typed(key, str(value)) for key, value in values.items() if key not in spec.origins]
+    use += [shell_text(key, str(value)) for key, value in values.items() if key not in spec.origins]
     use += [f"--launcher-arg={shlex.quote(one)}" for options in read for one in options.arguments]
     parts = [f"use {' '.join([*use, '--', _program(found)])}"]
     for (name, _), options in zip(found.calls, read, strict=True):
@@ -82,7 +82,7 @@ def _keys(line: CommandLine) -> dict[str, str]:
     return keys | {name: key for key, names in counts.items() for name in names} | dict(line.same)
 
 
-def _counts(read: list[_Options], spec: JobSpec, once_a_node: bool) -> dict[str, int]:
+def _counts(read: list[_Options], spec: Specification, once_a_node: bool) -> dict[str, int]:
     """Return the nodes, ranks, cores and devices. A launcher before the last one starts that on the nodes."""
     last, before = read[-1], read[:-1]
     nodes = next((count for one in reversed(read) if (count := one.count("nodes"))), None)
@@ -116,7 +116,7 @@ def _has(scheduler: Scheduler, option: str) -> bool:
     return option in scheduler.grammar.short_options or option[2:] in scheduler.grammar.long_options
 
 
-def _program(found: Launched) -> str:
+def _program(found: LauncherChain) -> str:
     words = found.program or ("PROGRAM",)
     if words[0] == "--module":
         words = ("-m", *words[1:])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.values.node_groups import SUBMITTED, written
+from jobgen.values.node_groups import SUBMITTED, groups_text
 
 if TYPE_CHECKING:
     from jobgen.plan.cores import Cores
     from jobgen.schedulers.base import Scheduler
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 
 class Chunk(NamedTuple):
@@ -21,7 +21,7 @@ class Chunk(NamedTuple):
     devices: str
 
 
-def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
+def chunks(spec: Specification, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
     """Return the request of each group, in order; ``devices`` is the option for ``{n}`` devices."""
     if isinstance(spec.nodes, int):
         nodes = spec.nodes + (spec.spare_nodes or 0)
@@ -32,7 +32,7 @@ def chunks(spec: JobSpec, cpus: Cores, ranks: int, devices: str, gpus: int) -> t
     )
 
 
-def check_submitted(spec: JobSpec, scheduler: Scheduler) -> None:
+def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse a number of nodes from the submission if something needs it before.
 
     Raises:
@@ -61,7 +61,7 @@ _AGAINST = {
 }
 
 
-def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
+def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse groups if the scheduler or another option does not support them.
 
     Raises:
@@ -76,4 +76,4 @@ def check_groups(spec: JobSpec, scheduler: Scheduler) -> None:
         raise spec.refuse("nodes", f"the request of {spec.site.title} is for equal nodes; use a number")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None:
-            raise spec.refuse(key, reason.format(nodes=written(spec.nodes)))
+            raise spec.refuse(key, reason.format(nodes=groups_text(spec.nodes)))

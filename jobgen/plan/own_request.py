@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.errors import JobgenError, shown
 from jobgen.values.devices import number_of
-from jobgen.values.node_groups import SUBMITTED, Group, total, written
+from jobgen.values.node_groups import SUBMITTED, Group, groups_text, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jobgen.schedulers.base import Scheduler
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 _NUMBERS = ("nodes", "ranks_per_node", "gpus_per_node", "cpus_per_rank")
 
 
-def keys(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
+def values_by_key(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
     """Return the values of the options in directives by their keys, such as ``-l select`` or ``--gres``."""
     from jobgen.schedulers.directive_options import read_options  # late: few jobs need it
 
@@ -29,12 +29,12 @@ def keys(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
     }
 
 
-def given_keys(spec: JobSpec, scheduler: Scheduler) -> dict[str, str]:
+def directive_values(spec: Specification, scheduler: Scheduler) -> dict[str, str]:
     """Return the values of the options in the user's directives by their keys."""
-    return keys(spec.directive, scheduler) if spec.directive else {}
+    return values_by_key(spec.directive, scheduler) if spec.directive else {}
 
 
-def replaced(given: Iterable[str], scheduler: Scheduler) -> set[str]:
+def replaced_keys(given: Iterable[str], scheduler: Scheduler) -> set[str]:
     """Return the keys of jobgen's directives that a user's directives with the keys ``given`` replace."""
     found = set(given)
     for alike in (scheduler.keys.devices, *scheduler.keys.alternatives):
@@ -45,15 +45,19 @@ def replaced(given: Iterable[str], scheduler: Scheduler) -> set[str]:
 
 def remaining(lines: Iterable[str], without: set[str], scheduler: Scheduler) -> tuple[str, ...]:
     """Return the directives that set none of the keys ``without``."""
-    return tuple(line for line in lines if not (without and keys((line,), scheduler).keys() & without))
+    return tuple(
+        line for line in lines if not (without and values_by_key((line,), scheduler).keys() & without)
+    )
 
 
 def check_beside(
-    request: Iterable[str], given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler
+    request: Iterable[str], given: Mapping[str, str], spec: Specification, scheduler: Scheduler
 ) -> None:
     """Refuse one of the user's directives ``given`` that the scheduler refuses beside the request."""
     present = (
-        {**keys(request, scheduler), **given} if given.keys() & scheduler.keys.refused_beside.keys() else {}
+        {**values_by_key(request, scheduler), **given}
+        if given.keys() & scheduler.keys.refused_beside.keys()
+        else {}
     )
     for key, (other, option) in scheduler.keys.refused_beside.items():
         if key not in given or other not in present:
@@ -67,18 +71,18 @@ def check_beside(
         raise JobgenError(f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}")
 
 
-def nodes_are_open(spec: JobSpec, scheduler: Scheduler) -> bool:
+def nodes_are_open(spec: Specification, scheduler: Scheduler) -> bool:
     """Return whether the submission has to say the number of nodes."""
-    return spec.nodes == SUBMITTED and scheduler.keys.nodes not in keys(spec.directive, scheduler)
+    return spec.nodes == SUBMITTED and scheduler.keys.nodes not in values_by_key(spec.directive, scheduler)
 
 
-def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
+def with_own_request(spec: Specification, scheduler: Scheduler) -> Specification:
     """Return the specification with the numbers of the request in the user's directives.
 
     Raises:
         JobgenError: an option says another number, or the request has no devices for the ranks.
     """
-    given = given_keys(spec, scheduler)
+    given = directive_values(spec, scheduler)
     if not given.keys() & scheduler.keys.all:
         return spec
     _check_parts(spec, scheduler, given)
@@ -89,19 +93,19 @@ def with_own_request(spec: JobSpec, scheduler: Scheduler) -> JobSpec:
     for key, value in values.items():
         if key in spec.origins:
             raise spec.refuse(
-                key, f"--directive requests {written(value) or value or 'a range'}; remove one of the two"
+                key, f"--directive requests {groups_text(value) or value or 'a range'}; remove one of the two"
             )
     origins = {**spec.origins, **dict.fromkeys(values, spec.origin("directive"))}
     return spec._replace(**values, origins=origins)
 
 
-def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict[str, Any]:
+def _read(given: Mapping[str, str], spec: Specification, scheduler: Scheduler) -> dict[str, Any]:
     """Return the numbers of a request; None for one that it does not determine."""
     from jobgen.schedulers.request import Request
     from jobgen.values.parsers import number
 
     ours = Request(nodes=total(spec.nodes) or None, ranks_per_node=spec.ranks_per_node)
-    request = scheduler.sizes({**keys(scheduler.resources(ours, "", "")[0], scheduler), **given})
+    request = scheduler.sizes({**values_by_key(scheduler.resources(ours, "", "")[0], scheduler), **given})
     values: dict[str, Any] = {key: getattr(request, key) for key in _NUMBERS}
     if spec.accelerator == "cpu":
         values["gpus_per_node"] = None  # the program assigns the devices to its ranks
@@ -121,7 +125,7 @@ def _read(given: Mapping[str, str], spec: JobSpec, scheduler: Scheduler) -> dict
     return values
 
 
-def _check_parts(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) -> None:
+def _check_parts(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:
     """Refuse options that jobgen writes into the request that is replaced."""
     inside = {"constraint": "constraint" in scheduler.in_request, "mem": scheduler.memory_in_request}
     for key, is_part in inside.items():
@@ -131,7 +135,7 @@ def _check_parts(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) 
             )
 
 
-def _check_devices(spec: JobSpec, scheduler: Scheduler, given: Mapping[str, str]) -> None:
+def _check_devices(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:
     """Refuse a request of other devices that would replace that of jobgen."""
     from jobgen.plan.allocation import devices_and_ranks
 

@@ -9,16 +9,16 @@ from jobgen.plan.container import Container, container
 from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
 from jobgen.plan.hostfile import with_hosts
-from jobgen.plan.launch_method import Launch, launch_of
+from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_launcher
-from jobgen.plan.node_groups import check_groups, check_submitted
+from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
 from jobgen.plan.steps import step_specs
 from jobgen.plan.survival import Survival, survival
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.site_directives import SiteWords, site_words
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.node_groups import groups_of
 from jobgen.values.version import __version__
 
@@ -33,11 +33,11 @@ class Plan(NamedTuple):
     """
 
     version: str
-    spec: JobSpec
+    spec: Specification
     scheduler: Scheduler
     title: str
     resources: Resources
-    launch: Launch
+    launch: LaunchMethod
     program: Program
     container: Container | None
     survival: Survival
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
         return self.site.queue_name or self.spec.queue
 
 
-def resolve(spec: JobSpec) -> Plan:
+def resolve(spec: Specification) -> Plan:
     """Set all values that are not given and check that they agree.
 
     Raises:
@@ -63,7 +63,7 @@ def resolve(spec: JobSpec) -> Plan:
     check_directives(spec, scheduler)
     spec = with_own_request(with_hosts(spec), scheduler)
     check_groups(spec, scheduler)
-    check_submitted(spec, scheduler)
+    check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
     steps = tuple(resolve(one) for one in step_specs(spec, resources))
@@ -94,14 +94,14 @@ def resolve(spec: JobSpec) -> Plan:
     )
 
 
-def _check_training(spec: JobSpec, program: Program) -> None:
+def _check_training(spec: Specification, program: Program) -> None:
     if program.is_ours and len(program.words) > (program.head or 0):
         from jobgen.jobfile.training_options import check_program  # late: most jobs have their own program
 
         check_program(spec, program)
 
 
-def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
+def _sweep(spec: Specification, program: Program) -> "Sweep | None":
     if spec.sweep is None:
         return None
     from jobgen.plan.sweep import sweep  # late: only sweeps need it
@@ -109,7 +109,7 @@ def _sweep(spec: JobSpec, program: Program) -> "Sweep | None":
     return sweep(spec, program)
 
 
-def _title(spec: JobSpec, resources: Resources, launch: Launch) -> str:
+def _title(spec: Specification, resources: Resources, launch: LaunchMethod) -> str:
     groups = groups_of(spec.nodes, resources.ranks_per_node)
     each = " + ".join(
         f"{counted(one.nodes, 'node') if one.nodes else 'the nodes of the submission'} x "

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobgen.plan.allocation import Resources
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 # Options that need one program, or all nodes of the job.
 _AGAINST = ("include", "exclude", "spare_nodes", "preflight", "hostfile", "container")
 
 
-def step_specs(spec: JobSpec, resources: Resources) -> Iterator[JobSpec]:
+def step_specs(spec: Specification, resources: Resources) -> Iterator[Specification]:
     """Yield the specification of each step; ``resources`` are those of the job.
 
     Raises:
@@ -55,7 +55,7 @@ def step_specs(spec: JobSpec, resources: Resources) -> Iterator[JobSpec]:
         )
 
 
-def _check_parallel(spec: JobSpec, resources: Resources) -> None:
+def _check_parallel(spec: Specification, resources: Resources) -> None:
     """Refuse steps at the same time that need more nodes than the job has."""
     start = 0
     for number, step in enumerate(spec.steps, 1):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from jobgen.launch.program import Program
 from jobgen.schedulers.base import Scheduler, clock
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 GRACE = 120  # s; less if the job is short
 PREFLIGHT_LIMIT = 120  # s; its own limit is shorter
@@ -33,7 +33,7 @@ class Survival(NamedTuple):
     hang_timeout: int | None
 
 
-def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
+def survival(spec: Specification, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
     """Resolve the options; ``walltime`` is that of the job, which the script asks for if it is None.
 
     Raises:
@@ -72,7 +72,7 @@ def survival(spec: JobSpec, scheduler: Scheduler, program: Program, walltime: in
     )
 
 
-def note(spec: JobSpec, program: Program) -> str:
+def note(spec: Specification, program: Program) -> str:
     """Return a note on an option that has no effect on this program; empty if there is none."""
     if spec.grace is None or program.is_ours or spec.signal or spec.requeue:
         return ""
@@ -82,7 +82,7 @@ def note(spec: JobSpec, program: Program) -> str:
     )
 
 
-def _preflight(spec: JobSpec, program: Program) -> str | None:
+def _preflight(spec: Specification, program: Program) -> str | None:
     if spec.preflight is False:
         return None
     if spec.preflight or spec.spare_nodes:
@@ -92,7 +92,7 @@ def _preflight(spec: JobSpec, program: Program) -> str | None:
     return "always" if program.is_ours else "if_there"
 
 
-def _check(spec: JobSpec, program: Program) -> None:
+def _check(spec: Specification, program: Program) -> None:
     if spec.spare_nodes and spec.preflight is False:
         raise spec.refuse("spare_nodes", "only the preflight finds out which; leave out --no-preflight")
     for key in ("include", "exclude"):

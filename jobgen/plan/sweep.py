@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.errors import counted, one_of, shown
 from jobgen.jobfile.sweep_table import Value, value_text
 from jobgen.launch.program import Program
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.arrays import MOST
 
 
@@ -36,7 +36,7 @@ class Sweep(NamedTuple):
     title: str
 
 
-def sweep(spec: JobSpec, program: Program) -> Sweep:
+def sweep(spec: Specification, program: Program) -> Sweep:
     """Return the values of each task, as options of the program.
 
     Raises:
@@ -73,7 +73,7 @@ def _kind(values: Sequence[Value]) -> str:
     return "number" if numbers else "text"
 
 
-def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
+def _indices(spec: Specification, counts: list[int]) -> tuple[int, list[str]]:
     """Return the number of points, and the index into each list at the point ``job_index``."""
     assert spec.sweep
     if (max(counts) if spec.sweep.mode == "zip" else math.prod(counts)) > MOST:
@@ -93,7 +93,7 @@ def _indices(spec: JobSpec, counts: list[int]) -> tuple[int, list[str]]:
     return points, indices[::-1]
 
 
-def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> None:
+def _check(spec: Specification, program: Program, parameters: Sequence[Parameter]) -> None:
     seen: dict[str, str] = {}
     for one in parameters:
         if other := seen.get(one.variable):
@@ -107,13 +107,13 @@ def _check(spec: JobSpec, program: Program, parameters: Sequence[Parameter]) -> 
             _check_ours(spec, one)
 
 
-def _check_ours(spec: JobSpec, one: Parameter) -> None:
+def _check_ours(spec: Specification, one: Parameter) -> None:
     """Check an option of the training module, before many tasks fail with it."""
-    from jobgen.jobfile.training_options import Refused, check
+    from jobgen.jobfile.training_options import OptionError, check
 
     for value in dict.fromkeys(one.values):
         words = [one.option] * (value == "true") if one.kind == "switch" else [f"{one.option}={value}"]
         try:
             check(words)
-        except Refused as error:
+        except OptionError as error:
             raise spec.refuse("sweep", f"{one.key} = {shown(value)}: {error.reason}") from None

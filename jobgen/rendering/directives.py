@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.plan.own_request import check_beside, given_keys, nodes_are_open, remaining, replaced
+from jobgen.plan.own_request import check_beside, directive_values, nodes_are_open, remaining, replaced_keys
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.precedence import split_user_directives
 
@@ -41,10 +41,10 @@ def directive_lines(plan: Plan) -> DirectiveLines:
         plan.site.request
         or scheduler.node_lines(plan.resources, plan.directives.chunk, plan.directives.place)
     )
-    given = given_keys(plan.spec, scheduler)
+    given = directive_values(plan.spec, scheduler)
     check_beside(request, given, plan.spec, scheduler)
     option = f"{request.pop(0)} " if nodes_are_open(plan.spec, scheduler) else ""
-    without = replaced(given, scheduler)
+    without = replaced_keys(given, scheduler)
     parts = {
         **_fixed_parts(plan),
         **{

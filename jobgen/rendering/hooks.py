@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from jobgen.errors import JobgenError, setting
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 
-def check_syntax(spec: JobSpec, keys: Iterable[str]) -> None:
+def check_syntax(spec: Specification, keys: Iterable[str]) -> None:
     """Parse these blocks with bash without running them.
 
     Raises:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from jobgen.launch.program import Program
     from jobgen.plan.allocation import Resources
     from jobgen.plan.container import Container
-    from jobgen.plan.launch_method import Launch
+    from jobgen.plan.launch_method import LaunchMethod
     from jobgen.plan.plan import Plan
     from jobgen.plan.survival import Survival
     from jobgen.plan.sweep import Sweep
     from jobgen.schedulers.base import Scheduler
     from jobgen.sites.site_directives import SiteWords
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 _QUOTED = ("job_title", "job_name")
 
@@ -33,11 +33,11 @@ class Words(NamedTuple):
     """
 
     version: str
-    spec: JobSpec
+    spec: Specification
     scheduler: Scheduler
     title: str
     resources: Resources
-    launch: Launch
+    launch: LaunchMethod
     program: Program
     container: Container | None
     survival: Survival

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.report import axes
 from jobgen.report.axes import Axis, short
-from jobgen.report.series import KINDS, Curves, Drawn, Kind, Point, segments, thin
+from jobgen.report.series import KINDS, Curves, Kind, PlotPoint, Point, segments, thin
 
 WIDTH, HEIGHT = 720, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # margins: ticks and the numbers of runs
@@ -17,7 +17,7 @@ _WHOLE = 8  # runs with a point per pixel; more runs share as many points, to li
 _APART, _NUMBERS = 12, 16  # pixels between the numbers at the ends of lines, and the most numbers
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """One series of one run.
 
     ``description`` is its text for screen readers; ``pieces`` are the points of polylines, ``dots`` single
@@ -55,17 +55,17 @@ class Chart(NamedTuple):
     by: str
     x: Axis
     y: Axis
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     names: tuple[str, ...]
     drawn: tuple[int, ...]
     seams: tuple[Seam, ...]
 
 
 def charts(
-    curves: Sequence[Curves], resumed: Sequence[list[Point]], names: Sequence[str]
+    curves: Sequence[Curves], resumptions: Sequence[list[Point]], names: Sequence[str]
 ) -> list[list[Chart]]:
     """Return the charts of each kind that has values in any run: against steps, and against time if possible.
-    ``names`` are those of the runs; ``resumed`` are the points after which the runs continued."""
+    ``names`` are those of the runs; ``resumptions`` are the points after which the runs continued."""
     found = []
     for kind in KINDS:
         drawn = {
@@ -75,7 +75,7 @@ def charts(
             if key in own
         }
         if drawn:
-            pair = [_chart(kind, by, drawn, resumed, names) for by in ("step", "time")]
+            pair = [_chart(kind, by, drawn, resumptions, names) for by in ("step", "time")]
             found.append([chart for chart in pair if chart.lines])
     return found
 
@@ -84,10 +84,10 @@ def _chart(
     kind: Kind,
     by: str,
     drawn: dict[tuple[int, int], list[Point]],
-    resumed: Sequence[list[Point]],
+    resumptions: Sequence[list[Point]],
     names: Sequence[str],
 ) -> Chart:
-    lines = {key: drawn_by(found, by) for key, found in drawn.items()}
+    lines = {key: points_by(found, by) for key, found in drawn.items()}
     lines = {key: line for key, line in lines.items() if any(value is not None for _, value in line)}
     values = [value for line in lines.values() for _, value in line if value is not None]
     across = [x for line in lines.values() for x, _ in line]
@@ -112,13 +112,13 @@ def _chart(
         tuple(
             Seam(run, x.place(at), f"{names[run]} was continued here by a later attempt")
             for run in sorted({line.run for line in made})
-            for at, _ in drawn_by(resumed[run], by)
+            for at, _ in points_by(resumptions[run], by)
             if x.low <= at <= x.high
         ),
     )
 
 
-def drawn_by(found: list[Point], by: str) -> list[Drawn]:
+def points_by(found: list[Point], by: str) -> list[PlotPoint]:
     """Return the points of a series against an axis; points without a time are left out of the time axis."""
     if by == "step":
         return [(point.step, point.value) for point in found]
@@ -128,7 +128,7 @@ def drawn_by(found: list[Point], by: str) -> list[Drawn]:
     )
 
 
-def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Axis, name: str) -> Line:
+def _line(run: int, series: int, columns: int, line: list[PlotPoint], x: Axis, y: Axis, name: str) -> Curve:
     values = [value for _, value in line if value is not None]
     thinned = thin(line, columns)
     placed = [[(x.place(at), y.place(value)) for at, value in part] for part in segments(thinned)]
@@ -138,7 +138,7 @@ def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Ax
         f"least {short(low)}, greatest {short(high)}"
     )
     gaps = [x.place(at) for at, value in thinned if value is None]
-    return Line(
+    return Curve(
         run,
         series,
         description + (f", {len(line) - len(values)} not finite" if gaps else ""),
@@ -154,7 +154,7 @@ def _line(run: int, series: int, columns: int, line: list[Drawn], x: Axis, y: Ax
     )
 
 
-def _apart(lines: list[Line]) -> list[Line]:
+def _apart(lines: list[Curve]) -> list[Curve]:
     """Return the lines, with the numbers at their ends moved apart. The first series of each run has a
     number; if there are many runs, none has."""
     first = {line.run: i for i, line in reversed(list(enumerate(lines)))}

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.options import BY_KEY, current
+from jobgen.options import BY_KEY
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.runs import regular_file, run_directory
-from jobgen.runs.run_directory import Run
+from jobgen.runs.run_directory import RunRecord
 from jobgen.secrets import masked, masked_data
 
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
@@ -26,7 +26,7 @@ class Fact(NamedTuple):
     meaning: str = ""
 
 
-class Comparison(NamedTuple):
+class FactTable(NamedTuple):
     """A comparison of several runs.
 
     ``differing`` names have different values. ``brief`` are those that fit in a summary: swept parameters, or
@@ -40,20 +40,22 @@ class Comparison(NamedTuple):
     folded: dict[str, Fact]
 
 
-def facts(run: Run, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
+def facts(run: RunRecord, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fact]:
     """Return the facts by name: the point of a sweep, plan.json or the script, the start of the training."""
     point = _flat(run_directory.as_object(regular_file.text(run.directory / "sweep.json")), _SWEEP)
     options = list(_planned(run_directory.plan(run.directory))) or _script(
         run_directory.script(run.directory)
     )
-    trained = {key: value for key, value in started(rows).items() if key not in ("event", "hosts", "source")}
+    trained = {
+        key: value for key, value in start_event(rows).items() if key not in ("event", "hosts", "source")
+    }
     return dict([*point, *options, *_flat(trained, "training ")])
 
 
 def _planned(plan: Mapping[str, Any]) -> Iterator[tuple[str, Fact]]:
     """Yield the options and derived values by their own names, then other values by the names of tables."""
     for table in ("options", "derived"):
-        for name, fact in _flat(current(_table(plan, table))):
+        for name, fact in _flat(_table(plan, table)):
             yield name, fact._replace(meaning=BY_KEY[name].meaning) if name in BY_KEY else fact
     for name, fact in _flat({key: value for key, value in plan.items() if key not in _ELSEWHERE}):
         yield name, fact
@@ -67,12 +69,12 @@ def _table(plan: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def started(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def start_event(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the last start event of the training; empty if there is none."""
     return next((row for row in reversed(rows) if row.get("event") == "start"), {})
 
 
-def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
+def compare(all_facts: Sequence[Mapping[str, Fact]]) -> FactTable:
     """Compare the facts of runs, in the order of their names; a name that a run lacks is a difference."""
     names = list(dict.fromkeys(name for facts in all_facts for name in facts))
     values = {name: [facts[name].value if name in facts else None for facts in all_facts] for name in names}
@@ -84,7 +86,7 @@ def compare(all_facts: Sequence[Mapping[str, Fact]]) -> Comparison:
         name: fact for name, fact in same.items() if fact.origin == "default" or name.startswith("packages.")
     }
     rest = {name: fact for name, fact in same.items() if name not in folded}
-    return Comparison(differing, (swept or brief)[:_COLUMNS], rest, folded)
+    return FactTable(differing, (swept or brief)[:_COLUMNS], rest, folded)
 
 
 def _is_brief(found: Sequence[Fact | None]) -> bool:

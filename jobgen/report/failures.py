@@ -7,14 +7,14 @@ from typing import NamedTuple
 from jobgen.runs import node_files, run_directory
 from jobgen.runs.node_files import Rank
 from jobgen.runs.regular_file import text
-from jobgen.runs.run_directory import Attempt, Run, as_object
+from jobgen.runs.run_directory import Attempt, RunRecord, as_object
 from jobgen.secrets import masked
 
 # The most ranks and logs of an attempt (the first failures explain the most); characters of each log.
 _RANKS, _LOGS, _LETTERS = 200, 4, 4000
 
 
-class Failed(NamedTuple):
+class RankFailure(NamedTuple):
     """A rank that failed in an attempt. The first ranks have the end of their log and its file."""
 
     attempt: int
@@ -29,15 +29,15 @@ class Failed(NamedTuple):
 class Failures(NamedTuple):
     """All failures; ``more`` counts ranks that are not in ``ranks``, ``stacks`` are files of a hang."""
 
-    ranks: tuple[Failed, ...]
+    ranks: tuple[RankFailure, ...]
     more: int
     hosts: tuple[tuple[str, str], ...]
     preflight: tuple[str, ...]
     stacks: tuple[str, ...]
 
 
-def failures(run: Run, training: bool) -> Failures:
-    failed = [(attempt, run_directory.failed(attempt)) for attempt in run.attempts]
+def failures(run: RunRecord, training: bool) -> Failures:
+    failed = [(attempt, run_directory.failed_ranks(attempt)) for attempt in run.attempts]
     found = [
         _failed(attempt, rank, training, i)
         for attempt, ranks in failed
@@ -52,15 +52,15 @@ def failures(run: Run, training: bool) -> Failures:
     )
 
 
-def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> Failed:
+def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> RankFailure:
     meaning = "recorded no status" if rank.status is None else run_directory.meaning(rank.status, training)
     log = node_files.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
     end, file = (node_files.tail(log)[-_LETTERS:], log.path) if log else ("", None)
     where = str(file.relative_to(attempt.directory.parent)) if file else ""
-    return Failed(attempt.number, rank.number, rank.host, rank.status, meaning, masked(end), where)
+    return RankFailure(attempt.number, rank.number, rank.host, rank.status, meaning, masked(end), where)
 
 
-def _preflight(run: Run) -> list[str]:
+def _preflight(run: RunRecord) -> list[str]:
     findings = as_object(text(run.directory / "preflight/result.json")).get("findings")
     rows = [row for row in findings if isinstance(row, dict)] if isinstance(findings, list) else []
     return [

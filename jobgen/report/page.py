@@ -19,7 +19,7 @@ from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import run_directory
-from jobgen.runs.run_directory import Run
+from jobgen.runs.run_directory import RunRecord
 from jobgen.values.version import __version__
 
 _TEMPLATES = Path(jobgen.templates.__path__[0], "report")
@@ -43,11 +43,11 @@ class Summary(NamedTuple):
 class View(NamedTuple):
     """All data of one run that the page shows."""
 
-    run: Run
+    run: RunRecord
     training: bool
     skipped: int
     curves: Curves
-    resumed: list[series.Point]
+    resumptions: list[series.Point]
     summary: Summary
     facts: dict[str, facts.Fact]
     failures: failures.Failures
@@ -57,7 +57,7 @@ def page(directories: Iterable[Path], now: float) -> str:
     """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
     views, title = _titled([view(directory) for directory in directories])
     names = [view.run.name for view in views]
-    style, script = (packaged(name) for name in ("style.css", "script.js"))
+    style, script = (asset(name) for name in ("style.css", "script.js"))
     return (
         environment()
         .get_template("page.html.j2")
@@ -66,7 +66,9 @@ def page(directories: Iterable[Path], now: float) -> str:
             version=__version__,
             now=now,
             views=views,
-            charts=charts.charts([view.curves for view in views], [view.resumed for view in views], names),
+            charts=charts.charts(
+                [view.curves for view in views], [view.resumptions for view in views], names
+            ),
             timeline=timeline.timeline([view.run for view in views], [view.training for view in views]),
             comparison=facts.compare([view.facts for view in views]),
             style=style,
@@ -99,21 +101,21 @@ def view(directory: Path) -> View:
         training,
         metrics.skipped,
         curves,
-        series.resumed(metrics.rows),
+        series.resumptions(metrics.rows),
         _summary(run, metrics.rows, curves, training),
         facts.facts(run, metrics.rows),
         failures.failures(run, training),
     )
 
 
-def _summary(run: Run, rows: list[dict[str, Any]], curves: Curves, training: bool) -> Summary:
+def _summary(run: RunRecord, rows: list[dict[str, Any]], curves: Curves, training: bool) -> Summary:
     losses = _values(curves, "step", "loss")
     accuracies = _values(curves, "epoch", "accuracy")
     rates = _values(curves, "step", "samples_per_second")
     seconds = [value for row in rows if (value := run_directory.number(row.get("seconds"))) is not None]
     steps = [value for row in rows if (value := run_directory.number(row.get("step"))) is not None]
     kind, state = _state(run, bool(rows), training)
-    spent = [took for attempt in run.attempts if (took := timeline.took(attempt)) is not None]
+    spent = [took for attempt in run.attempts if (took := timeline.run_time(attempt)) is not None]
     return Summary(
         kind,
         state,
@@ -132,7 +134,7 @@ def _values(curves: Curves, event: str, key: str) -> list[float]:
     return [point.value for point in curves.get((event, key), ()) if point.value is not None]
 
 
-def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
+def _state(run: RunRecord, metrics: bool, training: bool) -> tuple[str, str]:
     """Return the state of a run: the end of its last attempt, or without attempts that of the training."""
     if run.attempts:
         last = run.attempts[-1].status
@@ -146,16 +148,16 @@ def _state(run: Run, metrics: bool, training: bool) -> tuple[str, str]:
     return "open", run_directory.meaning(None) if metrics else "not begun"
 
 
-def _where(run: Run, rows: list[dict[str, Any]]) -> str:
+def _where(run: RunRecord, rows: list[dict[str, Any]]) -> str:
     """Return ranks, device and hosts of the last attempt."""
-    start = facts.started(rows)
+    start = facts.start_event(rows)
     size, device = start.get("world_size"), start.get("device")
     ranks = f"{size} x {device} on " if size and device else ""
     hosts = ", ".join(run.hosts[:4]) + (f" and {len(run.hosts) - 4} more" if len(run.hosts) > 4 else "")
     return ranks + hosts if hosts else ranks.removesuffix(" on ")
 
 
-def packaged(name: str) -> Markup:
+def asset(name: str) -> Markup:
     """Return a style sheet or a script of the page."""
     return Markup((_TEMPLATES / name).read_text(encoding="utf-8").strip())  # packaged: no text of a user
 

@@ -11,7 +11,7 @@ from jobgen.options import BY_KEY
 from jobgen.runs import lookup, run_directory
 
 
-def chosen(names: Sequence[str]) -> list[Path]:
+def select_runs(names: Sequence[str]) -> list[Path]:
     """Return the run directories with these names, each once, and of an array its tasks; without names, the
     newest run.
 

@@ -71,7 +71,7 @@ def curves(rows: Iterable[dict[str, Any]]) -> Curves:
     }
 
 
-def resumed(rows: Iterable[dict[str, Any]]) -> list[Point]:
+def resumptions(rows: Iterable[dict[str, Any]]) -> list[Point]:
     """Return the steps after which the training continued in a later attempt."""
     found, last = [], None
     for row in rows:
@@ -82,10 +82,10 @@ def resumed(rows: Iterable[dict[str, Any]]) -> list[Point]:
     return found
 
 
-Drawn = tuple[float, float | None]
+PlotPoint = tuple[float, float | None]
 
 
-def thin(drawn: list[Drawn], columns: int) -> list[Drawn]:
+def thin(drawn: list[PlotPoint], columns: int) -> list[PlotPoint]:
     """Return at most five points per column: the first, the least, the greatest, the last and one not finite.
 
     ``drawn`` is in the order of x, and so is the result, which is a part of it.
@@ -100,7 +100,7 @@ def thin(drawn: list[Drawn], columns: int) -> list[Drawn]:
     return [drawn[i] for _, group in groups for i in _kept(drawn, list(group))]
 
 
-def _kept(drawn: list[Drawn], group: list[int]) -> list[int]:
+def _kept(drawn: list[PlotPoint], group: list[int]) -> list[int]:
     values = [(value, i) for i in group if (value := drawn[i][1]) is not None]
     gaps = [i for i in group if drawn[i][1] is None][:1]
     kept = {group[0], group[-1], *gaps}
@@ -109,7 +109,7 @@ def _kept(drawn: list[Drawn], group: list[int]) -> list[int]:
     return sorted(kept)
 
 
-def segments(drawn: Iterable[Drawn]) -> Iterator[list[tuple[float, float]]]:
+def segments(drawn: Iterable[PlotPoint]) -> Iterator[list[tuple[float, float]]]:
     """Yield the sequences of finite points: a line has a gap at a point that is not finite."""
     segment: list[tuple[float, float]] = []
     for x, value in drawn:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.report import axes
 from jobgen.report.axes import Axis, duration
 from jobgen.runs import run_directory
-from jobgen.runs.run_directory import Attempt, Run
+from jobgen.runs.run_directory import Attempt, RunRecord
 
 WIDTH, ROW = 720, 26
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 8, 34
@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     description: str
 
 
-class Mark(NamedTuple):
+class EventMark(NamedTuple):
     """An event in an attempt: a signal, or the deadline."""
 
     what: str
@@ -40,7 +40,7 @@ class Timeline(NamedTuple):
     height: int
     x: Axis
     bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[EventMark, ...]
 
 
 def kind(status: int | None) -> str:
@@ -48,14 +48,14 @@ def kind(status: int | None) -> str:
     return {None: "open", 0: "good", 3: "missed", run_directory.RESUMABLE: "on"}.get(status, "bad")
 
 
-def ending(run: Run, attempt: Attempt, training: bool) -> str:
+def ending(run: RunRecord, attempt: Attempt, training: bool) -> str:
     """Return the end of an attempt in words; an attempt before the last one does not run any more."""
     if attempt.status is None and attempt is not run.attempts[-1]:
         return "no end is recorded: it was killed together with the script"
     return run_directory.meaning(attempt.status, training)
 
 
-def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | None:
+def timeline(all_runs: Sequence[RunRecord], trained: Sequence[bool]) -> Timeline | None:
     """Return the time line: each run begins at the left, with its first attempt; None without times."""
     starts = [first_sign(run) for run in all_runs]
     ends = [
@@ -76,12 +76,12 @@ def timeline(all_runs: Sequence[Run], trained: Sequence[bool]) -> Timeline | Non
     return Timeline(TOP + ROW * len(all_runs) + BOTTOM, x, tuple(bars), tuple(marks))
 
 
-def first_sign(run: Run) -> float | None:
+def first_sign(run: RunRecord) -> float | None:
     """Return when the first attempt began, in seconds since 1970."""
     return min((attempt.began for attempt in run.attempts if attempt.began is not None), default=None)
 
 
-def took(attempt: Attempt) -> float | None:
+def run_time(attempt: Attempt) -> float | None:
     """Return how long an attempt ran, in seconds."""
     return None if attempt.began is None or attempt.ended is None else attempt.ended - attempt.began
 
@@ -91,12 +91,12 @@ def _bar(run: int, attempt: Attempt, start: float, x: Axis, meaning: str) -> Bar
     assert attempt.ended is not None
     left, right = x.place(attempt.began - start), x.place(attempt.ended - start)
     status = "" if attempt.status is None else f"{attempt.status}, "
-    description = f"run {run + 1}, attempt {attempt.number}: {duration(took(attempt))}; {status}{meaning}"
+    description = f"run {run + 1}, attempt {attempt.number}: {duration(run_time(attempt))}; {status}{meaning}"
     width = max(_LEAST, round(right - left, 1))
     return Bar(run, attempt.number, kind(attempt.status), left, TOP + ROW * run, width, description)
 
 
-def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
+def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[EventMark]:
     found = []
     for event in attempt.events:
         at = run_directory.number(event.value) if event.what == "deadline" else event.time
@@ -104,5 +104,5 @@ def _marks(run: int, attempt: Attempt, start: float, x: Axis) -> list[Mark]:
             description = (
                 "the deadline: saving had to begin" if event.what == "deadline" else f"signal {event.value}"
             )
-            found.append(Mark(event.what, x.place(at - start), TOP + ROW * run, description))
+            found.append(EventMark(event.what, x.place(at - start), TOP + ROW * run, description))
     return found

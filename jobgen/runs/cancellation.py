@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.runs import run_directory
-from jobgen.runs.job_query import SCHEDULERS, Answer
+from jobgen.runs.job_query import SCHEDULERS, QueryResult
 from jobgen.runs.states import State, states
 from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import Job
@@ -43,7 +43,7 @@ def cancel(run: Path, at_once: bool) -> str:
     begun = [part for part in parts if part.attempt]
     at_once = at_once or any((part.directory / MARK).exists() for part in begun)
     if state.scheduler not in SCHEDULERS or state.id is None:
-        if at_once or any(map(_is_old, begun or parts)):
+        if at_once or not begun:
             raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
     elif at_once or not begun:
         _mark(run, parts)
@@ -52,7 +52,7 @@ def cancel(run: Path, at_once: bool) -> str:
     return _ask(run, state, begun, [part for part in parts if not part.attempt])
 
 
-def cancellable(run: Path) -> tuple[State, Answer]:
+def cancellable(run: Path) -> tuple[State, QueryResult]:
     """Return the state of a run that has not ended, and the answer of its scheduler.
 
     Raises:
@@ -67,7 +67,7 @@ def cancellable(run: Path) -> tuple[State, Answer]:
     return state, answer
 
 
-def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
+def _parts(run: Path, state: State, answer: QueryResult) -> Iterator[_Part]:
     """Yield the parts to end: the run, or each task of its array that the scheduler still has."""
     tasks = {path.name.removeprefix("task-"): path for path in run_directory.tasks(run)}
     if not tasks:
@@ -79,7 +79,7 @@ def _parts(run: Path, state: State, answer: Answer) -> Iterator[_Part]:
         yield _Part(directory, job.id, _attempt(directory) if job.state in _REACHABLE else None)
 
 
-def _jobs(state: State, answer: Answer) -> list[Job]:
+def _jobs(state: State, answer: QueryResult) -> list[Job]:
     """Return the tasks of an array that have not ended.
 
     Raises:
@@ -94,33 +94,21 @@ def _jobs(state: State, answer: Answer) -> list[Job]:
 
 
 def _attempt(directory: Path) -> Path | None:
-    """Return the attempt that has begun and not ended; None if there is none."""
+    """Return the attempt that reads requests: it has begun and not ended. None if there is none."""
     last, events = run_directory.last_attempt(directory)
     ended = any(event.what == "ended" for event in events)
-    return directory / f"attempt-{last}" if last and not ended else None
-
-
-def _is_old(part: _Part) -> bool:
-    """Return whether the script is of an older jobgen, which reads no requests."""
-    return part.attempt is None or not (part.attempt / CONTROL).exists()
+    attempt = directory / f"attempt-{last}"
+    return attempt if last and not ended and (attempt / CONTROL).exists() else None
 
 
 def _ask(run: Path, state: State, begun: Sequence[_Part], others: Sequence[_Part]) -> str:
     """Ask the parts that have begun to save and end, and remove the others from the queue."""
     jobs = SCHEDULERS[state.scheduler].jobs() if state.scheduler in SCHEDULERS else None
-    old = [part for part in begun if _is_old(part)]
-    if old and not (jobs and jobs.save_by_signal):
-        raise JobgenError(
-            f"{state.name} was made by an older version of jobgen, whose jobs cannot be asked to save here: "
-            "--now ends it without saving"
-        )
     _mark(run, (*begun, *others))
     if jobs and others:
         jobs.end([part.job for part in others], strict=False)
-    if jobs and jobs.save_by_signal and old:
-        jobs.save_by_signal([part.job for part in old])
     for part in begun:
-        if part.attempt and part not in old:
+        if part.attempt:
             _write(part.attempt / CONTROL)
     message = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
     message += f", and {len(others)} of its tasks are taken out of the queue" if others else ""

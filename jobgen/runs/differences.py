@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.runs import plan_file, regular_file, run_directory
-from jobgen.runs.plan_file import Option, PlanFile
+from jobgen.runs.plan_file import PlanFile, PlanValue
 from jobgen.runs.states import states
 from jobgen.secrets import masked, masked_data
 
@@ -83,7 +83,7 @@ def _plan(run: Path) -> PlanFile | None:
 
 def _requests(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
     for key in dict.fromkeys((*left.options, *right.options)):
-        one, other = (plan.options.get(key, Option(None, "")) for plan in (left, right))
+        one, other = (plan.options.get(key, PlanValue(None, "")) for plan in (left, right))
         if one.value != other.value:
             yield Difference("options", key, _items(one.value, other.value), (one.origin, other.origin))
     yield from _facts("program", _words(left.program.value), _words(right.program.value))

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Mapping
 
 from jobgen.errors import JobgenError, setting, shown
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
 
 NAME = "environment"
 
 
-def content(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> bytes:
+def content(spec: Specification, environ: Mapping[str, str] = os.environ) -> bytes:
     """Return NAME=VALUE and a NUL for each variable; values are those of ``environ`` and of ``--env-file``.
 
     Raises:
@@ -32,7 +32,7 @@ def content(spec: JobSpec, environ: Mapping[str, str] = os.environ) -> bytes:
     return b"".join(os.fsencode(f"{name}={value}\0") for name, value in found.items())
 
 
-def _read(spec: JobSpec, path: str) -> dict[str, str]:
+def _read(spec: Specification, path: str) -> dict[str, str]:
     try:
         values = read_env_file(path)
         if os.stat(path).st_mode & 0o077:

@@ -1,6 +1,6 @@
 """The exit statuses of the commands, of a job's script and of the training, and their meanings.
 
-The script's runtime and the training cannot import them: tests/test_exit_statuses.py compares.
+The script's runtime and the training cannot import them: tests/runs/test_exit_statuses.py compares.
 """
 
 from __future__ import annotations

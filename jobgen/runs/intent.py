@@ -28,20 +28,20 @@ _END = re.compile(r"\njobgen: status (-?\d+)\n\Z")
 
 
 class Intent(NamedTuple):
-    """A submission. ``paths`` are the names of the run directory at that time; ``touched`` is the time of the
-    last sign of the command, ``answer`` its output, and ``failed`` whether it is known to have failed."""
+    """A submission. ``paths`` are the names of the run directory at that time; ``last_sign`` is
+    the time of the last sign of the command, ``answer`` its output. ``has_failed``: its failure is known."""
 
     directory: Path
     scheduler: str
     script_sha256: str
     began: float
-    touched: float
+    last_sign: float
     host: str
     lockable: bool
     mine: bool
     paths: tuple[str, ...]
     answer: str
-    failed: bool
+    has_failed: bool
 
 
 def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
@@ -166,7 +166,7 @@ def under_way(intent: Intent) -> bool:
     return False
 
 
-def ended(handle: int, status: int | None) -> None:
+def record_end(handle: int, status: int | None) -> None:
     """Record that the command has ended now, with a status if it is known."""
     with suppress(OSError):
         os.utime(handle)

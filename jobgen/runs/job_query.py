@@ -12,7 +12,7 @@ from jobgen.schedulers.table import queued
 SCHEDULERS = queued()
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """The jobs of each scheduler by the key of their id, and the errors of schedulers that failed."""
 
     jobs: dict[str, dict[str, list[Job]]]
@@ -38,12 +38,12 @@ class Answer(NamedTuple):
         return [job for job in found if task is None or job.task in (None, task)]
 
 
-def ask(jobs: Iterable[tuple[str, str]]) -> Answer:
+def ask(jobs: Iterable[tuple[str, str]]) -> QueryResult:
     """Ask each scheduler once for all the pairs of a scheduler and an id."""
     ids: dict[str, list[str]] = {}
     for scheduler, job_id in jobs:
         ids.setdefault(scheduler, []).append(job_id)
-    answer = Answer({}, {})
+    answer = QueryResult({}, {})
     for scheduler, some in ids.items():
         try:
             answer.jobs[scheduler] = by_key(SCHEDULERS[scheduler].jobs().ask(some))

@@ -12,7 +12,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.runs import node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log, last_lines
-from jobgen.runs.regular_file import opened
+from jobgen.runs.regular_file import open_file
 from jobgen.schedulers.jobs import number, task
 
 _PAUSE = 0.5  # s between two reads of a file
@@ -185,7 +185,7 @@ def _print(log: Log, at: int, whole: bool, write: Callable[[bytes], object] | No
     """Print a log from ``at`` on and return its end. In the output of several ranks, an incomplete last line
     is left for later, unless the log is ``whole``."""
     rest, write = b"", write or _write
-    with opened(log.path) as file:
+    with open_file(log.path) as file:
         file.seek(at)
         while chunk := file.read(_CHUNK):
             at += len(chunk)

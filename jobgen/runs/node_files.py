@@ -108,7 +108,7 @@ def only(data: bytes, prefix: bytes) -> bytes:
 def tail(log: Log, lines: int = 20) -> str:
     """Return the last lines of a log of any size, even if other ranks of its node wrote many lines later."""
     window, size, found = _WINDOW, 0, b""
-    with suppress(OSError), regular_file.opened(log.path) as file:
+    with suppress(OSError), regular_file.open_file(log.path) as file:
         size = file.seek(0, os.SEEK_END)
         while True:
             at = file.seek(max(0, size - window))
@@ -124,7 +124,7 @@ def tail(log: Log, lines: int = 20) -> str:
 def last_lines(log: Log, lines: int) -> int:
     """Return where the last lines of a log begin in its file."""
     key = b"\n" + log.prefix
-    with regular_file.opened(log.path) as file:
+    with regular_file.open_file(log.path) as file:
         end = at = file.seek(0, os.SEEK_END)
         beyond = b""  # what a key that begins in one chunk needs of the next one
         while lines and at:

@@ -19,18 +19,18 @@ import msgspec
 
 from jobgen import spec as spec_module
 from jobgen.errors import JobgenError, shown
-from jobgen.options import BY_KEY, current
+from jobgen.options import BY_KEY
 from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
-from jobgen.runs.regular_file import opened
+from jobgen.runs.regular_file import open_file
 from jobgen.secrets import MASK, masked_data
-from jobgen.spec import JobSpec, Step, SweepRequest
+from jobgen.spec import Specification, Step, SweepRequest
 
 FORMAT = 1
 NAME = "plan.json"
 
 
-class Option(msgspec.Struct, frozen=True):
+class PlanValue(msgspec.Struct, frozen=True):
     """A resolved value, its origin, and the value that was asked for (null: none)."""
 
     value: Any
@@ -38,7 +38,7 @@ class Option(msgspec.Struct, frozen=True):
     request: Any = None
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceRecord(msgspec.Struct, frozen=True):
     """A file or folder that contributed to the script."""
 
     kind: str
@@ -73,12 +73,12 @@ class PlanFile(msgspec.Struct, frozen=True):
     directory: str
     host: str
     python: str
-    program: Option
-    options: dict[str, Option]
-    derived: dict[str, Option]
+    program: PlanValue
+    options: dict[str, PlanValue]
+    derived: dict[str, PlanValue]
     script_sha256: str
     site: str | None = None
-    sources: list[Source] = []
+    sources: list[SourceRecord] = []
     templates: list[str] = []
     git: Git | None = None
     packages: dict[str, str] = {}
@@ -91,7 +91,7 @@ def of(
     text: str,
     command: Sequence[str],
     directory: str,
-    sources: Sequence[Source],
+    sources: Sequence[SourceRecord],
     templates: Sequence[str],
     git: Git | None,
 ) -> PlanFile:
@@ -110,9 +110,9 @@ def of(
         directory=directory,
         host=platform.node(),
         python=platform.python_version(),
-        program=Option(list(plan.program.words), words.origin, list(spec.program)),
-        options={key: Option(resolved[key].value, resolved[key].origin, requests[key]) for key in BY_KEY},
-        derived={key: Option(row.value, row.origin) for key, row in resolved.items() if key not in BY_KEY},
+        program=PlanValue(list(plan.program.words), words.origin, list(spec.program)),
+        options={key: PlanValue(resolved[key].value, resolved[key].origin, requests[key]) for key in BY_KEY},
+        derived={key: PlanValue(row.value, row.origin) for key, row in resolved.items() if key not in BY_KEY},
         script_sha256=sha256(text.encode()),
         site=spec.site.name if spec.site else None,
         sources=list(sources),
@@ -124,19 +124,19 @@ def of(
     )
 
 
-def spec_of(file: PlanFile) -> JobSpec:
+def spec_of(file: PlanFile) -> Specification:
     """Return the specification of that job, which resolves to the same plan.
 
     Raises:
         JobgenError: this version lacks an option of the file, or does not accept a value.
     """
-    hints = get_type_hints(JobSpec.__mro__[1], {**vars(spec_module), "Site": Any})
+    hints = get_type_hints(Specification.__mro__[1], {**vars(spec_module), "Site": Any})
     if unknown := [
         key for key in file.options if key not in BY_KEY and file.options[key].request is not None
     ]:
         raise JobgenError(f"{NAME} has the option {shown(unknown[0])}, which this version of jobgen lacks")
     values: dict[str, Any] = {key: option.default for key, option in BY_KEY.items()}
-    values |= {"scheduler": file.scheduler, "program": tuple(file.program.request or ()), "given": {}}
+    values |= {"scheduler": file.scheduler, "program": tuple(file.program.request or ()), "texts": {}}
     values["origins"] = {key: one.origin for key, one in file.options.items() if one.origin != "default"}
     values["origins"]["program"] = file.program.origin
     values |= {"site": _site(file), "sweep": file.sweep, "steps": file.steps, "away": False}
@@ -148,7 +148,7 @@ def spec_of(file: PlanFile) -> JobSpec:
                 values[key] = msgspec.convert(one.request, hints[key])
     except msgspec.ValidationError as error:
         raise JobgenError(f"{NAME} cannot be read: {key}: {error}") from None
-    return JobSpec._make(values[field] for field in JobSpec._fields)
+    return Specification._make(values[field] for field in Specification._fields)
 
 
 def _site(file: PlanFile) -> Any:
@@ -182,18 +182,17 @@ def read(directory: Path) -> PlanFile:
     """
     origin = f"{directory / NAME}"
     try:
-        file = msgspec.convert(_loaded(directory / NAME), PlanFile)
+        return msgspec.convert(_loaded(directory / NAME), PlanFile)
     except FileNotFoundError:
         raise JobgenError(
             f"{origin} is not there: jobgen submit writes it, a script alone does not"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise JobgenError(f"{origin} cannot be read: {error}") from None
-    return msgspec.structs.replace(file, options=current(file.options))
 
 
 def _loaded(path: Path) -> Any:
-    with opened(path) as file:
+    with open_file(path) as file:
         return json.load(file)
 
 
@@ -201,18 +200,18 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def source(kind: str, path: str) -> Source:
+def source(kind: str, path: str) -> SourceRecord:
     """Return a file, or all templates in a folder, with the hash of the current content."""
     folder = Path(path)
     files = sorted(folder.glob("*.j2")) if folder.is_dir() else [folder]
     try:
         data = b"".join(file.read_bytes() for file in files)
     except OSError:
-        return Source(kind, os.path.abspath(path), None)
-    return Source(kind, os.path.abspath(path), sha256(data))
+        return SourceRecord(kind, os.path.abspath(path), None)
+    return SourceRecord(kind, os.path.abspath(path), sha256(data))
 
 
-def packages(spec: JobSpec, directory: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def packages(spec: Specification, directory: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the Python packages of the job's environment, from the names of directories only; empty if only
     the job can find the environment."""
     conda = spec.conda if spec.conda and "/" in spec.conda else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def opened(path: Path) -> BinaryIO:
+def open_file(path: Path) -> BinaryIO:
     """Open a file for reading.
 
     Raises:
@@ -25,7 +25,7 @@ def opened(path: Path) -> BinaryIO:
 def text(path: Path) -> str:
     """Return a small file as text; empty if it cannot be read."""
     try:
-        with opened(path) as file:
+        with open_file(path) as file:
             return file.read().decode(errors="replace")
     except OSError:
         return ""

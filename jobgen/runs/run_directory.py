@@ -44,7 +44,7 @@ class Attempt(NamedTuple):
     ranks: tuple[Rank, ...]
 
 
-class Run(NamedTuple):
+class RunRecord(NamedTuple):
     """A run directory. ``status`` is status.json of the training; ``bad_hosts`` have a reason each."""
 
     directory: Path
@@ -82,10 +82,10 @@ def inside(path: Path, pattern: str = "*") -> list[Path]:
     return sorted((child for child in path.glob(pattern) if is_run(child)), key=order)
 
 
-def read(directory: Path) -> Run:
+def read(directory: Path) -> RunRecord:
     """Return a run without its metrics, which may be large."""
     path = directory.absolute()
-    return Run(
+    return RunRecord(
         directory=path,
         name=name_of(path),
         status=as_object(regular_file.text(path / "status.json")),
@@ -139,7 +139,7 @@ def _events(lines: str) -> Iterator[Event]:
             yield Event(seconds, what, value)
 
 
-def failed(attempt: Attempt) -> list[Rank]:
+def failed_ranks(attempt: Attempt) -> list[Rank]:
     """Return the ranks that failed, in the order of time, then ranks of a failed attempt without a status."""
     bad = [rank for rank in attempt.ranks if rank.status not in (None, 0, RESUMABLE)]
     over = attempt.status not in (None, 0, RESUMABLE)
@@ -151,7 +151,7 @@ def read_metrics(directory: Path) -> Metrics:
     """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
     rows: list[dict[str, Any]] = []
     skipped = 0
-    with suppress(OSError), regular_file.opened(directory / "metrics.jsonl") as file:
+    with suppress(OSError), regular_file.open_file(directory / "metrics.jsonl") as file:
         for line in file:
             if row := as_object(line.decode(errors="replace")):
                 rows.append(row)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs import intent, rank_ends, regular_file, run_directory, unrecorded
-from jobgen.runs.job_query import SCHEDULERS, Answer, ask
+from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
+from jobgen.runs.job_query import SCHEDULERS, QueryResult, ask
+from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
-from jobgen.runs.unrecorded import Unrecorded
 from jobgen.schedulers.jobs import LIVE, Job
 from jobgen.values import arrays
 
@@ -21,7 +21,7 @@ _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  #
 _NAMED = 8  # tasks, at most
 
 
-class Seen(NamedTuple):
+class RunFiles(NamedTuple):
     """The content of a run directory. ``status`` is that of the last attempt, None before its end."""
 
     directory: Path
@@ -30,8 +30,8 @@ class Seen(NamedTuple):
     attempts: int
     status: int | None
     cancelled: bool
-    tasks: tuple[Seen, ...]
-    submission: Unrecorded | None = None  # if the id of the job is not recorded
+    tasks: tuple[RunFiles, ...]
+    submission: Recovery | None = None  # if the id of the job is not recorded
 
     @property
     def may_live(self) -> bool:
@@ -61,28 +61,30 @@ class State(NamedTuple):
         return self.state in (*LIVE, "submitting")
 
 
-def see(directory: Path) -> Seen:
+def see(directory: Path) -> RunFiles:
     """Read a run directory, except the metrics."""
     scheduler = _scheduler(directory)
     tasks = tuple(_see(path, None, scheduler) for path in directory.glob("task-*"))
     return _see(directory, job_id(directory), scheduler, tasks)
 
 
-def _see(directory: Path, job: str | None, scheduler: str | None, tasks: tuple[Seen, ...] = ()) -> Seen:
+def _see(
+    directory: Path, job: str | None, scheduler: str | None, tasks: tuple[RunFiles, ...] = ()
+) -> RunFiles:
     attempt, events = run_directory.last_attempt(directory)
     status = next((event.value for event in reversed(events) if event.what == "ended"), "")
-    return Seen(
+    return RunFiles(
         directory,
         job,
         scheduler,
         attempt,
-        int(status) if status.isdecimal() else None if events else _old(directory),
+        int(status) if status.isdecimal() else None if events else _status_of_training(directory),
         os.path.exists(directory / "cancelled"),
         tasks,
     )
 
 
-def _old(directory: Path) -> int | None:
+def _status_of_training(directory: Path) -> int | None:
     """Return the status recorded by the training, for a run whose script has recorded none."""
     status_file = run_directory.as_object(regular_file.text(directory / "status.json"))
     status = status_file.get("exit_status")
@@ -97,21 +99,21 @@ def _scheduler(directory: Path) -> str | None:
     if name in SCHEDULERS:
         return name
     try:
-        with regular_file.opened(directory / "job.sh") as file:
+        with regular_file.open_file(directory / "job.sh") as file:
             begin = b"\n" + file.read(4096)
     except OSError:
         return None
     return next((name for name, one in SCHEDULERS.items() if f"\n{one.prefix} ".encode() in begin), None)
 
 
-def states(directories: Iterable[Path]) -> tuple[list[State], Answer]:
+def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
     """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
     seen = _with_ids([see(directory) for directory in directories])
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
     return [_state(one, answer) for one in seen], answer
 
 
-def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
+def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
     """Return the runs with the ids of interrupted submissions, or with what is known of them."""
     queries = [
         (one.directory, one.scheduler)
@@ -120,7 +122,7 @@ def _with_ids(seen: Sequence[Seen]) -> Sequence[Seen]:
     ]
     if not queries:
         return seen
-    found = unrecorded.resolve(queries)
+    found = job_recovery.resolve(queries)
     return [
         one._replace(id=job.id, submission=None if job.id else job)
         if (job := found.get(one.directory))
@@ -135,7 +137,7 @@ def reasons(some: Iterable[State], silent: dict[str, str]) -> dict[str, str]:
     return {str(state.scheduler): state.reason for state in reversed(unknown)} | silent
 
 
-def _state(seen: Seen, answer: Answer) -> State:
+def _state(seen: RunFiles, answer: QueryResult) -> State:
     jobs: list[Job] | None = []
     name = seen.directory.absolute().name
     task = name.removeprefix("task-") if name.startswith("task-") else None  # its id is that of the array
@@ -171,7 +173,7 @@ def _state(seen: Seen, answer: Answer) -> State:
     )
 
 
-def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
+def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:
     """Return the state, its reason, and the seconds left."""
     if seen.submission:
         return seen.submission.state, seen.submission.reason, None
@@ -201,7 +203,7 @@ def _word(seen: Seen, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
 
 
-def _how_to_go_on(seen: Seen, word: str) -> str:
+def _how_to_go_on(seen: RunFiles, word: str) -> str:
     """Return what an ended job saved, and how to go on."""
     if word in (*LIVE, "finished", "unknown"):
         return ""
@@ -220,7 +222,7 @@ def _how_to_go_on(seen: Seen, word: str) -> str:
     return f"{ends.text}; to go on, submit {job} again from {folder}"
 
 
-def _ends(seen: Seen) -> RankEnds:
+def _ends(seen: RunFiles) -> RankEnds:
     """Return how the ranks of the last attempt ended: by its status, or by their records if it was killed."""
     if seen.status == run_directory.RESUMABLE:
         return RankEnds("not finished", True)
@@ -237,7 +239,7 @@ def _lives_here(local_id: str | None) -> bool:
     return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
 
 
-def _tasks(seen: Seen, jobs: Sequence[Job] | None) -> dict[str, int]:
+def _tasks(seen: RunFiles, jobs: Sequence[Job] | None) -> dict[str, int]:
     """Return the number of an array's tasks in each state, by the scheduler, or else by their directories."""
     by_index = {job.task: job for job in jobs or () if job.task is not None}
     whole = next((job for job in jobs or () if job.task is None and job.live), None)

@@ -21,7 +21,7 @@ from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import Git, PlanFile
 from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
-from jobgen.spec import JobSpec, Layer
+from jobgen.spec import Layer, Specification
 
 DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
@@ -41,7 +41,7 @@ class Order(NamedTuple):
     """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
 
 
-class Submitted(NamedTuple):
+class Submission(NamedTuple):
     """A submitted job, a remark for the user, and the record of its submission, which is open."""
 
     id: str
@@ -50,13 +50,13 @@ class Submitted(NamedTuple):
     handle: int = -1
 
 
-def scheduler_of(typed: str | None, layer: Layer | None, site: str | None, beside: str) -> str:
+def scheduler_of(name: str | None, layer: Layer | None, site: str | None, beside: str) -> str:
     """Return the scheduler that a job is submitted to: as typed, or of the job file, or of the site.
 
     Raises:
         JobgenError: no scheduler is named, or jobs cannot be submitted to it.
     """
-    name = typed or (layer.scheduler if layer else None)
+    name = name or (layer.scheduler if layer else None)
     if name is None and (place := site or (layer.site.name if layer and layer.site else None)):
         from jobgen.sites.loader import load
 
@@ -121,23 +121,23 @@ def warn(order: Order, text: str) -> None:
     print(f"jobgen: warning: the script is another one: {reason}", file=sys.stderr)
 
 
-def without_ended(order: Order) -> JobSpec:
+def without_met_dependencies(order: Order) -> Specification:
     """Return the specification without the dependencies that are met.
 
     Raises:
         JobgenError: a dependency cannot be met any more.
     """
-    from jobgen.runs.ended_dependencies import without_ended as without_met
+    from jobgen.runs.dependency_check import without_met_dependencies as without_met
 
     spec = order.plan.spec
-    without_ended = without_met(spec, run_root(spec, order.directory))
-    if order.script is not None and without_ended is not spec:
+    without_met_dependencies = without_met(spec, run_root(spec, order.directory))
+    if order.script is not None and without_met_dependencies is not spec:
         keys = ", ".join(plan_file.masked_keys(order.repeats)) if order.repeats else ""
         raise JobgenError(f"--again: a job of --after has ended, and plan.json leaves out secrets of {keys}")
-    return without_ended
+    return without_met_dependencies
 
 
-def run_root(spec: JobSpec, directory: str) -> Path:
+def run_root(spec: Specification, directory: str) -> Path:
     """Return the directory for run directories, which is that of the script, too."""
     return Path(directory, spec.workdir or "", spec.runs_dir)
 
@@ -171,11 +171,11 @@ def git_of(directory: str) -> tuple[Git | None, bytes]:
     return about, state.diff if kept else b""
 
 
-def submit(order: Order, text: str, new: bool = False) -> Submitted:
+def submit(order: Order, text: str, new: bool = False) -> Submission:
     """Make the run directory with all its files and submit the script from there. If there is no job in the
     end, remove the directory. Unless ``new``, complete an interrupted submission of the same script instead.
 
-    The caller prints the id, then calls ``reported``: until then a submission counts as interrupted.
+    The caller prints the id, then calls ``finish``: until then a submission counts as interrupted.
 
     Raises:
         JobgenError: the directory cannot be made or written.
@@ -210,7 +210,7 @@ def submit(order: Order, text: str, new: bool = False) -> Submitted:
         os.close(handle)
         raise
     intent.record(directory, job_id)
-    return Submitted(job_id, directory, remark, handle)
+    return Submission(job_id, directory, remark, handle)
 
 
 def _check_nodes(plan: Plan) -> None:
@@ -235,7 +235,7 @@ def _remove(directory: Path, handle: int) -> None:
         os.close(handle)
 
 
-def _earlier(others: Sequence[Path]) -> Submitted | None:
+def _earlier(others: Sequence[Path]) -> Submission | None:
     """Return the job of an interrupted submission; None if there is no such job, or it has ended.
 
     Raises:
@@ -252,12 +252,14 @@ def _earlier(others: Sequence[Path]) -> Submitted | None:
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )
         if state.live and state.id:
-            return Submitted(state.id, run, "an earlier submission, which was interrupted, had made this job")
+            return Submission(
+                state.id, run, "an earlier submission, which was interrupted, had made this job"
+            )
         (intent.finish if state.id else intent.give_up)(run)
     return None
 
 
-def reported(job: Submitted) -> None:
+def finish(job: Submission) -> None:
     """Complete a submission: the user knows the id."""
     intent.finish(job.directory)
     if job.handle >= 0:

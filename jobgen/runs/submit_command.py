@@ -48,9 +48,9 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
     try:
         status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)
     except KeyboardInterrupt:
-        intent.ended(handle, None)
+        intent.record_end(handle, None)
         raise InterruptedSubmissionError(f"interrupted, but {name} may have made a job: {later}") from None
-    intent.ended(handle, status)
+    intent.record_end(handle, status)
     slow = time.monotonic() - begun > _SLOW
     record = intent.read(directory)
     printed = jobs.submitted(record.answer)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
     from jobgen.schedulers.request import Lack, Option, Request
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 NEVER = r"(?!)"  # a pattern that matches nothing
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
@@ -163,7 +163,7 @@ class Scheduler:
         "must be at most 230 letters, digits and . _ + - without blanks, and begin with a letter or digit"
     )
 
-    def for_job(self, spec: JobSpec) -> Scheduler:
+    def for_job(self, spec: Specification) -> Scheduler:
         """Return the scheduler of a job, if another row is for jobs with some option."""
         return self
 
@@ -188,7 +188,7 @@ class Scheduler:
         known = {"array": self.array_form, "after": self.dependency_form}
         return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_request)
 
-    def check(self, spec: JobSpec) -> None:
+    def check(self, spec: Specification) -> None:
         """Refuse combinations of options that the scheduler does not support."""
 
     def misplaced(self, line: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from jobgen.errors import shown
@@ -36,9 +36,6 @@ class JobCommands(Protocol):
 
     Each raises SchedulerError with the scheduler's own message.
     """
-
-    # Has the scripts of an older jobgen save and end; None if a signal ends a job at once.
-    save_by_signal: Callable[[Sequence[str]], None] | None
 
     # Submits the script that is named after it, from the current directory.
     command: Sequence[str]

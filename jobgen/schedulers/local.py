@@ -8,7 +8,7 @@ from jobgen.schedulers.base import Behaviour, Help, Scheduler
 
 if TYPE_CHECKING:
     from jobgen.launch.accelerators import Accelerator
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 
 class Local(Scheduler):
@@ -47,7 +47,7 @@ class Local(Scheduler):
     allocation = "This machine is the allocation."
     default_cpus_per_rank = 1
 
-    def for_job(self, spec: JobSpec) -> Scheduler:
+    def for_job(self, spec: Specification) -> Scheduler:
         return self if spec.hostfile is None else HOSTS
 
     def devices(self, accelerator: Accelerator) -> str | None:

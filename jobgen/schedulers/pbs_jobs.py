@@ -7,7 +7,7 @@ import pwd
 import re
 import signal
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.errors import shown
 from jobgen.schedulers import qstat
@@ -16,8 +16,6 @@ from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines, whole_
 from jobgen.schedulers.qstat import argument
 from jobgen.values.parsers import seconds
 
-# A signal reaches every process of a job, the login shell too, and ends the job.
-save_by_signal: Callable[[Sequence[str]], None] | None = None
 _OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended
 _STATES = {
     "Q": "pending",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jobgen.launch.accelerators import Accelerator
     from jobgen.plan.allocation import Resources
     from jobgen.schedulers.request import Lack, Request
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 # The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
 # accept that form.
@@ -67,7 +67,7 @@ class PbsPro(Pbs):
     agent = "pbs_tmrsh"
     node_commands = ("pbs_tmrsh",)
 
-    def check(self, spec: JobSpec) -> None:
+    def check(self, spec: Specification) -> None:
         if spec.reservation and spec.queue:
             raise spec.refuse("reservation", "is a queue in PBS Pro; remove --queue")
 

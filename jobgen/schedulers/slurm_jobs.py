@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -244,20 +244,9 @@ def end(ids: Sequence[str], strict: bool = True) -> None:
     Raises:
         SchedulerError: the message is Slurm's own.
     """
-    _scancel((), ids, strict)
-
-
-def _signal(ids: Sequence[str]) -> None:
-    _scancel(("--batch", "--signal=USR1"), ids, strict=False)
-
-
-save_by_signal: Callable[[Sequence[str]], None] | None = _signal  # it reaches only the script
-
-
-def _scancel(options: Sequence[str], ids: Sequence[str], strict: bool) -> None:
     for cluster, mine in _by_cluster(ids).items():
         for some in batched(mine):
-            done = call(("scancel", *_at(cluster), "--quiet", *options, *some))
+            done = call(("scancel", *_at(cluster), "--quiet", *some))
             if done.status != 0 and (strict or any(_is_queued(cluster, one) for one in some)):
                 raise SchedulerError(f"scancel refuses {', '.join(some)}: {complaint(done)}")
 

@@ -11,7 +11,7 @@ from jobgen.schedulers.slurm import SLURM
 from jobgen.schedulers.torque import TORQUE
 
 if TYPE_CHECKING:
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 SCHEDULERS: dict[str, Scheduler] = {one.name: one for one in (PBSPRO, TORQUE, SLURM, LOCAL)}
 # The commands of jobgen, in the order of its help.
@@ -24,7 +24,7 @@ def named(command_name: str, dialect: str | None) -> Scheduler:
     return next((one for one in known if one.name == dialect), known[0])
 
 
-def scheduler_of(spec: JobSpec) -> Scheduler:
+def scheduler_of(spec: Specification) -> Scheduler:
     """Return the scheduler of a specification."""
     return named(spec.scheduler, spec.dialect).for_job(spec)
 

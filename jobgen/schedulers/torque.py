@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Grammar, matches, size
 from jobgen.schedulers.pbs import Pbs
-from jobgen.values.arrays import Ranges, listed
+from jobgen.values.arrays import Ranges, without_steps
 
 if TYPE_CHECKING:
     from jobgen.launch.accelerators import Accelerator
@@ -106,7 +106,7 @@ class Torque(Pbs):
         ]
 
     def ranges(self, ranges: Ranges) -> Ranges:
-        return listed(ranges)
+        return without_steps(ranges)
 
     def dependency(self, kind: str, job: str) -> str:
         kind = super().dependency(kind, job)

@@ -7,9 +7,9 @@ from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.rendering.hooks import check_syntax
 from jobgen.rendering.render import BLOCKS
-from jobgen.sites.defaults import completed
+from jobgen.sites.defaults import with_defaults
 from jobgen.sites.site_file import Site
-from jobgen.spec import JobSpec
+from jobgen.spec import Specification
 
 
 def try_defaults(site: Site) -> None:
@@ -32,7 +32,7 @@ def try_defaults(site: Site) -> None:
     raise JobgenError(f"{site.path}: no job is valid with its defaults: {faults[0]}")
 
 
-def _smallest(site: Site, queue: str | None) -> JobSpec:
+def _smallest(site: Site, queue: str | None) -> Specification:
     """Return a job with only the mandatory values of the site, from the examples of its file."""
     limits = site.queues.get(queue) if queue else None
     demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}
@@ -44,4 +44,4 @@ def _smallest(site: Site, queue: str | None) -> JobSpec:
         given["queue"] = queue
     if limits and limits.nodes:
         given["nodes"] = str(limits.nodes[0])
-    return completed(read_spec(site.file.scheduler, given), site)
+    return with_defaults(read_spec(site.file.scheduler, given), site)

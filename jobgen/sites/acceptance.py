@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of
-from jobgen.sites.limits import Request, accepted_range, accepts, excesses
+from jobgen.sites.limits import JobSize, accepted_range, accepts, excesses
 from jobgen.sites.sources import confidence, newest
 from jobgen.sites.user_limits import at_a_time
 from jobgen.values.parsers import QUEUE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobgen.sites.site_file import Site
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 
 class _Fault(NamedTuple):
@@ -30,7 +30,7 @@ class _Fault(NamedTuple):
     text: str
 
 
-def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> tuple[str, ...]:
+def check(spec: Specification, request: JobSize, lines: tuple[str, ...]) -> tuple[str, ...]:
     """Return the warnings on a job; ``lines`` are the directives of the site and of the user.
 
     Raises:
@@ -57,7 +57,7 @@ def check(spec: JobSpec, request: Request, lines: tuple[str, ...]) -> tuple[str,
     return warnings
 
 
-def _check_queue(spec: JobSpec, site: Site, request: Request) -> Iterator[str]:
+def _check_queue(spec: Specification, site: Site, request: JobSize) -> Iterator[str]:
     """Refuse what the machine refuses, and yield warnings on what the site file says."""
     queue = spec.queue or min(site.queues, key=lambda one: _distance(site, one, request))
     confirmed = _confirmed(spec, site, queue, request)
@@ -71,7 +71,7 @@ def _check_queue(spec: JobSpec, site: Site, request: Request) -> Iterator[str]:
         yield from at_a_time(spec, site, queue, request)
 
 
-def _confirmed(spec: JobSpec, site: Site, queue: str, request: Request) -> list[_Fault]:
+def _confirmed(spec: Specification, site: Site, queue: str, request: JobSize) -> list[_Fault]:
     """Return the limits of the machine that a job exceeds with --qos, as a QoS may allow more.
 
     Raises:
@@ -90,7 +90,7 @@ def _confirmed(spec: JobSpec, site: Site, queue: str, request: Request) -> list[
     return faults
 
 
-def _distance(site: Site, name: str, request: Request) -> tuple[bool, int]:
+def _distance(site: Site, name: str, request: JobSize) -> tuple[bool, int]:
     return not site.queues[name].enabled, len(excesses(site, name, request))
 
 
@@ -106,7 +106,7 @@ def _source(site: Site) -> str:
     return words[confidence(site, "queues")] + (f" of {day}" if day else "")
 
 
-def _faults(spec: JobSpec, facts: Site, site: Site, queue: str, request: Request) -> Iterator[_Fault]:
+def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: JobSize) -> Iterator[_Fault]:
     """Yield what a queue does not take by ``facts``; the remedies are those of ``site``."""
     if queue not in facts.queues:
         known = [name for name, one in site.queues.items() if one.enabled]
@@ -130,7 +130,7 @@ def _faults(spec: JobSpec, facts: Site, site: Site, queue: str, request: Request
         remedies = remedy
 
 
-def _remedy(site: Site, queue: str, key: str, request: Request) -> str:
+def _remedy(site: Site, queue: str, key: str, request: JobSize) -> str:
     """Return which queues would take the request; or if none does, what the nearest ones would take."""
     takers = [one for one in site.queues if one != queue and accepts(site, one, request)]
     takers.sort(key=lambda one: queue not in site.queues[one].routes_to)  # routing queues that lead there
@@ -141,7 +141,7 @@ def _remedy(site: Site, queue: str, key: str, request: Request) -> str:
     return f"no queue accepts it, but {one_of(would)}" if would else "no queue accepts it"
 
 
-def _would(site: Site, queue: str, request: Request) -> list[str]:
+def _would(site: Site, queue: str, request: JobSize) -> list[str]:
     """Return what the two queues that come nearest to a request would take: those with the fewest limits that
     it exceeds, and by the least; a second one only if it does not need a far larger change."""
     changes = {one: excesses(site, one, request) for one in site.queues if site.queues[one].enabled}
@@ -151,7 +151,7 @@ def _would(site: Site, queue: str, request: Request) -> list[str]:
     return [f"{one} would with {' and '.join(each.change for each in changes[one])}" for one in alike[:2]]
 
 
-def _check_there(spec: JobSpec, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
+def _check_there(spec: Specification, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
     """Check that a mandatory key is given: that of an option, or the beginning of a directive."""
     if key.startswith("-l "):
         there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)

@@ -12,18 +12,18 @@ from jobgen.values import parsers
 from jobgen.values.devices import number_of
 
 if TYPE_CHECKING:
-    from jobgen.sites.site_file import Node, Site
-from jobgen.spec import JobSpec
+    from jobgen.sites.site_file import NodeTable, Site
+from jobgen.spec import Specification
 
 
-def completed(spec: JobSpec, site: Site) -> JobSpec:
+def with_defaults(spec: Specification, site: Site) -> Specification:
     """Return the specification with the site's defaults; environment variables are added to those given.
 
     Raises:
         JobgenError: a value of the site cannot be read.
     """
     fields = spec._asdict()
-    origins, given = dict(spec.origins), dict(spec.given)
+    origins, texts = dict(spec.origins), dict(spec.texts)
     for option in OPTIONS:
         key = option.key
         if (text := site.values.get(key)) is None or (key in origins and key != "env"):
@@ -38,13 +38,13 @@ def completed(spec: JobSpec, site: Site) -> JobSpec:
             fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
             origins[key] = f"{site.origins[key]} and {origins[key]}"
         else:
-            fields[key], given[key] = value, shown_text
+            fields[key], texts[key] = value, shown_text
             origins[key] = site.origins[key]
     _fill(site, fields, origins)
-    return spec._replace(**fields | {"origins": origins, "given": given, "site": site})
+    return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
 
 
-def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
+def _excluded(key: str, spec: Specification, fields: dict[str, Any]) -> bool:
     """Return whether given values exclude a default of the site."""
     return {
         "grace": spec.signal is not None and spec.signal[1] is not None,
@@ -55,7 +55,7 @@ def _excluded(key: str, spec: JobSpec, fields: dict[str, Any]) -> bool:
     }.get(key, False)
 
 
-def without(spec: JobSpec) -> JobSpec:
+def without(spec: Specification) -> Specification:
     """Return the specification without the values that its site added."""
     if spec.site is None:
         return spec
@@ -66,8 +66,8 @@ def without(spec: JobSpec) -> JobSpec:
         theirs = dict(parsers.assignment(line) for line in spec.site.values["env"])
         fresh["env"] = tuple((name, value) for name, value in spec.env if theirs.get(name) != value)
         origins["env"] = both.split(" and ", 1)[1]
-    given = {key: value for key, value in spec.given.items() if key in origins}
-    return spec._replace(**fresh, origins=origins, given=given, site=None)
+    texts = {key: value for key, value in spec.texts.items() if key in origins}
+    return spec._replace(**fresh, origins=origins, texts=texts, site=None)
 
 
 def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
@@ -97,7 +97,7 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
         say("walltime", limit)
 
 
-def cores_of(node: Node, gpus: int) -> int | None:
+def cores_of(node: NodeTable, gpus: int) -> int | None:
     """Return the cores that a job gets on a node if it uses this number of its GPUs."""
     if gpus and node.cores_per_gpu is not None:
         return gpus * node.cores_per_gpu

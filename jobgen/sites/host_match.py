@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jobgen.sites.site_file import Detect
 
 
-def detected() -> tuple[str, str] | None:
+def detect() -> tuple[str, str] | None:
     """Return the name of the site and the reason. The user's sites come first; invalid ones are skipped."""
     from jobgen.sites.loader import load
     from jobgen.sites.search import folders, names

@@ -11,10 +11,10 @@ from jobgen.values import parsers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.sites.site_file import Node, Site
+    from jobgen.sites.site_file import NodeTable, Site
 
 
-class Request(NamedTuple):
+class JobSize(NamedTuple):
     """The numbers of a job that have limits; ``mem`` in MiB per node, ``walltime`` in seconds,
     or None for that of the queue."""
 
@@ -35,7 +35,7 @@ class Excess(NamedTuple):
     times: float
 
 
-def excesses(site: Site, name: str, request: Request, routed: bool = False) -> list[Excess]:
+def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> list[Excess]:
     """Return the limits of a queue that a request exceeds. A routing queue has its own, and those of the
     route that comes nearest to the request."""
     own = [*_of_queue(site, name, request, routed), *_of_node(site.node(name), request)]
@@ -52,7 +52,7 @@ def excesses(site: Site, name: str, request: Request, routed: bool = False) -> l
     ]
 
 
-def accepts(site: Site, name: str, request: Request) -> bool:
+def accepts(site: Site, name: str, request: JobSize) -> bool:
     """Return whether a queue takes a job that names it."""
     return site.queues[name].enabled and not excesses(site, name, request)
 
@@ -66,7 +66,7 @@ def _times(number: int, limit: int) -> float:
     return max(number, limit) / max(min(number, limit), 1)
 
 
-def _of_queue(site: Site, name: str, request: Request, routed: bool) -> Iterator[Excess]:
+def _of_queue(site: Site, name: str, request: JobSize, routed: bool) -> Iterator[Excess]:
     queue = site.queues[name]
     if queue.nodes is not None and not queue.nodes[0] <= request.nodes <= queue.nodes[1]:
         yield _nodes_excess([queue.nodes], request.nodes)
@@ -83,7 +83,7 @@ def _of_queue(site: Site, name: str, request: Request, routed: bool) -> Iterator
         yield Excess(key, limit_text, f"{most_gpus} in all", _times(total, queue.max_gpus))
 
 
-def _of_node(node: Node, request: Request) -> Iterator[Excess]:
+def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
     gpus = request.gpus_per_node
     too_many = node.gpus is not None and gpus > node.gpus
     if node.gpus is not None and (

@@ -15,7 +15,6 @@ from jobgen.jobfile.reader import decode, options_of, read_text
 from jobgen.jobfile.schema import OptionTables
 from jobgen.jobfile.tables import TABLES
 from jobgen.schedulers.table import named
-from jobgen.sites.earlier_keys import with_sources
 from jobgen.sites.machine import with_machine
 from jobgen.sites.search import find
 from jobgen.sites.site_errors import site_sentence
@@ -80,7 +79,7 @@ def _chain(path: str) -> list[tuple[str, str, dict[str, Any]]]:
     chain: list[tuple[str, str, dict[str, Any]]] = []
     while True:
         text = read_text(path, f"the site file {shown(path)}")
-        data = with_sources(decode(text, path), path)
+        data = decode(text, path)
         chain.append((path, text, data))
         base = data.get("extends")
         if not isinstance(base, str):

@@ -42,10 +42,10 @@ def with_machine(site: Site, names: Sequence[str]) -> Site:
         JobgenError: the file of the facts cannot be read, or something in it is wrong.
     """
     path = next((path for path in map(machine_file, names) if os.path.exists(path)), None)
-    return site if path is None else merged(site, path, read_text(path, f"the file {shown(path)}"))
+    return site if path is None else merge(site, path, read_text(path, f"the file {shown(path)}"))
 
 
-def merged(site: Site, path: str, text: str) -> Site:
+def merge(site: Site, path: str, text: str) -> Site:
     """Return a site with the facts of the file at ``path``, whose text is given.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.errors import nearest, one_of
 
 if TYPE_CHECKING:
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 
 class NetworkWords(NamedTuple):
@@ -21,7 +21,7 @@ class NetworkWords(NamedTuple):
     unset: tuple[str, ...] = ()
 
 
-def network_words(spec: JobSpec) -> NetworkWords:
+def network_words(spec: Specification) -> NetworkWords:
     """Return the settings of the site for every job, and those of the network that the job chooses.
 
     Raises:

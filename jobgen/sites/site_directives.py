@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jobgen.plan.allocation import Resources
     from jobgen.schedulers.base import Scheduler
     from jobgen.sites.site_file import Site
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
 
 # The numbers that the lines of a site may name, in braces.
 NUMBERS = (
@@ -60,7 +60,7 @@ class SiteWords(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def site_words(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> SiteWords:
+def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
     """Check the limits of the site of ``spec`` and return its changes to the script, with the warnings.
 
     Raises:
@@ -69,18 +69,18 @@ def site_words(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> Sit
     if spec.site is None:
         return SiteWords(network=network_words(spec))
     from jobgen.sites.acceptance import check
-    from jobgen.sites.limits import Request
+    from jobgen.sites.limits import JobSize
 
     _check_request(spec, scheduler)
     _check_nodes(spec, resources.allocated)
     words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
     lines = (*words.request, *words.directives, *spec.directive)
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
-    request = Request(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
+    request = JobSize(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
     return words._replace(warnings=(*check(spec, request, lines), *_account_warning(spec, gpus)))
 
 
-def _account_warning(spec: JobSpec, gpus: int) -> Iterator[str]:
+def _account_warning(spec: Specification, gpus: int) -> Iterator[str]:
     """Yield a warning if the account of a job with accelerators lacks the suffix that the site demands."""
     assert spec.site is not None
     suffix = spec.site.file.rules.account_suffix
@@ -89,7 +89,7 @@ def _account_warning(spec: JobSpec, gpus: int) -> Iterator[str]:
         yield f"{what} at {spec.site.title}: use {spec.account}{suffix}"
 
 
-def _check_request(spec: JobSpec, scheduler: Scheduler) -> None:
+def _check_request(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse options that are a part of the request of nodes, if the request of the site lacks them."""
     assert spec.site is not None
     file, request = spec.site.file, spec.site.request(spec.queue)
@@ -109,7 +109,7 @@ def _check_request(spec: JobSpec, scheduler: Scheduler) -> None:
         )
 
 
-def _check_nodes(spec: JobSpec, nodes: int) -> None:
+def _check_nodes(spec: Specification, nodes: int) -> None:
     """Refuse several nodes if the request of the queue has no number of nodes."""
     assert spec.site is not None
     request = spec.site.request(spec.queue)
@@ -121,7 +121,7 @@ def _check_nodes(spec: JobSpec, nodes: int) -> None:
         )
 
 
-def _numbers(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> dict[str, object]:
+def _numbers(spec: Specification, scheduler: Scheduler, resources: Resources) -> dict[str, object]:
     """Return the values of ``NUMBERS``; None if one is not given."""
     from jobgen.sites.defaults import cores_of
 
@@ -146,7 +146,7 @@ def _numbers(spec: JobSpec, scheduler: Scheduler, resources: Resources) -> dict[
     }
 
 
-def _words(spec: JobSpec, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
+def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
     """Return the words of the site, with ``numbers`` for the ``{names}`` in its lines."""
     assert spec.site is not None
     file = spec.site.file
@@ -200,14 +200,14 @@ def _head(site: Site) -> Iterator[str]:
         yield f"jobgen: disable={','.join(site.file.silence)}"
 
 
-def _binds(spec: JobSpec, bind: str, numbers: Mapping[str, object], shared: bool) -> bool:
+def _binds(spec: Specification, bind: str, numbers: Mapping[str, object], shared: bool) -> bool:
     """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank, nor by
     lists on nodes that are shared with other jobs, which may have these cores."""
     listed = "{cpu_" in bind and (shared or numbers["cpu_lists"] is None)
     return bool(bind) and spec.cpu_bind is None and not listed
 
 
-def _whole(spec: JobSpec, numbers: Mapping[str, object]) -> bool:
+def _whole(spec: Specification, numbers: Mapping[str, object]) -> bool:
     """Return whether a job has whole nodes: --exclusive, or all GPUs and the cores that come with them."""
     assert spec.site is not None
     gpus, nodes = spec.site.node(spec.queue).gpus or 0, numbers["nodes"]
@@ -227,7 +227,7 @@ def names_in(line: str) -> list[str]:
     return re.findall(r"\{(\w*)\}", line)
 
 
-def _fill(line: str, numbers: Mapping[str, object], spec: JobSpec) -> str:
+def _fill(line: str, numbers: Mapping[str, object], spec: Specification) -> str:
     def number(match: re.Match[str]) -> str:
         assert spec.site is not None
         where = f"{shown(line)} ({spec.site.origin})"

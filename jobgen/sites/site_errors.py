@@ -10,7 +10,7 @@ from jobgen.errors import nearest, one_of, shown
 from jobgen.jobfile.errors import Path
 from jobgen.jobfile.schema import fits
 from jobgen.jobfile.tables import TABLES
-from jobgen.sites.site_file import Detect, Network, Node, Queue, Rules, SiteFile, Source
+from jobgen.sites.site_file import Detect, Network, NodeTable, Queue, Rules, SiteFile, Source
 
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _WRONG = re.compile(r"(?s)(.*?) - at `\$\.?(.*)`")
@@ -74,6 +74,6 @@ def _place(path: str, data: Mapping[str, Any]) -> Path:
 
 def _keys(above: Path) -> list[str]:
     """Return the keys that a table of a site file may hold."""
-    tables: dict[Path, Any] = {("detect",): Detect, ("node",): Node, ("rules",): Rules}
+    tables: dict[Path, Any] = {("detect",): Detect, ("node",): NodeTable, ("rules",): Rules}
     kind = _ARRAYS.get(above[0] if above else "") or tables.get(above, SiteFile)
     return [*kind.__struct_fields__, *(() if above else TABLES)]

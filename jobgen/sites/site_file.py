@@ -47,7 +47,7 @@ class Detect(_Table, frozen=True):
     env: dict[str, str] = {}
 
 
-class Node(_Table, frozen=True):
+class NodeTable(_Table, frozen=True):
     """The resources of a node, and the share of a job per GPU.
 
     ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``. ``memory``
@@ -67,7 +67,7 @@ class Node(_Table, frozen=True):
     whole_nodes: bool | None = None
 
 
-class Queue(Node, frozen=True):
+class Queue(NodeTable, frozen=True):
     """A queue, partition or QoS: its limits, and the differences of its nodes.
 
     ``name`` is the scheduler's name of the queue, if it is not the key; ``walltime_by_nodes`` has pairs of a
@@ -157,7 +157,7 @@ class SiteFile(_Table, frozen=True):
     differs: dict[str, str] = {}
     silence: Lines = ()
     detect: Detect = Detect()
-    node: Node = Node()
+    node: NodeTable = NodeTable()
     queues: dict[str, Queue] = {}
     networks: dict[str, Network] = {}
     rules: Rules = Rules()
@@ -209,7 +209,7 @@ class Site(NamedTuple):
         own = self.queues.get(queue) if queue else None
         return own.request if own and own.request else self.file.request
 
-    def node(self, queue: str | None) -> Node:
+    def node(self, queue: str | None) -> NodeTable:
         """Return the resources of a node of a queue."""
         own = self.queues.get(queue) if queue else None
         if own is None:
@@ -217,9 +217,9 @@ class Site(NamedTuple):
         common = self.file.node
         merged = {
             key: getattr(common, key) if getattr(own, key) is None else getattr(own, key)
-            for key in Node.__struct_fields__
+            for key in NodeTable.__struct_fields__
         }
-        return Node(**merged)
+        return NodeTable(**merged)
 
 
 class Machine(NamedTuple):

@@ -39,7 +39,7 @@ def newest(site: Site, group: str) -> datetime.date | None:
     return max((one.date for one in of_group(site, group) if one.date), default=None)
 
 
-def stated(site: Site) -> list[str]:
+def groups_of(site: Site) -> list[str]:
     """Return the groups of which the site file states a fact."""
     places = [*map(".".join, site.places)]
     return [
@@ -52,7 +52,7 @@ def stated(site: Site) -> list[str]:
 def doubts(site: Site, today: datetime.date) -> Iterator[str]:
     """Yield what makes facts of the site doubtful, in words: no source, users only, older than a year."""
     groups: dict[str, list[str]] = {}
-    for group in stated(site):
+    for group in groups_of(site):
         for reason in _reasons(site, group, today):
             groups.setdefault(reason, []).append(group)
     return (f"{', '.join(found)}: {reason}" for reason, found in groups.items())
@@ -76,7 +76,7 @@ def by_group(site: Site) -> Iterator[str]:
         found = of_group(site, group)
         for one in found:
             yield f"{group:<10}  {one.confidence:<7}  {one.date or ''!s:<10}  {_where(one)}".rstrip()
-        if not found and group in stated(site):
+        if not found and group in groups_of(site):
             yield f"{group:<10}  {CONFIDENCE[-1]}"
 
 

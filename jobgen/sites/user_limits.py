@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.errors import counted
-from jobgen.sites.limits import Request
+from jobgen.sites.limits import JobSize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobgen.sites.site_file import Site
-    from jobgen.spec import JobSpec
+    from jobgen.spec import Specification
     from jobgen.values.arrays import Array
 
 
-def at_a_time(spec: JobSpec, site: Site, name: str, request: Request) -> Iterator[str]:
+def at_a_time(spec: Specification, site: Site, name: str, request: JobSize) -> Iterator[str]:
     """Yield warnings on an array, a sweep or a dependency whose jobs do not run at the same time."""
     queue = site.queues[name]
     gpus = request.nodes * request.gpus_per_node

@@ -28,7 +28,7 @@ VARIABLES = {
 }
 
 
-class Left(NamedTuple):
+class FarDevice(NamedTuple):
     """A device whose nearest adapters a variable leaves out: these, those it has, and both links."""
 
     device: str
@@ -38,7 +38,7 @@ class Left(NamedTuple):
     nearest: str
 
 
-def chosen(value: str, there: Iterable[str], prefixes: bool = True) -> list[str]:
+def matching_adapters(value: str, there: Iterable[str], prefixes: bool = True) -> list[str]:
     """Return the adapters of a host that a value chooses: ``mlx5_0:1,mlx5_1``, ``=mlx5_0``, ``^mlx5_2``.
 
     With ``prefixes`` a name is the beginning of names, unless the value has a ``=``. Ports are left out.
@@ -57,22 +57,22 @@ def near(links: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(name for name, one in links.items() if one == link) if link != "SYS" else ()
 
 
-def left_out(variable: Variable, value: str, links: Mapping[str, Mapping[str, str]]) -> list[Left]:
+def far_devices(variable: Variable, value: str, links: Mapping[str, Mapping[str, str]]) -> list[FarDevice]:
     """Return the devices whose nearest adapters a value leaves out.
 
     ``links`` has, for each device, the link of each adapter of the host. Devices without an adapter in their
     domain are left out, and so are all if the value names no adapter of this host.
     """
-    found = []
+    far = []
     for device, each in links.items():
-        has = chosen(value, each, variable.prefixes)
+        has = matching_adapters(value, each, variable.prefixes)
         best = min((each[name] for name in has if each[name] in LINKS), key=LINKS.index, default="")
         nearest = near(each)
         if best and nearest and LINKS.index(best) > LINKS.index(each[nearest[0]]):
-            found.append(
-                Left(device, tuple(n for n in has if each[n] == best), best, nearest, each[nearest[0]])
+            far.append(
+                FarDevice(device, tuple(n for n in has if each[n] == best), best, nearest, each[nearest[0]])
             )
-    return found
+    return far
 
 
 def of_interfaces(value: str, domains: Mapping[str, int | None], home: int | None) -> dict[str, str]:
@@ -81,7 +81,7 @@ def of_interfaces(value: str, domains: Mapping[str, int | None], home: int | Non
     ``domains`` has the domain of each interface of the host. The kind is the name without its numbers: the
     others of a host are of other networks.
     """
-    kinds = {_kind(name) for name in chosen(value, domains)}
+    kinds = {_kind(name) for name in matching_adapters(value, domains)}
     same = {name: at for name, at in domains.items() if _kind(name) in kinds and at is not None}
     return {name: "NODE" if at == home else "SYS" for name, at in same.items()} if home is not None else {}
 
@@ -90,14 +90,14 @@ def _kind(name: str) -> str:
     return re.sub(r"\d+", "", name)
 
 
-def sentence(name: str, value: str, found: Sequence[Left]) -> str:
+def sentence(name: str, value: str, far: Sequence[FarDevice]) -> str:
     """Return what a value leaves to each of these devices; of many, to the first ones."""
     texts = [
         f"{name}={value} leaves {one.device} {' and '.join(one.has)} ({one.link}), "
         f"but {' and '.join(one.nearer)} ({one.nearest}) is nearer"
-        for one in found[:_NAMED]
+        for one in far[:_NAMED]
     ]
-    more = f"; {len(found) - _NAMED} more devices" if len(found) > _NAMED else ""
+    more = f"; {len(far) - _NAMED} more devices" if len(far) > _NAMED else ""
     return "; ".join(texts) + more
 
 

@@ -21,7 +21,7 @@ class Seat(NamedTuple):
     near: Near
 
 
-def completed(near: Near, domains: Mapping[int, Cpus]) -> Near:
+def with_domain(near: Near, domains: Mapping[int, Cpus]) -> Near:
     """Return what is next to a device with the part that follows from the other.
 
     The processors of the domain count: in a job, a tool may list only those that the job has.

@@ -19,7 +19,7 @@ from jobgen.topology.tools import Near
 SYS = Path("/sys")
 
 
-class Node(NamedTuple):
+class NodeTopology(NamedTuple):
     """The processors of each NUMA domain, those of each core, which are its hardware threads, and those that
     this process may use."""
 
@@ -32,11 +32,11 @@ class Node(NamedTuple):
         return cpus.NONE.union(*self.domains.values())
 
 
-def node(sys: Path = SYS, allowed: Iterable[int] | None = None) -> Node:
+def node(sys: Path = SYS, allowed: Iterable[int] | None = None) -> NodeTopology:
     """Return the topology of this host. Without it in /sys, there is no domain."""
     domains = _domains(sys)
     cores = _cores(sys) or tuple(frozenset({cpu}) for one in domains.values() for cpu in sorted(one))
-    return Node(domains, cores, frozenset(os.sched_getaffinity(0) if allowed is None else allowed))
+    return NodeTopology(domains, cores, frozenset(os.sched_getaffinity(0) if allowed is None else allowed))
 
 
 def _domains(sys: Path) -> dict[int, Cpus]:

@@ -78,7 +78,7 @@ def array(text: str) -> Array:
     return found
 
 
-def listed(ranges: Ranges) -> Ranges:
+def without_steps(ranges: Ranges) -> Ranges:
     """Return ranges without steps; none if the list is too long."""
     if all(step == 1 for _, _, step in ranges):
         return ranges

@@ -13,7 +13,7 @@ class Devices(NamedTuple):
     kind: str
 
 
-class WholeOrTyped(Whole):
+class DeviceCount(Whole):
     """A parser for a number of devices, or for ``TYPE:N``."""
 
     def __call__(self, text: str) -> int | Devices:  # type: ignore[override]

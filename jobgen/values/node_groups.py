@@ -21,7 +21,7 @@ SUBMITTED = 0  # the number of nodes that the script is submitted with
 Nodes = int | tuple[Group, ...]
 
 
-class WholeOrGroups(Whole):
+class NodeCount(Whole):
     """A parser for a number of nodes, or for groups of nodes with different numbers of ranks."""
 
     def __call__(self, text: str) -> Nodes:  # type: ignore[override]
@@ -64,7 +64,7 @@ def most_ranks(nodes: Nodes) -> int | None:
     return None if isinstance(nodes, int) else max(group.ranks for group in nodes)
 
 
-def written(nodes: Nodes) -> str | None:
+def groups_text(nodes: Nodes) -> str | None:
     """Return the groups by number of ranks, each number once, as the script counts its nodes."""
     if isinstance(nodes, int):
         return None

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from attacks.targets import TARGETS, attack, named
+from support import ROOT
 from support.require import need_readable
 
 from jobgen.errors import shown
 
-ROOT = Path(__file__).resolve().parents[2]
 GOOD = "gpu*|1-00:00:00|4|64+|512000|gpu:a100:4|1-infinite\n"
 QUEUE = "Queue: work\n    enabled = True\n    started = True\n    resources_max.walltime = {0}\n    resources_max.nodect = {0}\n"
 NODE = "n1\n    resources_available.ncpus = {0}\n    resources_available.mem = {0}\n    resources_available.ngpus = {0}\n"

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import ROOT, jobs
 
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
 from jobgen.script.directives import guess
 from tools import write_rule_pages as pages
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 BAD, GOOD, WARNING = "bad.sh", "good.sh", "warning.sh"
 
 

@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 from golden import cases
+from support import ROOT
+from support.site_manuals import JOBS
 
+from jobgen import render
 from jobgen.check.checker import check
 from jobgen.check.rules.table import RULES
 from tools import write_rule_pages as pages
+from tools.write_examples import NAMES, spec
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-OWN = {name: cases.whole(command) for name, command in cases.CASES.items()}
-OWN |= {path.parent.name: path.read_text() for path in sorted((ROOT / "examples").glob("*/job.*"))}
+OWN = {name: cases.whole(command) for name, command in (*cases.CASES.items(), *zip(JOBS, JOBS, strict=True))}
+OWN |= {name: render(spec(name)) for name in NAMES}
 
 
 def test_every_rule_is_in_the_table_once() -> None:

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from golden.cases import CASES, plan_of, script
+from support.site_manuals import JOBS
 
 from jobgen.check.checker import check
 from jobgen.schedulers.versions import Span, version
 from jobgen.script.directives import guess, recognized
 
-ROOT = Path(__file__).resolve().parents[2]
 SRUN = b"""#!/bin/bash
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
@@ -114,11 +115,10 @@ def test_pbs_pro_or_torque(text: str) -> None:
 def test_scripts_of_jobgen_are_recognized() -> None:
     """Their runtime is for all schedulers, so only the part above it counts."""
     seen = set()
-    for path in sorted((ROOT / "tests/golden").glob("*.sh")):
-        text = path.read_text(encoding="utf-8")
-        if "\n#PBS " in text:
-            expected = "torque" if "--dialect torque" in text or "\n# Torque: " in text else "pbspro"
-            assert guess(text.split("\n")) == expected, path.name
+    for command in (*CASES.values(), *JOBS):
+        if command.startswith("pbs"):
+            expected = plan_of(command).scheduler.name
+            assert guess(script(command).split("\n")) == expected, command
             seen.add(expected)
     assert seen == {"pbspro", "torque"}
 

@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.cluster import OLD, Cluster, shared_cluster
 from support.require import need_cluster, need_command
 from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("accounting")
 
-ROOT = Path(__file__).resolve().parents[2]
 SMALL = (
     "--accelerator",
     "cpu",

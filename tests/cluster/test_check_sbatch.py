@@ -9,7 +9,7 @@ import pytest
 from support.cluster import Cluster
 
 from jobgen.check.checker import check
-from jobgen.schedulers.directive_options import LONG
+from jobgen.schedulers.table import SCHEDULERS
 from tools import write_rule_pages as pages
 
 REFUSED = ("unknown-option", "memory-unit", "bad-choice", "bad-count", "carriage-return", "bad-dependency")
@@ -47,7 +47,7 @@ def test_all_options_of_sbatch_are_known(each_slurm: Cluster) -> None:
     printed = each_slurm.exec("head", ["sbatch", "--help"]).stdout
     names = set(re.findall(r"--([a-z][a-z-]+[a-z])", printed))
     assert "gpus-per-task" in names
-    assert names <= set(LONG)
+    assert names <= set(SCHEDULERS["slurm"].grammar.long_options)
 
 
 def test_a_script_without_its_first_line(each_slurm: Cluster, tmp_path: Path) -> None:

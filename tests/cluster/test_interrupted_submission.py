@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT
 from support.story import AnyCluster
 from support.waiting import wait_until
 
@@ -24,7 +25,6 @@ from jobgen.runs import intent
 pytestmark = pytest.mark.xdist_group("life")
 
 KILLS = int(os.environ.get("JOBGEN_TEST_KILLS", "10"))
-ROOT = Path(__file__).resolve().parents[2]
 KILLED = ROOT / "tests/support/killed.py"
 SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight")
 HELD = {"slurm": "--hold", "openpbs": "-h", "torque": "-h"}

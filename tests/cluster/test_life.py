@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.cluster import SLURMS, Cluster, start_now
 from support.jobs import PROBE, env_options
 from support.pbs import PbsCluster
@@ -24,7 +24,6 @@ from support.waiting import wait_for, wait_until
 # One after the other, so that a job begins as soon as it is submitted.
 pytestmark = pytest.mark.xdist_group("life")
 
-ROOT = Path(__file__).resolve().parents[2]
 STOPPABLE = Path(PROBE).with_name("stoppable.py")
 LEARNING = """
 import json, os, sys, time

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support import jobs, programs, warm
+from support import ROOT, jobs, programs, warm
 from support.cluster import Cluster, start_now
 from support.require import need_package
 from support.story import AnyCluster
 
 from jobgen.runs import node_files
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.xdist_group("own-programs"), pytest.mark.usefixtures("warm_python")]
 TWO = ("--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1")
 

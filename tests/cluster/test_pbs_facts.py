@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.pbs import PbsCluster
 from support.waiting import wait_until
 
@@ -21,8 +21,6 @@ from jobgen import JobgenError, JobSpec, render
 from jobgen.check.checker import check
 from jobgen.runs import logs
 from jobgen.runs.node_files import Log
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class Lab(NamedTuple):
@@ -203,17 +201,6 @@ def test_a_job_that_does_not_listen_is_ended_the_second_time(either: Lab) -> Non
     assert wait_until(lambda: control(run) == "" and either.state(run)["state"] == "running", 60)
     assert "is asked to save and end" in either.jobgen("cancel", run).stderr
     assert "is cancelled" in either.jobgen("cancel", run).stderr
-    assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
-
-
-def test_a_job_of_an_older_jobgen_is_not_asked(either: Lab) -> None:
-    run = run_of(either, ASKED.replace(": > attempt-1/control", "touch attempt-1/rank-0.pid"), "-N", "exp")
-    assert wait_until(lambda: (run / "attempt-1/events").exists(), 60)
-    assert wait_until(lambda: either.state(run)["state"] == "running", 30)
-    said = either.jobgen("cancel", run)
-    assert (said.returncode, "older version of jobgen" in said.stderr) == (2, True)
-    assert not (run / "cancelled").exists()
-    assert "is cancelled" in either.jobgen("cancel", "--now", run).stderr
     assert wait_until(lambda: either.state(run)["state"] == "cancelled", 60), either.state(run)
 
 

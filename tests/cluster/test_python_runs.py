@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.cluster import Cluster
 
 pytestmark = pytest.mark.xdist_group("life")
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = re.findall(
     r"^```python\n(.*?)^```$", (ROOT / "docs/notebook.md").read_text(), re.MULTILINE | re.DOTALL
 )

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 from support.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 OLD = """
 title = "Old"
 scheduler = "{scheduler}"

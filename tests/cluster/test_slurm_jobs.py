@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support import colossalai, jobs
 from support.cluster import OLD, Cluster, Job, ended
-from support.jobs import ENVIRONMENT, HOSTILE, PROBE
+from support.jobs import ENVIRONMENT, HOSTILE, PROBE, probing
 from support.mpich import mpich_bin
 from support.require import need_package
 from support.waiting import wait_for
@@ -64,12 +64,6 @@ def path_with(first: str, cluster: Cluster, place: Path) -> str:
         return jobs.debian_path(place / "bin")
     path = cluster.env["PATH"]
     return f"{colossalai.path()}:{path}" if first == "colossalai" else path
-
-
-def probing(directory: Path, act: str = "") -> list[str]:
-    """Options that tell the probe where to write, which is ``directory``/seen."""
-    (directory / "seen").mkdir(exist_ok=True)
-    return jobs.env_options({"PROBE_DIR": directory / "seen", "PROBE_ACT": act})
 
 
 @pytest.mark.parametrize("name", LAUNCHES)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_blocks import run
+from support.jobs import run
 from test_job_files import convert, values
 
 from jobgen.convert.to_job_file.builder import JobFile, accepted

@@ -10,7 +10,7 @@ import pytest
 import tomllib
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_blocks import run
+from support.jobs import run
 
 from jobgen.config import read_spec
 from jobgen.convert.result import Converted

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT, warm_python
 from support import runs as made
-from support import warm_python
 from support.browser import Browser, browser
 from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
@@ -31,7 +30,7 @@ pytestmark = [
     pytest.mark.usefixtures("warm_python"),
 ]
 
-TESTS = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
 # Of every line of a chart what it says of itself, and its points in pixels.
 LINES = """[...document.querySelectorAll('svg[data-chart="%s"][data-by="%s"] .line')].map(line => ({
   run: +line.dataset.run, series: line.dataset.series, points: +line.dataset.points, first: +line.dataset.first,
@@ -75,13 +74,9 @@ def script(directory: Path, name: str, *program: str) -> Path:
     return file
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {"PATH": warm_python.path(os.environ["PATH"])}
-
-
 def bash(script: Path) -> int:
     done = subprocess.run(
-        ["bash", script], cwd=script.parent, env=environment(), capture_output=True, timeout=200
+        ["bash", script], cwd=script.parent, env=warm_python.environment(), capture_output=True, timeout=200
     )
     return done.returncode
 
@@ -96,7 +91,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     process = subprocess.Popen(
         ["bash", interrupted],
         cwd=place,
-        env=environment(),
+        env=warm_python.environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -183,7 +178,7 @@ def test_a_sweep_that_was_submitted_on_the_cluster(page: Any, slurm_cluster: Clu
     )
     one = ("--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1", "--launcher", "torchrun")
     words = [sys.executable, "-m", "jobgen", "submit", "slurm", "--name", "swept", *one]
-    array = slurm_cluster.exec("head", words, cwd=tmp_path, env=environment()).stdout.split()[-1]
+    array = slurm_cluster.exec("head", words, cwd=tmp_path, env=warm_python.environment()).stdout.split()[-1]
     assert all(slurm_cluster.wait(f"{array}_{index}").ok for index in (0, 1))
     opened = page(run_dir(tmp_path / "runs"))
     table = opened.run(

@@ -22,7 +22,7 @@ from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.report import axes, facts, failures, series
 from jobgen.report.page import page, visible
-from jobgen.report.selection import chosen
+from jobgen.report.selection import select_runs
 from jobgen.runs import plan_file, run_directory
 
 
@@ -40,7 +40,9 @@ def test_runs_are_found_by_themselves_by_a_file_in_an_array_and_in_a_directory(t
     (tmp_path / "no-run").mkdir()
 
     def found(*names: str) -> list[str]:
-        return [str(path.relative_to(tmp_path)) for path in chosen([str(tmp_path / name) for name in names])]
+        return [
+            str(path.relative_to(tmp_path)) for path in select_runs([str(tmp_path / name) for name in names])
+        ]
 
     assert found("two", "one", "two/") == ["two", "one"]
     assert found("one/metrics.jsonl") == ["one"]
@@ -62,19 +64,19 @@ def test_runs_are_found_by_their_names_ids_and_job_files(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(JobgenError, match="no run in runs"):
-        chosen([])
+        select_runs([])
     for name in ("digits-4711", "mnist-4712"):
         (made.run(tmp_path / "runs" / name) / "job-id").write_text(name[-4:])
     for name in ("digits", "4711"):
-        assert [run.name for run in chosen([name])] == ["digits-4711"]
-    assert len(chosen([])) == 1
+        assert [run.name for run in select_runs([name])] == ["digits-4711"]
+    assert len(select_runs([])) == 1
     with pytest.raises(JobgenError, match="did you mean mnist-4712"):
-        chosen(["mnits-4712"])
+        select_runs(["mnits-4712"])
     Path("exp.toml").write_text('[job]\nname = "mnist"\n')
-    assert [run.name for run in chosen(["exp.toml"])] == ["mnist-4712"]
+    assert [run.name for run in select_runs(["exp.toml"])] == ["mnist-4712"]
     Path("other.toml").write_text('[job]\nname = "other"\n')
     with pytest.raises(JobgenError, match="has no run yet"):
-        chosen(["other.toml"])
+        select_runs(["other.toml"])
 
 
 def test_a_page_is_not_overwritten(tmp_path: Path) -> None:
@@ -99,12 +101,12 @@ def test_attempts_are_read_with_their_times_statuses_and_ranks(tmp_path: Path) -
     first, second, third = run.attempts
     assert (first.status, first.ended and first.began and first.ended - first.began) == (75, 600)
     assert [(event.what, event.value) for event in first.events][-2:] == [("signal", "USR1"), ("ended", "75")]
-    assert run_directory.failed(first) == []
-    assert [(rank.number, rank.host, rank.status) for rank in run_directory.failed(second)] == [
+    assert run_directory.failed_ranks(first) == []
+    assert [(rank.number, rank.host, rank.status) for rank in run_directory.failed_ranks(second)] == [
         (0, "node1", 137)
     ]
     assert third.status is None
-    assert run_directory.failed(third) == []
+    assert run_directory.failed_ranks(third) == []
 
 
 def test_an_attempt_without_events_has_the_times_of_its_files(tmp_path: Path) -> None:
@@ -173,7 +175,9 @@ VALUES = st.one_of(st.none(), st.floats(-1e6, 1e6))
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e6), VALUES), max_size=300), st.integers(1, 40))
-def test_thinning_keeps_the_ends_the_extremes_and_the_order(drawn: list[series.Drawn], columns: int) -> None:
+def test_thinning_keeps_the_ends_the_extremes_and_the_order(
+    drawn: list[series.PlotPoint], columns: int
+) -> None:
     drawn.sort(key=lambda pair: pair[0])
     thinned = series.thin(drawn, columns)
     rest = iter(drawn)
@@ -187,7 +191,7 @@ def test_thinning_keeps_the_ends_the_extremes_and_the_order(drawn: list[series.D
 
 
 @given(st.lists(st.tuples(st.floats(0, 9), VALUES)))
-def test_a_line_has_a_gap_where_a_value_is_no_number(drawn: list[series.Drawn]) -> None:
+def test_a_line_has_a_gap_where_a_value_is_no_number(drawn: list[series.PlotPoint]) -> None:
     parts = list(series.segments(drawn))
     assert [point for part in parts for point in part] == [point for point in drawn if point[1] is not None]
     assert all(parts)
@@ -256,7 +260,7 @@ def test_a_program_of_its_own_may_write_rows_without_events() -> None:
 
 def test_a_curve_has_a_seam_where_a_later_attempt_went_on(tmp_path: Path) -> None:
     start, *rows = made.rows(down(8))
-    found = series.resumed([start, start, *rows[:3], start, start, *rows[3:]])
+    found = series.resumptions([start, start, *rows[:3], start, start, *rows[3:]])
     assert found == [(3, 0.3, None)]
     text = page([made.run(tmp_path / "run", [start, *rows[:3], start, *rows[3:]])], 0)
     assert (
@@ -455,12 +459,12 @@ def test_the_points_of_a_sweep_are_columns(tmp_path: Path) -> None:
     (tmp_path / "array/job.sh").write_text("#SBATCH --nodes=2\n")
     found = [
         facts.facts(run_directory.read(run), [{"event": "start", "lr": run.name}])
-        for run in chosen([str(tmp_path / "array")])
+        for run in select_runs([str(tmp_path / "array")])
     ]
     compared = facts.compare(found)
     assert compared.brief == ("sweep.lr",)
     assert {"sweep.model", "#SBATCH --nodes"} <= set(compared.same)
-    text = page(chosen([str(tmp_path / "array")]), 0)
+    text = page(select_runs([str(tmp_path / "array")]), 0)
     assert '<td class="asked">0.01</td>' in text
 
 

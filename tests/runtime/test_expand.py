@@ -1,4 +1,4 @@
-"""expand.sh: the values that the words of the program name. tests/test_expansion.py replaces them in words."""
+"""expand.sh: the values that the words of the program name. tests/launch/test_expansion.py replaces them in words."""
 
 from __future__ import annotations
 

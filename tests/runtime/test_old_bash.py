@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import jobs, old_bash
+from support import ROOT, jobs, old_bash
 from support.not_installed import skip
 from support.require import need_package
 from support.runtime_shell import RUNTIME
 
-ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests/golden"
 
 FEATURES = {
@@ -92,6 +91,7 @@ def scripts() -> list[Path]:
     return [
         *sorted(RUNTIME.rglob("*.sh")),
         *sorted(GOLDEN.rglob("*.sh")),
+        *sorted((ROOT / "docs/sites").glob("*.md")),
         *sorted((ROOT / "templates").rglob("*.sh.j2")),
         ROOT / "templates/completion/jobgen.bash",
     ]

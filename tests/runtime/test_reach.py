@@ -131,7 +131,6 @@ def no_answer_remains(shell: Shell) -> bool:
     return not list(shell.logs.glob("answers/*/*"))
 
 
-REMOTE = 'for word; do printf "<%s>" "$word"; done > "$HOME/words-{name}"; {run}; exit {status}'
 LOCAL = {
     "pbs_tmrsh": 'shift; "$@"',
     "pbsdsh": 'shift 2; "$@"',

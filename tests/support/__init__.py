@@ -1,1 +1,5 @@
 """What the tests share."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from support import ROOT
 from support.jobs import path_with
 
-ANSWERS = Path(__file__).parents[1] / "answers"
+ANSWERS = ROOT / "tests/answers"
 
 
 class Answer(NamedTuple):

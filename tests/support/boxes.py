@@ -10,11 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support import jobs
+from support import ROOT, jobs
 from support.require import absent, need_command
 
 STAND_IN = Path(__file__).with_name("runtime.py")
-ROOT = Path(__file__).resolve().parents[2]
 # What the commands in a container need of this machine: its programs, and this Python with its packages.
 BINDS = tuple(dict.fromkeys(("/usr", sys.base_prefix, str(Path(sys.prefix).parent), str(ROOT))))
 PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.boxes import ROOT
+from support import ROOT
 from support.require import absent
 
 _FOLDERS = ("jobgen", "templates", "train")

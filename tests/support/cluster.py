@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from support import warm_python
+from support import ROOT, warm_python
 from support.waiting import is_noted, wait_for, wait_until
 
-CLUSTER_DIR = Path(__file__).resolve().parent.parent / "cluster"
+CLUSTER_DIR = ROOT / "tests/cluster"
 SCRIPT = CLUSTER_DIR / "minicluster.sh"
 SYSTEMS = {"22.05": "", "24.11": os.environ.get("JOBGEN_SLURM_24_11", "/var/cache/jobgen/slurm-24.11")}
 """Each Slurm of the tests, by its version, and the folder with the system that it is a part of; empty: the machine."""
@@ -184,7 +184,7 @@ class Cluster:
         self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
     ) -> subprocess.CompletedProcess[str]:
         shared = [
-            CLUSTER_DIR.parents[1],
+            ROOT,
             sys.prefix,
             Path(sys.executable).resolve(),
             sysconfig.get_path("stdlib"),

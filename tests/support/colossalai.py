@@ -11,10 +11,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from support import warm_python
+from support import ROOT, warm_python
 from support.require import absent, on_ci
 
-ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints-colossalai.txt"
 TESTS = sysconfig.get_path("purelib")
 

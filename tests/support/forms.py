@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from jobgen.check.checker import check
 from jobgen.script.dialects.table import of_script
+from support import ROOT
 from support.cluster import Cluster
 from support.pbs import PbsCluster
 
-FORMS = Path(__file__).resolve().parents[1] / "cluster" / "forms"
+FORMS = ROOT / "tests/cluster/forms"
 SLURM_VERSIONS = ("22.05", "24.11")
 """Those that the signs in slurm.txt are of. A row is a scheduler, or Slurm with its version: slurm-24.11."""
 ROWS = (*(f"slurm-{version}" for version in SLURM_VERSIONS), "pbspro", "torque")

@@ -58,6 +58,12 @@ def env_options(values: Mapping[str, str | Path | int]) -> list[str]:
     return [word for name, value in values.items() for word in ("--env", f"{name}={value}")]
 
 
+def probing(directory: Path, act: str = "") -> list[str]:
+    """Options that tell the probe where to write, which is ``directory``/seen."""
+    (directory / "seen").mkdir(exist_ok=True)
+    return env_options({"PROBE_DIR": directory / "seen", "PROBE_ACT": act})
+
+
 def jobgen(
     *words: object, cwd: str | Path = ".", env: Mapping[str, str] | None = None, stdin: str = ""
 ) -> subprocess.CompletedProcess[str]:
@@ -71,6 +77,24 @@ def render(*options: object, program: Sequence[object] = ()) -> str:
     done = jobgen(*options, "--", *program)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
+
+
+def run(
+    cwd: Path, *options: str, program: tuple[str, ...] = ("true",), arguments: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a job of one rank on this machine. A stand-in for torchrun starts it."""
+    script = render("local", "--launcher", "torchrun", *options, program=program)
+    bin_dir = path_with(cwd / "bin", torchrun='RANK=0 exec bash "${@: -1}"')
+    return subprocess.run(
+        ["bash", "-s", *arguments],
+        input=script,
+        env={"HOME": str(cwd), "PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin"},
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
 
 
 def with_preflight_limit(script: str, seconds: int) -> str:

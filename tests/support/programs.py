@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "own-programs.md"
+from support import ROOT
+
+PAGE = ROOT / "docs/own-programs.md"
 NEEDS = {"plain": (), "hf": ("transformers", "accelerate"), "lit": ("lightning",), "acc": ("accelerate",)}
 """The programs that leave in time and resume, with the packages that they need."""
 

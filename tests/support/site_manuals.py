@@ -1,235 +1,380 @@
-"""What the pages of centres demand of the golden scripts of their sites, and what would be wrong there.
+"""What jobs at the sites must have and must not have, each with its source: a page of a centre, or scripts of users.
 
-The site files name the pages; the commands of the scripts are in ``golden/cases.py``.
+The script of a usual job of each site is on its page in docs/sites.
 """
 
 from __future__ import annotations
 
-SITES = {
-    # docs.cscs.ch, running/slurm and software/communication/nccl_env_vars: four tasks a node of 72 cores
-    "site_daint": (
-        [
-            "#SBATCH --nodes=2",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=72",
-            "#SBATCH --gpus-per-node=4",
-            "#SBATCH --partition=normal",
-            "#SBATCH --account=g123",
-            "  export NCCL_NET='AWS Libfabric'",
-            "  export NCCL_PROTO='^LL128'",
-            "  export FI_MR_CACHE_MONITOR=userfaultfd",
-            "  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72",
-        ],
+# The options and the program of a job, which is train.py if none is given; the source; lines and parts of lines that its
+# script has; words that are in none of its lines.
+Demand = tuple[str, str, list[str], list[str]]
+
+DEMANDS: list[Demand] = [
+    (
+        "pbs --site polaris --account proj --nodes 2",
+        "https://docs.alcf.anl.gov/polaris/running-jobs/; docs.alcf.anl.gov/polaris/ (device affinity): GPU 0 is near cores 24-31, GPU 3 near 0-7; docs.alcf.anl.gov/polaris/getting-started/; .../libraries/nccl/ warns of hangs with the plug-in",
+        ["#PBS -l select=2:system=polaris", "#PBS -l place=scatter", "#PBS -l filesystems=home:eagle", "#PBS -k doe", "#PBS -q debug", "#PBS -A proj",
+         "job_module_use /soft/modulefiles", "job_module conda", "OMP_NUM_THREADS=8",
+         "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind list:24-31:16-23:8-15:0-7", "export http_proxy=http://proxy.alcf.anl.gov:3128",
+         "export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128"],
+        ["ngpus=", "mpirun -np", "ncpus=", "--cpu-bind depth", "NCCL_NET=", "aws-ofi-nccl"],
+    ),
+    (
+        "pbs --site polaris --account x --network plugin",
+        "docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/",
+        ["export NCCL_NET='AWS Libfabric'", "export NCCL_NET_GDR_LEVEL=PHB", "export NCCL_CROSS_NIC=1", "export NCCL_COLLNET_ENABLE=1",
+         "export FI_CXI_DISABLE_HOST_REGISTER=1", "export FI_MR_CACHE_MONITOR=userfaultfd", "export FI_CXI_DEFAULT_CQ_SIZE=131072",
+         "export LD_LIBRARY_PATH=/soft/libraries/hwloc/lib:/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"],
+        [],
+    ),
+    (
+        "pbs --site aurora --account proj --nodes 2 --venv /lus/flare/projects/proj/venv",
+        "https://docs.alcf.anl.gov/aurora/running-jobs-aurora/ and .../data-science/frameworks/oneCCL/",
+        ["#PBS -l select=2", "#PBS -l place=scatter", "#PBS -l filesystems=home:flare", "job_module_use /soft/modulefiles", "job_module frameworks",
+         "  export CCL_PROCESS_LAUNCHER=pmix", "  export CCL_ATL_TRANSPORT=mpi", "export DS_ACCELERATOR=xpu",
+         "  exec mpiexec -n 24 --ppn 12 --depth 4 --cpu-bind list:4-7:8-11:12-15:16-19:20-23:24-27:56-59:60-63:64-67:68-71:72-75:76-79"],
+        ["system=", "ngpus=", "CUDA_HOME"],
+    ),
+    (
+        "pbs --site aurora --account x --nodes 64 --queue debug-scaling",
+        "docs.alcf.anl.gov/aurora/: running-jobs-aurora, .../frameworks/pytorch, .../frameworks/oneCCL, containers",
+        ["#PBS -l select=64", "--ppn 12 --depth 4 --cpu-bind list:4-7:8-11:12-15:16-19:20-23:24-27:56-59:60-63:64-67:68-71:72-75:76-79",
+         "export FI_MR_CACHE_MONITOR=userfaultfd", "export CCL_KVS_MODE=mpi", "export http_proxy=http://proxy.alcf.anl.gov:3128"],
+        ["CCL_ALLREDUCE", "2-4:10-12"],
+    ),
+    (
+        "pbs --site aurora --account x --network tuned",
+        "docs.alcf.anl.gov/aurora/data-science/frameworks/oneCCL/: the list for tuning",
+        ["export CCL_ALLREDUCE_SCALEOUT='direct:0-1048576;rabenseifner:1048577-max'", "export CCL_BCAST=double_tree",
+         "[[ -z ${FI_PROVIDER:-} ]] || export MPI_PROVIDER=$FI_PROVIDER",
+         "unset MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE"],
+        ["CCL_ALLREDUCE=", "PALS_PMI"],
+    ),
+    (
+        "pbs --site aurora --account x --nodes 16 --queue capacity --walltime 168h",
+        "docs.alcf.anl.gov/aurora/running-jobs-aurora/: capacity has 1 to 16 nodes, 168 h",
+        ["#PBS -q capacity", "#PBS -l walltime=168:00:00"],
+        [],
+    ),
+    (
+        "pbs --site aurora --account x --nodes 8000 --queue prod --walltime 24h",
+        "docs.alcf.anl.gov/aurora/running-jobs-aurora/: prod has 256 to 10,624 nodes, large 24 h",
+        ["#PBS -q prod", "#PBS -l select=8000"],
+        [],
+    ),
+    (
+        "pbs --site gadi --account kf09 --nodes 4 --mem 128G --directive '-l storage=gdata/kf09+scratch/kf09' --directive '-l jobfs=800GB'",
+        "https://opus.nci.org.au/spaces/Help/pages/236880942/Job+Costs... : ncpus = 12 x ngpus, -P, totals",
+        ["#PBS -l ncpus=192", "#PBS -l ngpus=16", "#PBS -l mem=512gb", "#PBS -l wd", "#PBS -q gpuvolta", "#PBS -P kf09",
+         "#PBS -l storage=gdata/kf09+scratch/kf09", "#PBS -l jobfs=800GB", "OMP_NUM_THREADS=12"],
+        ["select=", "place=", "#PBS -A"],
+    ),
+    (
+        "pbs --site gadi --account x --queue gpuhopper --directive '-l storage=gdata/x'",
+        "scripts of users: gpuhopper, ncpus = 12 x ngpus",
+        ["#PBS -q gpuhopper", "#PBS -l ncpus=48", "#PBS -l ngpus=4", "#PBS -l storage=gdata/x"],
+        [],
+    ),
+    (
+        "pbs --site gadi --account x --queue dgxa100 --gpus-per-node 1 --directive '-l storage=gdata/x'",
+        "opus.nci.org.au, Queue Structure; a script of a user: dgxa100, ncpus = 16 x ngpus",
+        ["#PBS -q dgxa100", "#PBS -l ncpus=16", "#PBS -l ngpus=1"],
+        [],
+    ),
+    (
+        "pbs --site derecho --account PROJ0001 --nodes 2",
+        "https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/job-scripts/derecho-job-script-examples/",
+        ["#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=480gb", "#PBS -q main", "#PBS -A PROJ0001", "job_module cuda cray-mpich conda",
+         "  export NCCL_SOCKET_IFNAME=hsn", "  exec mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind list:0-15:16-31:32-47:48-63"],
+        ["mpirun -np", "-l nodes="],
+    ),
+    (
+        "pbs --site derecho --account x --queue preempt --walltime 100h",
+        "NCAR/HPC-Docs pbs/charging, derecho-job-script-examples; NCAR/miles-credit scripts/derecho.sh",
+        ["#PBS -l walltime=100:00:00", "--cpu-bind list:0-15:16-31:32-47:48-63", "job_module cuda cray-mpich conda"],
+        ["--cpu-bind none"],
+    ),
+    (
+        "pbs --site derecho --account x --network plugin",
+        "NCAR/miles-credit credit/pbs.py: the module for the plug-in of its conda environment",
+        ["job_module cuda cray-mpich conda libfabric/1.15.2.0"],
+        [],
+    ),
+    (
+        "pbs --site abci --account grp --nodes 2",
+        "https://docs.abci.ai/v3/en/job-execution/ : -P, -q and select are mandatory, ncpus cannot be changed; docs.abci.ai/v3/en/job-execution/: -k oe, RTYPE is for reserved jobs; system-overview: 2 x 48 cores",
+        ["#PBS -l select=2:mpiprocs=8", "#PBS -v USE_SSH=1", "#PBS -k oed", "#PBS -q rt_HF", "#PBS -P grp", "job_module hpcx", "  exec mpirun -np 16",
+         "OMP_NUM_THREADS=12"],
+        ["ncpus=", "ngpus=", "#PBS -A", "RTYPE="],
+    ),
+    (
+        "pbs --site abci --account x --reservation R1234",
+        "docs.abci.ai/v3/en/job-execution/: RTYPE is mandatory in a reservation",
+        ["#PBS -q R1234", "#PBS -v RTYPE=rt_HF,USE_SSH=1"],
+        ["#PBS -q rt_HF"],
+    ),
+    (
+        "pbs --site cx3 --nodes 1 --gpus-per-node 2",
+        "https://icl-rcs-user-guide.readthedocs.io/en/latest/hpc/queues/gpu-jobs/; icl-rcs-user-guide hpc/queues/gpu-jobs: in the batch queue L40S yes, RTX6000 no",
+        ["#PBS -l select=1:ncpus=8:mpiprocs=2:mem=48gb:ngpus=2:gpu_type=L40S"],
+        ["#PBS -q", "#PBS -A", "RTX6000"],
+    ),
+    (
+        "slurm --site perlmutter --account m1234 --nodes 2",
+        "https://docs.nersc.gov/systems/perlmutter/running-jobs/; NERSC/sc25-dl-tutorial: GPUs in reverse order; a topology measured by a user: GPU 0 is near 48-63,112-127",
+        ["#SBATCH --constraint=gpu", "#SBATCH --qos=regular", "#SBATCH --account=m1234", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=32", "#SBATCH --gpus-per-node=4", "  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=32",
+         "--cpu-bind=mask_cpu:0xffff000000000000ffff000000000000,0xffff000000000000ffff00000000,0xffff000000000000ffff0000,0xffff000000000000ffff",
+         "OMP_NUM_THREADS=16"],
+        ["--partition", "NCCL_NET="],
+    ),
+    (
+        "slurm --site perlmutter --account x --network plugin",
+        "NCAR/miles-credit credit/cli/_common.py, credit/slurm.py; NERSC/sc25-dl-tutorial",
+        ["job_module nccl/2.24.3", "LD_LIBRARY_PATH=/global/common/software/nersc9/nccl/2.24.3/plugin/lib", "export NCCL_NET='AWS Libfabric'",
+         "export NCCL_SOCKET_IFNAME=hsn"],
+        [],
+    ),
+    (
+        "slurm --site perlmutter --account x --queue shared",
+        "the CPUs of a part of a node are not known before",
+        ["#SBATCH --qos=shared", "#SBATCH --gpus-per-node=2"],
+        ["mask_cpu"],
+    ),
+    (
+        "slurm --site perlmutter --account x --queue interactive",
+        "scripts of users",
+        ["#SBATCH --qos=interactive"],
+        [],
+    ),
+    (
+        "slurm --site frontier --account abc123 --nodes 2 --walltime 2h",
+        "https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html; docs.olcf.ornl.gov .../pytorch_frontier.html: with one GPU per task each rank sees device 0 alone; the batch script puts CRAY_LD_LIBRARY_PATH first",
+        ["#SBATCH --nodes=2", "#SBATCH --partition=batch", "#SBATCH --account=abc123", "#SBATCH --network=disable_rdzv_get",
+         "job_module rocm rccl-net-plugin craype-accel-amd-gfx90a", "  export FI_CXI_RDZV_PROTO=alt_read",
+         "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7",
+         "    --gpus-per-node=8 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,",
+         "--cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000",
+         "LOCAL_RANK=$SLURM_LOCALID", "  job_miopen", "export LD_LIBRARY_PATH=$CRAY_LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"],
+        ["--gres=gpu:16", "torchrun", "--gpus-per-task", "--gpu-bind", "MIOPEN_USER_DB_PATH=/tmp/my-"],
+    ),
+    (
+        "slurm --site lumi --account project_465 --nodes 2 --walltime 1-12:00:00",
+        "https://docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/distribution-binding/; docs.lumi-supercomputer.eu: software/packages/pytorch, runjobs/scheduled-jobs/lumig-job",
+        ["#SBATCH --partition=standard-g", "#SBATCH --account=project_465", "#SBATCH --gpus-per-node=8", "#SBATCH --ntasks-per-node=8",
+         "#SBATCH --cpus-per-task=7", "#SBATCH --mem-per-gpu=60G", "#SBATCH --time=36:00:00", "  export MPICH_GPU_SUPPORT_ENABLED=1",
+         "    --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000",
+         "export NCCL_SOCKET_IFNAME=hsn", "  job_miopen"],
+        ["#SBATCH --mem=", "aws-ofi-rccl"],
+    ),
+    (
+        "slurm --site lumi --account x --network plugin",
+        "docs.lumi-supercomputer.eu/software/packages/pytorch/",
+        ["job_module LUMI partition/G aws-ofi-rccl", "export NCCL_NET_GDR_LEVEL=3", "export CXI_FORK_SAFE=1",
+         "export SINGULARITYENV_LD_LIBRARY_PATH=$EBROOTAWSMINOFIMINRCCL/lib"],
+        [],
+    ),
+    (
+        "slurm --site lumi --account x --queue bench --nodes 2000 --walltime 6h",
+        "docs.lumi-supercomputer.eu/runjobs/scheduled-jobs/partitions/",
+        ["#SBATCH --partition=bench", "#SBATCH --nodes=2000"],
+        [],
+    ),
+    (
+        "slurm --site juwels-booster --account trustllm --nodes 2",
+        "https://apps.fz-juelich.de/jsc/hps/juwels/; FZJ-JSC/tutorial-multi-gpu: tasks see devices of their own unless the variable is exported",
+        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_suffix=i", "    --cpu-bind=none",
+         "export CUDA_VISIBLE_DEVICES=0,1,2,3"],
+        ["--gpus-per-node"],
+    ),
+    (
+        "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
+        "https://apps.fz-juelich.de/jsc/hps/juwels/",
+        ["#SBATCH --nodes=3", "job_master_suffix=i", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
+        ["MASTER_ADDR=$1"],
+    ),
+    (
+        "slurm --site marenostrum5 --account ehpc01 --nodes 2",
+        "https://www.bsc.es/supportkc/docs/MareNostrum5/slurm",
+        ["#SBATCH --qos=acc_ehpc", "#SBATCH --account=ehpc01", "#SBATCH --gres=gpu:4", "#SBATCH --cpus-per-task=20"],
+        ["--partition"],
+    ),
+    (
+        "slurm --site marenostrum5 --account x --queue acc_debug",
+        "slurm.schedmd.com/srun.html: the default of --distribution is cyclic over sockets",
+        ["--distribution=block:block", "#SBATCH --qos=acc_debug"],
+        [],
+    ),
+    (
+        "slurm --site setonix --account pawsey0001-gpu --nodes 2",
+        "https://pawsey.atlassian.net/wiki/spaces/US/pages/51929056/Setonix+GPU+Partition+Quick+Start; pawsey.atlassian.net, scripts for GPU nodes: the manual method, map_cpu:49,57,17,25,0,9,33,41",
+        ["#SBATCH --nodes=2", "#SBATCH --gres=gpu:8", "#SBATCH --partition=gpu", "#SBATCH --account=pawsey0001-gpu",
+         "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=8",
+         "    --gres=gpu:8 --cpu-bind=mask_cpu:0xff000000000000,0xff00000000000000,0xff0000,0xff000000,0xff,0xff00,0xff00000000,0xff0000000000",
+         "LOCAL_RANK=$SLURM_LOCALID", "export NCCL_SOCKET_IFNAME=hsn0", "  job_miopen"],
+        ["#SBATCH --ntasks", "#SBATCH --cpus", "#SBATCH --mem", "--gpus-per-task", "--gpu-bind"],
+    ),
+    (
+        "slurm --site setonix --account x --network no-p2p",
+        "a user's script: without it the first collective operation hangs",
+        ["  export NCCL_P2P_DISABLE=1\n", "# scripts of users: NCCL_SOCKET_IFNAME"],
+        [],
+    ),
+    (
+        "pbs --site torque-gpu --name mnist --nodes 2 --source /opt/profile/cuda-11.6.sh --conda ds -- mnist.py --deepspeed_config ds.json",
+        "https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/commands/qsub.htm",
+        ["#PBS -l nodes=2:ppn=1:gpus=1", "#PBS -q gpu", "#PBS -N mnist", "OMP_NUM_THREADS=1"],
+        ["select=", "place="],
+    ),
+    (
+        "slurm --site ascend-slurm --nodes 2 --cpus-per-rank 24",
+        "https://slurm.schedmd.com/gres.html",
+        ["#SBATCH --gres=npu:8", "#SBATCH --ntasks-per-node=8", "#SBATCH --cpus-per-task=24", "export DS_ACCELERATOR=npu",
+         "  export HCCL_CONNECT_TIMEOUT=1200", "  job_hccl"],
+        ["gpus-per-node", "CUDA_HOME"],
+    ),
+    (
+        "slurm --site daint --account g123 --nodes 2 --network plugin",
+        "docs.cscs.ch, running/slurm and software/communication/nccl_env_vars: four tasks a node of 72 cores",
+        ["#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=72", "#SBATCH --gpus-per-node=4", "#SBATCH --partition=normal",
+         "#SBATCH --account=g123", "  export NCCL_NET='AWS Libfabric'", "  export NCCL_PROTO='^LL128'", "  export FI_MR_CACHE_MONITOR=userfaultfd",
+         "  exec srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=72"],
         ["--constraint", "job_module"],
     ),
-    # docs.cscs.ch, clusters/clariden: 90 node-minutes a job of debug
-    "site_clariden": (
+    (
+        "slurm --site clariden --nodes 4 --queue debug",
+        "docs.cscs.ch, clusters/clariden: 90 node-minutes a job of debug",
         ["#SBATCH --partition=debug", "#SBATCH --time=00:22:00", "#SBATCH --gpus-per-node=4"],
         ["--account", "--constraint"],
     ),
-    # docs.hpc.cineca.it, hpc/leonardo, and the scripts of users
-    "site_leonardo": (
-        [
-            "#SBATCH --partition=boost_usr_prod",
-            "#SBATCH --qos=boost_qos_dbg",
-            "#SBATCH --account=EUHPC_E02",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=8",
-            "#SBATCH --gres=gpu:4",
-            "#SBATCH --time=00:30:00",
-        ],
+    (
+        "slurm --site leonardo --account EUHPC_E02 --nodes 2 --queue boost_qos_dbg",
+        "docs.hpc.cineca.it, hpc/leonardo, and the scripts of users",
+        ["#SBATCH --partition=boost_usr_prod", "#SBATCH --qos=boost_qos_dbg", "#SBATCH --account=EUHPC_E02", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=8", "#SBATCH --gres=gpu:4", "#SBATCH --time=00:30:00"],
         ["--gpus-per-node", "--partition=boost_qos"],
     ),
-    # docs.tacc.utexas.edu, hpc/vista: Slurm refuses --gres, --gpus-per-task and --mem
-    "site_vista": (
-        [
-            "#SBATCH --nodes=2",
-            "#SBATCH --ntasks-per-node=1",
-            "#SBATCH --partition=gh",
-            "#SBATCH --time=01:00:00",
-            "job_module gcc cuda python3",
-            "OMP_NUM_THREADS=72",
-        ],
+    (
+        "slurm --site vista --nodes 2",
+        "docs.tacc.utexas.edu, hpc/vista: Slurm refuses --gres, --gpus-per-task and --mem",
+        ["#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=1", "#SBATCH --partition=gh", "#SBATCH --time=01:00:00", "job_module gcc cuda python3",
+         "OMP_NUM_THREADS=72"],
         ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export", "--account"],
     ),
-    "site_vista_torchrun": (
-        [
-            "#SBATCH --ntasks-per-node=1",
-            "#SBATCH --partition=gh-dev",
-            "#SBATCH --account=CDA24",
-            "--nproc-per-node=1",
-        ],
+    (
+        "slurm --site vista --account CDA24 --nodes 2 --launcher torchrun --queue gh-dev -- multinode.py 50 10",
+        "docs.tacc.utexas.edu, hpc/vista: Slurm refuses --gres, --gpus-per-task and --mem",
+        ["#SBATCH --ntasks-per-node=1", "#SBATCH --partition=gh-dev", "#SBATCH --account=CDA24", "--nproc-per-node=1"],
         ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export"],
     ),
-    # docs.tacc.utexas.edu, hpc/stampede3
-    "site_stampede3": (
+    (
+        "slurm --site stampede3 --nodes 2",
+        "docs.tacc.utexas.edu, hpc/stampede3",
         ["#SBATCH --partition=h100", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4"],
         ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export"],
     ),
-    # docs.ncsa.illinois.edu, systems/delta, user_guide/running_jobs and architecture: GPU 0 is next to cores 48-63
-    "site_delta": (
-        [
-            "#SBATCH --partition=gpuA100x4",
-            "#SBATCH --account=bbka-delta-gpu",
-            "#SBATCH --constraint=scratch",
-            "#SBATCH --mem=208G",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=16",
-            "#SBATCH --gpus-per-node=4",
-            "NCCL_SOCKET_IFNAME=hsn",
-            "    --cpu-bind=mask_cpu:0xffff000000000000,0xffff00000000,0xffff0000,0xffff",
-        ],
+    (
+        "slurm --site delta --account bbka-delta-gpu --nodes 2",
+        "docs.ncsa.illinois.edu, systems/delta, user_guide/running_jobs and architecture: GPU 0 is next to cores 48-63",
+        ["#SBATCH --partition=gpuA100x4", "#SBATCH --account=bbka-delta-gpu", "#SBATCH --constraint=scratch", "#SBATCH --mem=208G",
+         "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=16", "#SBATCH --gpus-per-node=4", "NCCL_SOCKET_IFNAME=hsn",
+         "    --cpu-bind=mask_cpu:0xffff000000000000,0xffff00000000,0xffff0000,0xffff"],
         ["--gpu-bind", "GLOO_SOCKET_IFNAME"],
     ),
-    "site_delta_torchrun_a40": (
-        [
-            "#SBATCH --partition=gpuA40x4",
-            "#SBATCH --gpus-per-node=4",
-            "NCCL_SOCKET_IFNAME=hsn",
-            "job_module nccl",
-        ],
+    (
+        "slurm --site delta --account bbka-delta-gpu --nodes 2 --launcher torchrun --queue gpuA40x4 --network plugin -- multinode.py",
+        "docs.ncsa.illinois.edu, systems/delta, user_guide/running_jobs and architecture: GPU 0 is next to cores 48-63",
+        ["#SBATCH --partition=gpuA40x4", "#SBATCH --gpus-per-node=4", "NCCL_SOCKET_IFNAME=hsn", "job_module nccl"],
         ["mask_cpu"],
     ),
-    # docs.ncsa.illinois.edu, systems/deltaai, and the scripts of users
-    "site_deltaai": (
-        [
-            "#SBATCH --partition=ghx4",
-            "#SBATCH --account=abcd-dtai-gh",
-            "#SBATCH --gpus-per-node=4",
-            "#SBATCH --cpus-per-task=72",
-        ],
+    (
+        "slurm --site deltaai --account abcd-dtai-gh --nodes 2",
+        "docs.ncsa.illinois.edu, systems/deltaai, and the scripts of users",
+        ["#SBATCH --partition=ghx4", "#SBATCH --account=abcd-dtai-gh", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=72"],
         ["--gres", "--constraint"],
     ),
-    # docs.csc.fi, support/tutorials/ml-multi: DeepSpeed on two full nodes
-    "site_mahti": (
-        [
-            "#SBATCH --account=project_2001",
-            "#SBATCH --partition=gpumedium",
-            "#SBATCH --nodes=2",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=32",
-            "#SBATCH --gres=gpu:a100:4",
-            "job_module pytorch",
-        ],
+    (
+        "slurm --site mahti --account project_2001 --nodes 2",
+        "docs.csc.fi, support/tutorials/ml-multi: DeepSpeed on two full nodes",
+        ["#SBATCH --account=project_2001", "#SBATCH --partition=gpumedium", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=32", "#SBATCH --gres=gpu:a100:4", "job_module pytorch"],
         ["--gpus-per-node", "#SBATCH --mem"],
     ),
-    "site_roihu": (
-        [
-            "#SBATCH --account=project_2001",
-            "#SBATCH --partition=gpularge",
-            "#SBATCH --nodes=2",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=72",
-            "#SBATCH --gres=gpu:gh200:4",
-            "job_module python-pytorch",
-        ],
+    (
+        "slurm --site roihu --account project_2001 --nodes 2 --queue gpularge",
+        "docs.csc.fi, support/tutorials/ml-multi: DeepSpeed on two full nodes",
+        ["#SBATCH --account=project_2001", "#SBATCH --partition=gpularge", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=72", "#SBATCH --gres=gpu:gh200:4", "job_module python-pytorch"],
         ["--gpus-per-node", "#SBATCH --mem"],
     ),
-    # docs.isambard.ac.uk, user-documentation/guides/slurm: one rank for each superchip
-    "site_isambard_ai": (
-        [
-            "#SBATCH --nodes=2",
-            "#SBATCH --gpus-per-node=4",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=72",
-            "job_module brics/nccl",
-        ],
+    (
+        "slurm --site isambard-ai --nodes 2",
+        "docs.isambard.ac.uk, user-documentation/guides/slurm: one rank for each superchip",
+        ["#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=72", "job_module brics/nccl"],
         ["mpirun", "mpiexec", "--account", "--exclusive"],
     ),
-    # apps.fz-juelich.de, jsc/hps/jupiter, in the notes of users
-    "site_jupiter": (
-        [
-            "#SBATCH --account=polyglot",
-            "#SBATCH --partition=booster",
-            "#SBATCH --ntasks-per-node=4",
-            "#SBATCH --cpus-per-task=72",
-            "#SBATCH --gres=gpu:4",
-            "  export CUDA_VISIBLE_DEVICES=0,1,2,3",
-            "    --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,",
-        ],
+    (
+        "slurm --site jupiter --account polyglot --nodes 2",
+        "apps.fz-juelich.de, jsc/hps/jupiter, in the notes of users",
+        ["#SBATCH --account=polyglot", "#SBATCH --partition=booster", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=72",
+         "#SBATCH --gres=gpu:4", "  export CUDA_VISIBLE_DEVICES=0,1,2,3",
+         "    --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,"],
         ["mpiexec", "--gpus-per-node"],
     ),
-    "site_jupiter_torchrun": (
+    (
+        "slurm --site jupiter --account polyglot --nodes 2 --launcher torchrun",
+        "apps.fz-juelich.de, jsc/hps/jupiter, in the notes of users",
         ["#SBATCH --gres=gpu:4", "  export CUDA_VISIBLE_DEVICES=0,1,2,3", "    --cpu-bind=none bash"],
         ["mask_cpu"],
     ),
-    # www.idris.fr, jean-zay/slurm/slurm_partitions_gpu, and the scripts of users
-    "site_jean_zay": (
-        [
-            "#SBATCH --account=abc@h100",
-            "#SBATCH --constraint=h100",
-            "#SBATCH --qos=qos_gpu_h100-t3",
-            "#SBATCH --gres=gpu:4",
-            "#SBATCH --cpus-per-task=24",
-            "#SBATCH --hint=nomultithread",
-        ],
+    (
+        "slurm --site jean-zay --account abc@h100 --nodes 2",
+        "www.idris.fr, jean-zay/slurm/slurm_partitions_gpu, and the scripts of users",
+        ["#SBATCH --account=abc@h100", "#SBATCH --constraint=h100", "#SBATCH --qos=qos_gpu_h100-t3", "#SBATCH --gres=gpu:4",
+         "#SBATCH --cpus-per-task=24", "#SBATCH --hint=nomultithread"],
         ["--partition", "#SBATCH --mem"],
     ),
-    "site_jean_zay_a100": (
-        [
-            "#SBATCH --account=abc@a100",
-            "#SBATCH --constraint=a100",
-            "#SBATCH --qos=qos_gpu_a100-dev",
-            "#SBATCH --gres=gpu:8",
-            "#SBATCH --ntasks-per-node=8",
-            "#SBATCH --cpus-per-task=8",
-            "#SBATCH --hint=nomultithread",
-        ],
+    (
+        "slurm --site jean-zay --account abc@a100 --nodes 2 --queue qos_gpu_a100-dev --launcher torchrun",
+        "www.idris.fr, jean-zay/slurm/slurm_partitions_gpu, and the scripts of users",
+        ["#SBATCH --account=abc@a100", "#SBATCH --constraint=a100", "#SBATCH --qos=qos_gpu_a100-dev", "#SBATCH --gres=gpu:8",
+         "#SBATCH --ntasks-per-node=8", "#SBATCH --cpus-per-task=8", "#SBATCH --hint=nomultithread"],
         ["--partition", "h100"],
     ),
-    # servicedesk.surf.nl, Snellius partitions, and SURF-ML/Snellius-AI-Guide
-    "site_snellius": (
-        [
-            "#SBATCH --partition=gpu_h100",
-            "#SBATCH --nodes=2",
-            "#SBATCH --gpus-per-node=4",
-            "#SBATCH --cpus-per-task=16",
-            "#SBATCH --exclusive",
-        ],
+    (
+        "slurm --site snellius --nodes 2 --queue gpu_h100 --exclusive yes",
+        "servicedesk.surf.nl, Snellius partitions, and SURF-ML/Snellius-AI-Guide",
+        ["#SBATCH --partition=gpu_h100", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=16", "#SBATCH --exclusive"],
         ["--gres", "--account"],
     ),
-    # docs.it4i.cz, general/resources-allocation-policy, and the scripts of users
-    "site_karolina": (
-        [
-            "#SBATCH --account=OPEN-30-35",
-            "#SBATCH --partition=qgpu",
-            "#SBATCH --nodes=2",
-            "#SBATCH --gpus-per-node=8",
-            "#SBATCH --ntasks-per-node=8",
-            "#SBATCH --cpus-per-task=16",
-        ],
+    (
+        "slurm --site karolina --account OPEN-30-35 --nodes 2",
+        "docs.it4i.cz, general/resources-allocation-policy, and the scripts of users",
+        ["#SBATCH --account=OPEN-30-35", "#SBATCH --partition=qgpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=8", "#SBATCH --ntasks-per-node=8",
+         "#SBATCH --cpus-per-task=16"],
         ["--gres"],
     ),
-    # docs.alcf.anl.gov, crux/queueing-and-running-jobs/running-jobs
-    "site_crux": (
-        [
-            "#PBS -l select=4:system=crux",
-            "#PBS -l place=scatter",
-            "#PBS -q debug",
-            "#PBS -A Catalyst",
-            "#PBS -l filesystems=home:eagle",
-            "  export https_proxy=http://proxy.alcf.anl.gov:3128",
-            "OMP_NUM_THREADS=2",
-            "  exec mpiexec -n 256 --ppn 64 --depth 2 --cpu-bind depth",
-        ],
+    (
+        "pbs --site crux --account Catalyst --nodes 4 --queue debug --ranks-per-node 64 --cpus-per-rank 2",
+        "docs.alcf.anl.gov, crux/queueing-and-running-jobs/running-jobs",
+        ["#PBS -l select=4:system=crux", "#PBS -l place=scatter", "#PBS -q debug", "#PBS -A Catalyst", "#PBS -l filesystems=home:eagle",
+         "  export https_proxy=http://proxy.alcf.anl.gov:3128", "OMP_NUM_THREADS=2", "  exec mpiexec -n 256 --ppn 64 --depth 2 --cpu-bind depth"],
         ["ngpus=", "ncpus=", "CUDA", "NCCL"],
     ),
-    # docs.alcf.anl.gov, sophia/queueing-and-running-jobs/running-jobs: what a chunk is depends on the queue
-    "site_sophia": (
-        [
-            "#PBS -l select=2",
-            "#PBS -q by-node",
-            "#PBS -A proj",
-            "#PBS -l filesystems=home:eagle",
-            "#PBS -k doe",
-            "job_module_use /soft/modulefiles",
-            "job_module conda",
-            "  export https_proxy=http://proxy.alcf.anl.gov:3128",
-        ],
+    (
+        "pbs --site sophia --account proj --nodes 2",
+        "docs.alcf.anl.gov, sophia/queueing-and-running-jobs/running-jobs: what a chunk is depends on the queue",
+        ["#PBS -l select=2", "#PBS -q by-node", "#PBS -A proj", "#PBS -l filesystems=home:eagle", "#PBS -k doe", "job_module_use /soft/modulefiles",
+         "job_module conda", "  export https_proxy=http://proxy.alcf.anl.gov:3128"],
         ["ngpus=", "ncpus=", "system="],
     ),
-    "site_sophia_by_gpu": (
+    (
+        "pbs --site sophia --account proj --queue by-gpu --gpus-per-node 4 --launcher torchrun",
+        "docs.alcf.anl.gov, sophia/queueing-and-running-jobs/running-jobs: what a chunk is depends on the queue",
         ["#PBS -l select=4", "#PBS -q by-gpu"],
         ["#PBS -l select=1", "ngpus=", "ncpus="],
     ),
-}
+]  # fmt: skip
+
+# The commands of the jobs.
+JOBS = [options if " -- " in options else f"{options} -- train.py" for options, *_ in DEMANDS]

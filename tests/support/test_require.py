@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support import require
+from support import ROOT, require
 from support.cluster import SYSTEMS
 from support.pbs import OPENPBS
 
@@ -66,7 +66,7 @@ def test_other(): pytest.skip("for another reason")
 
 def test_skipped_tests_are_counted_over_all_sessions_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "test_them.py").write_text(TESTS)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "JOBGEN_NOT_INSTALLED": "numbers"}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "JOBGEN_NOT_INSTALLED": "numbers"}
 
     def printed(*words: str) -> str:
         return subprocess.run(

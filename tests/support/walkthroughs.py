@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from support import ROOT
+
 _PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from support import ROOT
+
 JOBGEN = (
     *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
     *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan.plan", "jobgen.rendering.render"),
@@ -34,7 +36,6 @@ MODULES = (
 COMMANDS = ("python", "python3", "accelerate", "deepspeed", "jobgen", "torchrun")
 FIRST: list[str] = []
 """The folder that comes first on PATH now, if any; see the fixture warm_python."""
-ROOT = Path(__file__).resolve().parents[2]
 _SERVER = Path(__file__).with_name("warm_server.py")
 SESSION: list[Path] = []
 """The directory of the test session."""
@@ -45,6 +46,11 @@ _CLIENT = Path(__file__).with_name("warm_client.py")
 def path(*last: str) -> str:
     """A PATH on which they come first."""
     return os.pathsep.join([*folders(), *last])
+
+
+def environment() -> dict[str, str]:
+    """This environment, in which they come first."""
+    return os.environ | {"PATH": path(os.environ["PATH"])}
 
 
 def folders() -> list[str]:
@@ -63,7 +69,10 @@ def server(python: str = sys.executable, modules: tuple[str, ...] = MODULES) -> 
     code = [
         path.stat().st_mtime_ns for folder in ("jobgen", "train") for path in (ROOT / folder).rglob("*.py")
     ]
-    place = SESSION[0].parent / f"python-{zlib.crc32(repr((python, modules, sorted(code))).encode())}"
+    place = (
+        SESSION[0].parent
+        / f"python-{zlib.crc32(repr((python, os.environ.get('PYTHONPATH'), modules, sorted(code))).encode())}"
+    )
     return _HELD.enter_context(folder(place, python, modules))
 
 
@@ -123,6 +132,7 @@ def _started(place: Path, python: str, modules: Sequence[str]) -> Path:
         # With large pages a fork takes a fifth of the time.
         "PYTHONMALLOC": "malloc",
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # of a copy of the checkout
     }
     with (place / "server.log").open("w") as log:
         subprocess.Popen(

@@ -16,9 +16,9 @@ from test_topology_tools import NAMES, read
 from topology_support import MACHINES, output, tree
 
 from jobgen.doctor.adapters import adapters
-from jobgen.doctor.finding import Case, Finding
+from jobgen.doctor.verdict import Case, Verdict
 from jobgen.topology import cpus, sysfs
-from jobgen.topology.adapters import VARIABLES, better, chosen, left_out, near, of_interfaces
+from jobgen.topology.adapters import VARIABLES, better, far_devices, matching_adapters, near, of_interfaces
 
 HCA = VARIABLES["NCCL_IB_HCA"]
 HERE = ["mlx5_0", "mlx5_1", "mlx5_10", "ib0"]
@@ -38,12 +38,12 @@ HERE = ["mlx5_0", "mlx5_1", "mlx5_10", "ib0"]
     ],
 )
 def test_adapters_that_a_value_chooses(value: str, prefixes: bool, left: list[str]) -> None:
-    assert chosen(value, HERE, prefixes) == left
+    assert matching_adapters(value, HERE, prefixes) == left
 
 
 @given(st.text(max_size=20), st.lists(st.text(max_size=6), max_size=4, unique=True), st.booleans())
 def test_any_value_chooses_adapters_of_the_host(value: str, there: list[str], prefixes: bool) -> None:
-    assert set(chosen(value, there, prefixes)) <= set(there)
+    assert set(matching_adapters(value, there, prefixes)) <= set(there)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -52,14 +52,14 @@ def test_the_nearest_adapters_of_every_kind_of_node(name: str) -> None:
     links = {f"device {number}": dict(one.links) for number, one in read(name).items()}
     for number, one in read(name).items():
         assert near(links[f"device {number}"]) == one.adapters
-    assert left_out(HCA, f"={better(links)}", links) == []
+    assert far_devices(HCA, f"={better(links)}", links) == []
     for device_name, each in links.items():
         for far in (adapter for adapter, link in each.items() if link == "SYS"):
-            found = [one.device for one in left_out(HCA, f"={far}", links)]
+            found = [one.device for one in far_devices(HCA, f"={far}", links)]
             assert (device_name in found) == bool(near(each))
 
 
-def judged(one: Case, root: Path, name: str, interfaces: dict[str, int] | None = None) -> list[Finding]:
+def judged(one: Case, root: Path, name: str, interfaces: dict[str, int] | None = None) -> list[Verdict]:
     return [*adapters(one, tree(root / "sys", MACHINES[name], interfaces=interfaces), range(8192))]
 
 
@@ -72,18 +72,18 @@ def booster(env: dict[str, str], name: str | None = None) -> Case:
 def test_a_variable_that_leaves_out_the_nearest_adapters(tmp_path: Path) -> None:
     [found] = judged(booster({"NCCL_IB_HCA": "mlx5_0"}), tmp_path, "juwels_booster")
     assert (found.check, found.state) == ("adapters", "warning")
-    assert found.found.startswith(
+    assert found.text.startswith(
         "NCCL_IB_HCA=mlx5_0 leaves device 1 mlx5_0 (SYS), but mlx5_1 (PIX) is nearer; NCCL_IB_HCA=mlx5_0 leaves "
     )
     assert found.remedy == "use --env NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_2,mlx5_3"
     [found] = judged(booster({"UCX_NET_DEVICES": "mlx5_3:1"}), tmp_path, "juwels_booster")
-    assert "UCX_NET_DEVICES=mlx5_3:1 leaves device 0 mlx5_3 (SYS)" in found.found
+    assert "UCX_NET_DEVICES=mlx5_3:1 leaves device 0 mlx5_3 (SYS)" in found.text
 
 
 @pytest.mark.parametrize("value", ["mlx5", "mlx5_0,mlx5_1,mlx5_2,mlx5_3", "^eth"])
 def test_a_variable_that_leaves_them(value: str, tmp_path: Path) -> None:
     [found] = judged(booster({"NCCL_IB_HCA": value}), tmp_path, "juwels_booster")
-    assert (found.state, found.found) == (
+    assert (found.state, found.text) == (
         "ok",
         f"NCCL_IB_HCA={value} leaves each device its nearest adapters",
     )
@@ -92,7 +92,7 @@ def test_a_variable_that_leaves_them(value: str, tmp_path: Path) -> None:
 def test_a_name_of_another_machine(tmp_path: Path) -> None:
     [found] = judged(booster({"NCCL_IB_HCA": "hfi1"}), tmp_path, "juwels_booster")
     assert found.state == "warning"
-    assert found.found.endswith("names none of the adapters here: mlx5_0, mlx5_1, mlx5_2, mlx5_3")
+    assert found.text.endswith("names none of the adapters here: mlx5_0, mlx5_1, mlx5_2, mlx5_3")
 
 
 def test_the_devices_of_the_ranks_count(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_an_interface_of_another_domain_is_a_note_with_the_line(tmp_path: Path) 
     one = case("slurm", {"account": "x-gpu"}, output("lumi_g"), "setonix", env=env)
     [found] = judged(one, tmp_path, "lumi_g", SLINGSHOT)
     assert found.state == "note"
-    assert "leaves device 2 hsn0 (SYS), but hsn1 (NODE) is nearer" in found.found
+    assert "leaves device 2 hsn0 (SYS), but hsn1 (NODE) is nearer" in found.text
     assert 'setonix.toml, line 59: NCCL_SOCKET_IFNAME = "hsn0,hsn1,hsn2,hsn3"' in found.remedy
     named = case("slurm", {"account": "x"}, output("lumi_g"), "frontier", env={"NCCL_SOCKET_IFNAME": "hsn"})
     [found] = judged(named, tmp_path / "all", "lumi_g", SLINGSHOT)

@@ -15,8 +15,8 @@ from topology_support import MACHINES, Machine, output, tree
 
 from jobgen.config import read_spec
 from jobgen.doctor.binding import binding
-from jobgen.doctor.finding import Case, Finding
-from jobgen.doctor.job_environment import Answer, Surroundings
+from jobgen.doctor.job_environment import CommandResult, JobEnvironment
+from jobgen.doctor.verdict import Case, Verdict
 from jobgen.plan.plan import resolve
 from jobgen.sites.loader import load
 from jobgen.spec import SiteName
@@ -25,7 +25,7 @@ from jobgen.topology.binding import of_option, shares
 from jobgen.topology.sysfs import node
 
 HOME = {"HOME": "/nowhere", "PATH": os.environ["PATH"]}
-OFF_ANSWER = Answer(None, "", "nvidia-smi is not on PATH")
+OFF_ANSWER = CommandResult(None, "", "nvidia-smi is not on PATH")
 
 
 def site(folder: Path, above: str, text: str) -> str:
@@ -38,7 +38,7 @@ def site(folder: Path, above: str, text: str) -> str:
 def case(
     scheduler: str,
     given: dict[str, Any],
-    said: str | Answer,
+    said: str | CommandResult,
     name: str | None = None,
     env: dict[str, str] | None = None,
     in_job: bool = True,
@@ -48,16 +48,16 @@ def case(
     plan = resolve(
         read_spec(scheduler, {**given, "nodes": None if scheduler == "local" else "1"}, ("x",), site=chosen)
     )
-    answer = said if isinstance(said, Answer) else Answer(0, said, "")
+    answer = said if isinstance(said, CommandResult) else CommandResult(0, said, "")
     return Case(
         plan,
-        Surroundings(HOME | (env or {}), "/tmp"),
-        {"topology": answer, "devices": Answer(0, listing, "")},
+        JobEnvironment(HOME | (env or {}), "/tmp"),
+        {"topology": answer, "devices": CommandResult(0, listing, "")},
         in_job,
     )
 
 
-def judged(one: Case, root: Path, name: str) -> Finding:
+def judged(one: Case, root: Path, name: str) -> Verdict:
     """The finding on a machine where all processors are those of the job."""
     [finding] = binding(one, tree(root / "sys", MACHINES[name]), range(8192))
     assert finding.check == "binding"
@@ -78,9 +78,9 @@ def test_the_binding_of_polaris_by_depth_is_far_for_every_rank(tmp_path: Path) -
     assert found.state == "warning"
     for rank in range(4):
         own = f"rank {rank} of the node runs on the processors {8 * rank}-{8 * rank + 7} (NUMA {rank})"
-        assert own in found.found
-    assert "but device 0 is next to 24-31,56-63 (NUMA 3);" in found.found
-    assert "but device 1 is next to 16-23,48-55 (NUMA 2, beside mlx5_1);" in found.found
+        assert own in found.text
+    assert "but device 0 is next to 24-31,56-63 (NUMA 3);" in found.text
+    assert "but device 1 is next to 16-23,48-55 (NUMA 2, beside mlx5_1);" in found.text
     assert f"{tmp_path}/site.toml:3: [node] {REVERSED}" in found.remedy
     assert '[rules] bind = "--cpu-bind list:{cpu_lists}"' in found.remedy
     assert found.remedy.endswith("for this job --cpu-bind '24-31;16-23;8-15;0-7'")
@@ -92,7 +92,7 @@ def test_the_binding_of_polaris_by_the_lists_of_the_remedy_is_well(tmp_path: Pat
     assert (found.state, found.remedy) == ("ok", found.remedy)
     assert (
         "device 0: NUMA 3; device 1: NUMA 2, beside mlx5_1; device 2: NUMA 1; device 3: NUMA 0, beside"
-        in found.found
+        in found.text
     )
 
 
@@ -101,7 +101,7 @@ def test_the_devices_of_polaris_in_reverse_order_fit_the_binding_by_depth(tmp_pa
     text = '[rules]\nbind = "--cpu-bind depth"\n'
     found = judged(polaris(tmp_path, text, env={"CUDA_VISIBLE_DEVICES": "3,2,1,0"}), tmp_path, "polaris")
     assert found.state == "ok"
-    assert found.found.startswith(
+    assert found.text.startswith(
         "every rank runs next to its device; device 3: NUMA 0, beside mlx5_0; device 2: "
     )
 
@@ -116,9 +116,9 @@ def test_lists_in_the_wrong_order_name_their_line(tmp_path: Path) -> None:
     text = '[node]\ncpu_lists = ["0-7", "16-23", "8-15", "24-31"]\n[rules]\nbind = "--cpu-bind list:{cpu_lists}"\n'
     found = judged(polaris(tmp_path, text), tmp_path, "polaris")
     assert found.state == "warning"
-    assert "rank 0 of" in found.found
-    assert "rank 3 of" in found.found
-    assert "rank 1 of" not in found.found
+    assert "rank 0 of" in found.text
+    assert "rank 3 of" in found.text
+    assert "rank 1 of" not in found.text
     assert found.remedy.startswith(f"in {tmp_path}/site.toml:3: [node] {REVERSED}; or for this job")
 
 
@@ -194,7 +194,7 @@ def test_processors_that_the_job_does_not_have_are_left_out(tmp_path: Path) -> N
     root = tree(tmp_path, MACHINES["lumi_g"])
     [found] = binding(of_kind("lumi_g", "none"), root, allowed)
     assert found.state == "note"
-    assert found.found.startswith("8 of 8 ranks may run on several NUMA domains; device 0: NUMA 3; ")
+    assert found.text.startswith("8 of 8 ranks may run on several NUMA domains; device 0: NUMA 3; ")
     assert found.remedy == "use --cpu-bind '49-55;57-63;17-23;25-31;1-7;9-15;33-39;41-47'"
     [found] = binding(of_kind("lumi_g", "none"), root, [0])  # the doctor itself has one processor
     assert LISTS["lumi_g"] in found.remedy
@@ -213,7 +213,7 @@ def test_the_kernel_s_word_counts_if_the_listing_has_addresses(tmp_path: Path) -
     )
     [found] = binding(one, root, range(64))
     assert found.state == "ok"
-    assert "device 1: NUMA 1, beside mlx5_1" in found.found
+    assert "device 1: NUMA 1, beside mlx5_1" in found.text
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_the_kernel_s_word_counts_if_the_listing_has_addresses(tmp_path: Path) -
 def test_shares_of_the_script(bind: str, state: str, says: str, tmp_path: Path) -> None:
     found = judged(of_kind("polaris", bind), tmp_path, "polaris")
     assert found.state == state
-    assert says in found.found
+    assert says in found.text
 
 
 def test_many_ranks_are_told_in_a_short_sentence(tmp_path: Path) -> None:
     found = judged(of_kind("dgx_a100", "cores"), tmp_path, "dgx_a100")
     assert found.state == "warning"
-    assert re.search(r"; \d more ranks$", found.found)
+    assert re.search(r"; \d more ranks$", found.text)
 
 
 def test_the_doctor_as_a_rank_looks_at_its_own_processors(
@@ -251,11 +251,11 @@ def test_the_doctor_as_a_rank_looks_at_its_own_processors(
     root = tree(tmp_path, MACHINES["polaris"])
     [found] = binding(of_kind("polaris", None), root, range(8, 16))
     assert found.state == "warning"
-    assert found.found.startswith(
+    assert found.text.startswith(
         "rank 1 of the node runs on the processors 8-15 (NUMA 1), but device 1 is next to 16-23"
     )
     [found] = binding(of_kind("polaris", None, env={"CUDA_VISIBLE_DEVICES": "2"}), root, range(8, 16))
-    assert (found.state, found.found) == ("ok", "every rank runs next to its device; device 2: NUMA 1")
+    assert (found.state, found.text) == ("ok", "every rank runs next to its device; device 2: NUMA 1")
 
 
 NOT_COMPARED = [
@@ -278,26 +278,26 @@ def test_what_cannot_be_compared_is_one_line_and_passes(
 ) -> None:
     found = judged(case("slurm", {"gpus_per_node": "4", "launcher": "srun"}, **more), tmp_path, "polaris")
     assert (found.state, found.why, found.remedy) == ("ok", "", "")
-    assert says in found.found
+    assert says in found.text
 
 
 def test_devices_that_slurm_chooses_are_not_compared(tmp_path: Path) -> None:
     name = site(tmp_path, "lumi", '[rules]\nsrun_ranks = ["--gpus-per-task=1", "--gpu-bind=closest"]\n')
     found = judged(case("slurm", {"account": "x"}, output("lumi_g"), name), tmp_path, "lumi_g")
     assert found.state == "ok"
-    assert "--gpu-bind gives each rank the device" in found.found
+    assert "--gpu-bind gives each rank the device" in found.text
 
 
 def test_no_command_shows_the_topology_of_intel_gpus(tmp_path: Path) -> None:
     given = {"gpus_per_node": "4", "launcher": "srun", "accelerator": "xpu"}
     found = judged(case("slurm", given, OFF_ANSWER), tmp_path, "polaris")
-    assert found.found == "cannot be compared with the devices: no command shows the topology of Intel GPUs"
+    assert found.text == "cannot be compared with the devices: no command shows the topology of Intel GPUs"
 
 
 def test_one_domain_is_one_line(tmp_path: Path) -> None:
     one = case("slurm", {"gpus_per_node": "1", "launcher": "srun"}, output("gb10"))
     found = judged(one, tmp_path, "gb10")
-    assert (found.state, found.found) == (
+    assert (found.state, found.text) == (
         "ok",
         "this host has one NUMA domain: every rank is next to its device",
     )
@@ -356,7 +356,7 @@ def test_processors_by_an_option(words: str, expected: list[str] | None) -> None
 
 
 def test_shares_are_those_of_the_script(tmp_path: Path) -> None:
-    """Also with fewer domains than ranks, and with a part of the processors; see tests/test_binding.py."""
+    """Also with fewer domains than ranks, and with a part of the processors; see tests/local/test_binding.py."""
     here = node(tree(tmp_path, Machine(2, 4)), range(4, 16))
     made = {
         (kind, ranks): [

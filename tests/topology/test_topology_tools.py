@@ -12,7 +12,7 @@ from topology_support import MACHINES, OF_SITES, OUTPUTS, output
 from jobgen.sites.loader import load
 from jobgen.sites.search import names
 from jobgen.topology import cpus, tools
-from jobgen.topology.placement import completed
+from jobgen.topology.placement import with_domain
 from jobgen.topology.tools import AMD, ASCEND, NVIDIA, Near, Tool
 
 NAMES = sorted(path.stem for path in OUTPUTS.glob("*.txt"))
@@ -228,8 +228,8 @@ def test_a_line_that_is_cut_is_left_out() -> None:
 
 def test_the_domain_and_its_processors_follow_from_each_other() -> None:
     domains = {number: cpus.read(MACHINES["polaris"].domain(number)) for number in range(4)}
-    assert completed(Near(domain=2), domains) == Near(domains[2], 2)
-    assert completed(Near(cpus.read("16-17")), domains) == Near(domains[2], 2)  # a tool in a job
-    assert completed(Near(cpus.read("0-15")), domains) == Near(cpus.read("0-15"))  # a socket of two domains
-    assert completed(Near(domain=9), domains) == Near(domain=9)
-    assert completed(Near(), domains) == Near()
+    assert with_domain(Near(domain=2), domains) == Near(domains[2], 2)
+    assert with_domain(Near(cpus.read("16-17")), domains) == Near(domains[2], 2)  # a tool in a job
+    assert with_domain(Near(cpus.read("0-15")), domains) == Near(cpus.read("0-15"))  # a socket of two domains
+    assert with_domain(Near(domain=9), domains) == Near(domain=9)
+    assert with_domain(Near(), domains) == Near()

@@ -6,15 +6,12 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from train_support import PYTHON, clean_environment, module_needs
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
-
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.checkpoint_kills import BAD, kill  # noqa: E402
 

@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import warm_python
+from support import ROOT, warm_python
 from support.require import need_package
 
-ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.gpu import rows  # noqa: E402
-from benchmarks.gpu.parts import PARTS  # noqa: E402
+from benchmarks.gpu import rows
+from benchmarks.gpu.parts import PARTS
 
 pytestmark = [pytest.mark.xdist_group("heavy"), pytest.mark.usefixtures("warm_python")]
 

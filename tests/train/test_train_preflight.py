@@ -21,13 +21,13 @@ from jobgen.train.preflight import judge, table
 from jobgen.train.preflight.judge import Finding, JobRequest
 from jobgen.train.preflight.visit import GATHER, GRACE, reasons
 from jobgen.train.ranks import span
-from support import warm, warm_python
+from support import ROOT, warm, warm_python
 from support.require import need_command, need_package, need_root
 from support.waiting import wait_for
 from train_support import PYTHON, clean_environment, launcher_command
 
 pytestmark = pytest.mark.usefixtures("warm_python")
-SIMULATED_NPU = Path(__file__).parent.parent / "npu"
+SIMULATED_NPU = ROOT / "tests/npu"
 LIMIT = 16  # seconds, where a rank waits for another in vain: time for all to import torch beside a load
 LATEST = LIMIT + 2 * GRACE  # the kernel ends a rank by then
 COLD = 180  # seconds, where all ranks come, and one has to import torch beside a load

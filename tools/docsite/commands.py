@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 from jobgen.commands.cli import cli
-from jobgen.commands.job_options import Command
+from jobgen.commands.job_options import JobCommand
 from jobgen.commands.man import ENVIRONMENT
 from jobgen.options import OPTIONS
 from jobgen.runs.exit_statuses import COMMANDS
@@ -61,7 +61,7 @@ def _command(command: click.Command, parent: click.Context | None) -> Iterator[s
 
 
 def _options(command: click.Command, ctx: click.Context) -> Mapping[str, list[tuple[str, str]]]:
-    if isinstance(command, Command):
+    if isinstance(command, JobCommand):
         return command.option_groups(ctx)
     options = (one for one in command.get_params(ctx) if isinstance(one, click.Option))
     return {"": [record for one in options if (record := one.get_help_record(ctx))]}

@@ -30,7 +30,7 @@ _TABLES = {
     "(top)": site_file.SiteFile,
     "[[source]]": site_file.Source,
     "[detect]": site_file.Detect,
-    "[node]": site_file.Node,
+    "[node]": site_file.NodeTable,
     "[queues.NAME]": site_file.Queue,
     "[networks.NAME]": site_file.Network,
     "[rules]": site_file.Rules,

@@ -18,7 +18,11 @@ OUTSIDE = {
         f"examples/{path.parent.name}/README.md": f"examples/{path.parent.name}.md"
         for path in (ROOT / "examples").glob("*/README.md")
     },
-    "examples/own_program/train.py": "examples/train.py",
+    **{
+        str(path.relative_to(ROOT)): str(path.relative_to(ROOT))
+        for path in (ROOT / "examples").glob("*/*.*")
+        if path.suffix != ".md"
+    },
 }
 _INSIDE = {place: name for name, place in OUTSIDE.items()}
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(?=[)#])")

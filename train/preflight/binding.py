@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobgen.topology import cpus, placement, sysfs, tools
-from jobgen.topology.adapters import VARIABLES, left_out, of_interfaces, sentence
+from jobgen.topology.adapters import VARIABLES, far_devices, of_interfaces, sentence
 from jobgen.topology.cpus import Cpus
 from jobgen.topology.tools import Near, Tool
 
@@ -40,7 +40,7 @@ def fact(
         return None
     address = _address(mine)
     near = (sysfs.device(address, sys) if address else None) or _by_tool(mine, env)
-    near = placement.completed(near, node.domains)
+    near = placement.with_domain(near, node.domains)
     seat = placement.Seat(rank, own, f"device {address or mine.index}", near)
     if not near.cpus:
         return {"state": UNKNOWN}
@@ -60,7 +60,7 @@ def _missing_adapters(mine: "Device", seat: placement.Seat, env: Mapping[str, st
                 links = of_interfaces(value, sysfs.interfaces(sys), seat.near.domain)
             else:
                 links = dict(seat.near.links or _by_tool(mine, env).links)
-            if missing := left_out(variable, value, {seat.device: links}):
+            if missing := far_devices(variable, value, {seat.device: links}):
                 texts.append(sentence(name, value, missing))
     return "; ".join(texts)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jobgen.topology.adapters import chosen
+from jobgen.topology.adapters import matching_adapters
 
 from .. import atomic, device, report
 from ..accelerators import Accelerator, find_version
@@ -109,7 +109,7 @@ def names_interfaces(value: str, names: list[str], backend: str) -> bool:
     """
     if backend == "gloo":
         return set(value.split(",")) <= set(names)
-    return bool(chosen(value, names))
+    return bool(matching_adapters(value, names))
 
 
 def write(directory: Path, name: Path, problems: list[str]) -> dict[str, Any] | None:

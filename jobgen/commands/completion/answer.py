@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from jobgen.commands.completion.candidates import DIRECTORIES, FILES, Line, values
+from jobgen.commands.completion.candidates import DIRECTORIES, FILES, Candidate, values
 from jobgen.errors import JobgenError, visible
 
 
@@ -57,9 +57,11 @@ def _joined(before: list[str], current: str) -> tuple[list[str], str, int]:
     return words, whole, cut
 
 
-def _candidates(cli: click.Group, before: Sequence[str], current: str, described: bool) -> Iterator[Line]:
+def _candidates(
+    cli: click.Group, before: Sequence[str], current: str, described: bool
+) -> Iterator[Candidate]:
     if "--" in before:
-        yield Line(FILES)
+        yield Candidate(FILES)
         return
     place = _walk(cli, before)
     if place.waiting is not None:
@@ -68,7 +70,9 @@ def _candidates(cli: click.Group, before: Sequence[str], current: str, described
         flag, _, value = current.partition("=")
         if (parameter := _option(place.command, flag)) is not None:
             for one in values(parameter, place.command, place.given, place.arguments, value):
-                yield one if one.value in (FILES, DIRECTORIES) else Line(f"{flag}={one.value}", one.about)
+                yield (
+                    one if one.value in (FILES, DIRECTORIES) else Candidate(f"{flag}={one.value}", one.about)
+                )
     elif current.startswith("-"):
         yield from _flags(place.command)
     elif isinstance(place.command, click.Group):
@@ -112,18 +116,18 @@ def _argument(place: _Place) -> click.Argument | None:
     return known[at] if at < len(known) else known[-1] if known and known[-1].nargs == -1 else None
 
 
-def _flags(command: click.Command) -> Iterator[Line]:
+def _flags(command: click.Command) -> Iterator[Candidate]:
     for parameter in command.get_params(click.Context(command)):
         if isinstance(parameter, click.Option) and not parameter.hidden:
             for flag in (*parameter.opts, *parameter.secondary_opts):
                 if flag.startswith("--"):
-                    yield Line(flag, (parameter.help or "").split("  [")[0].split(". ")[0])
+                    yield Candidate(flag, (parameter.help or "").split("  [")[0].split(". ")[0])
 
 
-def _commands(group: click.Group, current: str, described: bool) -> Iterator[Line]:
+def _commands(group: click.Group, current: str, described: bool) -> Iterator[Candidate]:
     """Yield the commands. bash shows no help, so no command has to be loaded for it."""
     context = click.Context(group)
     for name in group.list_commands(context):
         if name.startswith(current):
             command = group.get_command(context, name) if described else None
-            yield Line(name, command.get_short_help_str(80) if command else "")
+            yield Candidate(name, command.get_short_help_str(80) if command else "")

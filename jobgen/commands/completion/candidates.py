@@ -18,7 +18,7 @@ FILES, DIRECTORIES = ":files", ":directories"
 _PATIENCE = 2  # s; the user is typing
 
 
-class Line(NamedTuple):
+class Candidate(NamedTuple):
     """A candidate and its description."""
 
     value: str
@@ -31,7 +31,7 @@ def values(
     given: Mapping[str, str],
     arguments: Sequence[str],
     current: str,
-) -> Iterator[Line]:
+) -> Iterator[Candidate]:
     """Yield all candidates for a parameter's value, also those that do not match ``current``. The name or the
     metavar of the parameter determines the kind of value: FILE, DIR, RUN, or the words themselves."""
     metavar = (parameter.metavar or (parameter.name or "").upper()).strip("[].")
@@ -40,25 +40,25 @@ def values(
     elif parameter.name == "site" or (command.name in ("show", "refresh") and metavar == "NAME"):
         from jobgen.sites.search import names
 
-        yield from map(Line, names())
+        yield from map(Candidate, names())
     elif parameter.name == "settings":
         yield from _settings(current)
     elif re.fullmatch(r"[a-z]+(\|[a-z]+)+", metavar):
-        yield from map(Line, metavar.split("|"))
+        yield from map(Candidate, metavar.split("|"))
     elif metavar == "RUN":
         yield from _runs(given)
     elif metavar in ("FILE", "DIR"):
-        yield Line(FILES if metavar == "FILE" else DIRECTORIES)
+        yield Candidate(FILES if metavar == "FILE" else DIRECTORIES)
     elif parameter.name == "scheduler":
-        yield from map(Line, COMMANDS)
+        yield from map(Candidate, COMMANDS)
 
 
-def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Line]:
+def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) -> Iterator[Candidate]:
     """Yield the queues of the given site; without a site, those that the scheduler lists."""
     if site := given.get("site"):
         from jobgen.sites.loader import load
 
-        yield from (Line(name) for name, one in load(site).queues.items() if one.enabled)
+        yield from (Candidate(name) for name, one in load(site).queues.items() if one.enabled)
         return
     from jobgen.schedulers.calls import SchedulerError
 
@@ -66,10 +66,10 @@ def _queues(command: str, given: Mapping[str, str], arguments: Sequence[str]) ->
     for name, one in queued().items():
         with suppress(SchedulerError):  # it is not installed, or does not answer
             for queue in one.cluster().queues(_PATIENCE) if scheduler in (name, None) else ():
-                yield Line(queue)
+                yield Candidate(queue)
 
 
-def _settings(current: str) -> Iterator[Line]:
+def _settings(current: str) -> Iterator[Candidate]:
     """Yield the keys of a job file; after the ``=``, the words that the key accepts."""
     from jobgen.jobfile.tables import meaning, table_of
 
@@ -77,18 +77,18 @@ def _settings(current: str) -> Iterator[Line]:
     for option in OPTIONS:
         place = f"{table_of(option)}.{option.key}"
         if not equals:
-            yield Line(place + "=", meaning(option))
+            yield Candidate(place + "=", meaning(option))
         elif place == key and isinstance(option.parse, Choice):
-            yield from (Line(f"{key}={word}") for word in option.parse.allowed)
+            yield from (Candidate(f"{key}={word}") for word in option.parse.allowed)
         elif place == key and option.switch:
-            yield from (Line(f"{key}=true"), Line(f"{key}=false"))
+            yield from (Candidate(f"{key}=true"), Candidate(f"{key}=false"))
     if not equals:
-        yield Line("train.")
+        yield Candidate("train.")
 
 
-def _runs(given: Mapping[str, str]) -> Iterator[Line]:
+def _runs(given: Mapping[str, str]) -> Iterator[Candidate]:
     """Yield the run directories, newest first."""
     root = given.get("runs_dir") or str(BY_KEY["runs_dir"].default)
     found = [entry for entry in os.scandir(root) if os.path.isfile(os.path.join(entry.path, "job.sh"))]
     for entry in sorted(found, key=lambda one: one.stat().st_mtime, reverse=True):
-        yield Line(entry.name)
+        yield Candidate(entry.name)

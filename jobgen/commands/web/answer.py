@@ -28,7 +28,7 @@ Form = Mapping[str, str]
 _OTHER = ("scheduler", "site", "program")
 
 
-class Printed(NamedTuple):
+class CommandOutput(NamedTuple):
     """The exit status of a command, and what it printed on standard output and on standard error."""
 
     status: int
@@ -42,8 +42,8 @@ def answer(text: str) -> str:
     try:
         words = command(form)
     except ValueError as error:
-        return json.dumps(Printed(BAD_INPUT, "", f"jobgen: {error}\n")._asdict())
-    made = printed(words)
+        return json.dumps(CommandOutput(BAD_INPUT, "", f"jobgen: {error}\n")._asdict())
+    made = output_of(words)
     more = {"command": shlex.join(["jobgen", *words]), "file": job_file(form)}
     return json.dumps(made._asdict() | more)
 
@@ -87,7 +87,7 @@ def command(form: Form) -> list[str]:
 
 
 def _option_words(form: Form) -> Iterator[str]:
-    for option, values in _given(form):
+    for option, values in _options_with_values(form):
         for value in values:
             if option.switch:
                 yield option.flag if _is_on(option, value) else f"--no-{option.flag[2:]}"
@@ -118,7 +118,7 @@ def _program(form: Form) -> list[str]:
         raise ValueError(f"program (form): {str(error).lower()}") from None
 
 
-def _given(form: Form) -> list[tuple[Option, list[str]]]:
+def _options_with_values(form: Form) -> list[tuple[Option, list[str]]]:
     """Return the options that have values, with them."""
     row = SCHEDULERS[form["scheduler"]]
     if row is not named(row.command_name, None):
@@ -131,7 +131,7 @@ def _given(form: Form) -> list[tuple[Option, list[str]]]:
 def job_file(form: Form) -> str:
     """Return the job file with the content of a form."""
     values: dict[str, object] = {}
-    for option, given in _given(form):
+    for option, given in _options_with_values(form):
         number = isinstance(option.parse, Whole) and re.fullmatch("-?[0-9]{1,9}", given[0])
         one = given[0] == "yes" if option.switch else int(given[0]) if number else given[0]
         values[option.key] = given if option.multiple else one
@@ -139,18 +139,18 @@ def job_file(form: Form) -> str:
     return file_text(SCHEDULERS[form["scheduler"]].command_name, values, form.get("site", ""))
 
 
-def printed(words: Sequence[str]) -> Printed:
+def output_of(words: Sequence[str]) -> CommandOutput:
     """Run a command of jobgen in this process."""
     out, messages = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(messages):
         status = run(words)
-    return Printed(status, out.getvalue(), messages.getvalue())
+    return CommandOutput(status, out.getvalue(), messages.getvalue())
 
 
 def _job_part(form: Form) -> list[str]:
     """Return the lines of the script above the runtime; none if there is no script."""
     try:
-        script = printed(command(form)).script
+        script = output_of(command(form)).script
     except ValueError:
         return []
     return script.partition(MARK)[0].split("\n") if script else []

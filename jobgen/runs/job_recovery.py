@@ -1,0 +1,87 @@
+"""Runs whose job is not recorded, because their submission was interrupted: their schedulers are asked for a
+job that was submitted from the directory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.runs import intent
+from jobgen.runs.intent import Intent
+from jobgen.runs.job_query import SCHEDULERS
+from jobgen.schedulers.calls import Done, SchedulerError, complaint
+
+_HOW = "the scheduler lists no job of its directory: submit it again"
+_FOREIGN = "no id of a job was recorded, and only the owner can ask for it"
+GRACE = 60  # s; a scheduler may still work on a request whose sender is gone
+_FAR_GRACE = 3600  # s; from another host, or without locks, nobody sees whether the command still runs
+_KEPT = 3600  # s; then it is recorded that there is no job
+
+
+class Recovery(NamedTuple):
+    """The id of the job of such a run, or else its state and the reason."""
+
+    id: str | None
+    state: str = ""
+    reason: str = ""
+
+
+def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
+    """Ask each scheduler once for the jobs of these runs, given with their schedulers; record the ids."""
+    queries: dict[str, list[Intent]] = {}
+    found: dict[Path, Recovery] = {}
+    for directory, scheduler in runs:
+        if os.path.exists(directory / intent.UNUSED):
+            found[directory] = Recovery(None, "never submitted", _HOW)
+        elif (one := intent.read(directory)).mine:
+            queries.setdefault(scheduler, []).append(one)
+        else:
+            found[directory] = Recovery(None, "unknown", _FOREIGN)
+    for scheduler, intents in queries.items():
+        found.update(_ask(scheduler, intents))
+    return found
+
+
+def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Recovery]:
+    jobs = SCHEDULERS[scheduler].jobs()
+    held = {one.directory for one in intents if intent.under_way(one)}  # asked first: it may end
+    paths = {path for one in intents for path in one.paths}
+    ids: dict[str, str] = {}
+    silent = ""
+    try:
+        ids.update(jobs.find(paths, min(one.began for one in intents)))
+    except SchedulerError as error:
+        silent = str(error)
+    found = {}
+    for one in intents:
+        printed = [] if one.has_failed else jobs.submitted(one.answer)
+        job_id = next((ids[path] for path in one.paths if path in ids), None)
+        job_id = job_id or (printed[0] if len(printed) == 1 else None)
+        if job_id:
+            intent.record(one.directory, job_id)
+            found[one.directory] = Recovery(job_id)
+        else:
+            found[one.directory] = _without(one, one.directory in held, silent, SCHEDULERS[scheduler].command)
+    return found
+
+
+def _without(one: Intent, held: bool, silent: str, command: str) -> Recovery:
+    """Return the state of a run whose job the scheduler does not list."""
+    age = time.time() - one.last_sign
+    if held:
+        return Recovery(None, "submitting", f"{command} runs on {one.host}, and has not ended yet")
+    if silent:
+        return Recovery(None, "unknown", f"no id of a job was recorded, and {silent}")
+    near = one.lockable and one.host == os.uname().nodename
+    rest = (GRACE if near else _FAR_GRACE) - age
+    answer = f"; {command} said: {complaint(Done(0, '', one.answer))}" if one.answer.strip() else ""
+    if rest > 0:
+        where = "" if near else f", but {command} may still run on {one.host}"
+        why = f"no job is listed{where}; this is certain in {rest:.0f} s{answer}"
+        return Recovery(None, "submitting" if near else "unknown", why)
+    if age > _KEPT:
+        intent.give_up(one.directory)
+    return Recovery(None, "never submitted", _HOW + answer)

@@ -1,0 +1,102 @@
+"""Shell code of the user in a job, run for real: when it runs, what it can do, and what its failure means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import jobs
+from support.require import need_command
+
+
+def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
+    done = jobs.run(
+        tmp_path,
+        *("--setup", "export COLOUR=blue", "--env", "COLOUR2=red"),
+        *("--before", 'echo "before: $COLOUR $COLOUR2 ${JOBGEN_RUN_DIR##*/} $PWD"'),
+        *("--after-block", 'echo "after: $JOBGEN_STATUS"; cat > /dev/null'),
+        program=("bash", "-c", 'echo "rank: $COLOUR"; exit 3'),
+    )
+    said = [line for line in done.stdout.splitlines() if line.startswith(("before", "rank:", "after"))]
+    directory = jobs.run_dir(tmp_path / "runs")
+    assert said[:1] == [f"before: blue red {directory.name} {tmp_path}"]
+    assert said[1] == "rank: blue"
+    assert said[-1] == "after: 3"
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("setup", "said"),
+    [
+        ("a=1\nfalse", "setup, line 2: exited with status 1"),
+        ("return 4", "setup: exited with status 4"),
+        ("exit 0", "setup has called exit"),
+        ("exit 3", "setup has called exit"),
+        ("set -u\necho $nothing", "nothing: unbound variable"),
+        ("nothing-like-this", "line 1: exited with status 127"),
+    ],
+)
+def test_a_setup_that_fails_ends_the_job(tmp_path: Path, setup: str, said: str) -> None:
+    done = jobs.run(tmp_path, "--setup", setup, "--after-block", "echo never")
+    assert done.returncode == 71
+    assert said in done.stdout
+    assert "nothing was launched" in done.stdout
+    assert "never" not in done.stdout
+
+
+def test_what_a_setup_may_leave_behind(tmp_path: Path) -> None:
+    """Its options, traps and half-true tests are not the script's."""
+    setup = "echo $nothing\nset -f\ntrap 'echo trapped' EXIT ERR\nIFS=:\n[[ -d /none ]] && echo"
+    done = jobs.run(tmp_path, "--setup", setup, program=("pwd",))
+    assert done.returncode == 0, done.stdout
+    assert str(tmp_path) in done.stdout.splitlines()
+    assert "trapped" not in done.stdout.splitlines()
+
+
+def test_a_setup_knows_its_job_and_its_directory_holds(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    setup = 'set -eu\n: "$JOBGEN_JOB_ID" "$JOBGEN_ATTEMPT"\nmkdir "$JOBGEN_RUN_DIR/made"\ncd work\n! false\nset +e\nfalse\ntrue'
+    done = jobs.run(tmp_path, "--setup", setup, "--before", "pwd", program=("bash", "-c", "echo rank: $PWD"))
+    assert done.returncode == 0, done.stdout
+    assert {str(tmp_path / "work"), f"rank: {tmp_path}/work"} <= set(done.stdout.splitlines())
+    assert (jobs.run_dir(tmp_path / "runs") / "made").is_dir()
+
+
+def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Path) -> None:
+    done = jobs.run(
+        tmp_path,
+        *("--before", "false\necho not here", "--after-block", 'echo "after: $JOBGEN_STATUS"'),
+        program=("echo", "ran"),
+    )
+    assert done.returncode == 71
+    assert "before: exited with status 1: nothing was launched" in done.stdout
+    assert "after: 71" in done.stdout
+    assert not {"not here", "ran"} & set(done.stdout.splitlines())
+
+
+def test_an_after_that_fails_changes_nothing(tmp_path: Path) -> None:
+    done = jobs.run(tmp_path, "--after-block", "exit 5")
+    assert done.returncode == 0
+    assert "warning" in done.stdout
+    assert "after: exited with status 5" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("block", "said"),
+    [
+        ("if true", "line 2: syntax error: unexpected end of file"),
+        ("a=(\n", "line 1: unexpected EOF"),
+        ("cat <<X\ny", "here-document"),
+        ("END_OF_BEFORE", "must be without the line END_OF_BEFORE"),
+        (" \n ", "must be shell code"),
+        ("echo a\r\necho b", "ended as on Unix"),
+    ],
+)
+def test_a_block_that_bash_cannot_read_is_refused(block: str, said: str) -> None:
+    need_command("bash")
+    done = jobs.jobgen("local", "--before", block, "--", "true")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("jobgen: --before")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,234 @@
+"""Queues of sites: the limits as the pages of the centres have them, read a second time for this table.
+
+Each row: a queue; the most nodes, or None where no page has a number; the longest wall time; the GPUs and the
+cores of a node; the directive that selects it. A job with these numbers has no warning, and one more of each has.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jobgen import render
+from jobgen.check.checker import check
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.plan import resolve
+from jobgen.sites.host_match import reason
+from jobgen.sites.loader import load
+from jobgen.spec import COMMAND_LINE, SiteName, Specification
+
+QUEUES = {
+    # https://docs.cscs.ch/clusters/daint/, the table of partitions
+    "daint": [
+        ("normal", None, "24:00:00", 4, 288, "--partition=normal"),
+        ("debug", 2, "00:30:00", 4, 288, "--partition=debug"),
+        ("low", None, "24:00:00", 4, 288, "--partition=low"),
+    ],
+    # https://docs.cscs.ch/clusters/clariden/, the table of partitions, and 90 node-minutes
+    "clariden": [
+        ("normal", None, "12:00:00", 4, 288, "--partition=normal"),
+        ("debug", 4, "00:22:00", 4, 288, "--partition=debug"),
+        ("low", None, "24:00:00", 4, 288, "--partition=low"),
+    ],
+    # https://docs.hpc.cineca.it/hpc/leonardo.html, the table of partitions
+    "leonardo": [
+        ("boost_usr_prod", 64, "24:00:00", 4, 32, "--partition=boost_usr_prod"),
+        ("boost_qos_dbg", 2, "00:30:00", 4, 32, "--qos=boost_qos_dbg"),
+        ("boost_qos_bprod", 256, "24:00:00", 4, 32, "--qos=boost_qos_bprod"),
+        ("boost_qos_lprod", 8, "4-00:00:00", 4, 32, "--qos=boost_qos_lprod"),
+    ],
+    # https://docs.tacc.utexas.edu/hpc/vista/#running, table 4
+    "vista": [
+        ("gh", 64, "48:00:00", 1, 72, "--partition=gh"),
+        ("gh-dev", 8, "02:00:00", 1, 72, "--partition=gh-dev"),
+        ("gg", 32, "48:00:00", 0, 144, "--partition=gg"),
+    ],
+    # https://docs.tacc.utexas.edu/hpc/stampede3/#running, table 8: cores are those of all nodes, divided
+    "stampede3": [
+        ("h100", 4, "48:00:00", 4, 384 // 4, "--partition=h100"),
+        ("icx", 32, "48:00:00", 0, 2560 // 32, "--partition=icx"),
+        ("skx", 256, "48:00:00", 0, 12288 // 256, "--partition=skx"),
+        ("skx-dev", 16, "02:00:00", 0, 768 // 16, "--partition=skx-dev"),
+        ("spr", 32, "48:00:00", 0, 3584 // 32, "--partition=spr"),
+    ],
+    # https://docs.ncsa.illinois.edu/systems/delta/en/latest/user_guide/running_jobs.html, the table of partitions
+    "delta": [
+        ("gpuA100x4", None, "48:00:00", 4, 64, "--partition=gpuA100x4"),
+        ("gpuA100x4-interactive", 4, "01:00:00", 4, 64, "--partition=gpuA100x4-interactive"),
+        ("gpuA100x4-preempt", None, "48:00:00", 4, 64, "--partition=gpuA100x4-preempt"),
+        ("gpuA40x4", None, "48:00:00", 4, 64, "--partition=gpuA40x4"),
+        ("gpuA40x4-interactive", 4, "01:00:00", 4, 64, "--partition=gpuA40x4-interactive"),
+        ("gpuA40x4-preempt", None, "48:00:00", 4, 64, "--partition=gpuA40x4-preempt"),
+        ("gpuA100x8", None, "48:00:00", 8, 128, "--partition=gpuA100x8"),
+        ("gpuA100x8-interactive", 2, "01:00:00", 8, 128, "--partition=gpuA100x8-interactive"),
+        ("gpuH200x8", 1, "48:00:00", 8, 96, "--partition=gpuH200x8"),
+        ("gpuH200x8-interactive", 1, "01:00:00", 8, 96, "--partition=gpuH200x8-interactive"),
+        ("cpu", None, "48:00:00", 0, 128, "--partition=cpu"),
+        ("cpu-interactive", 4, "00:30:00", 0, 128, "--partition=cpu-interactive"),
+        ("cpu-preempt", None, "48:00:00", 0, 128, "--partition=cpu-preempt"),
+    ],
+    # a user's table of the partitions of DeltaAI
+    "deltaai": [
+        ("ghx4", None, "48:00:00", 4, 288, "--partition=ghx4"),
+        ("ghx4-interactive", 4, "02:00:00", 4, 288, "--partition=ghx4-interactive"),
+    ],
+    # https://docs.csc.fi/computing/running/batch-job-partitions/, Mahti GPU partitions
+    "mahti": [
+        ("gputest", 1, "00:15:00", 4, 128, "--partition=gputest"),
+        ("gpusmall", 1, "36:00:00", 2, 64, "--partition=gpusmall"),
+        ("gpumedium", 6, "36:00:00", 4, 768 // 6, "--partition=gpumedium"),
+    ],
+    # https://docs.csc.fi/computing/running/batch-job-partitions/, Roihu GPU partitions: 72 cores a GPU, and four
+    # GPUs a job of gpumedium
+    "roihu": [
+        ("gputest", 2, "00:15:00", 4, 288, "--partition=gputest"),
+        ("gpumedium", 4 // 4, "36:00:00", 4, 288, "--partition=gpumedium"),
+        ("gpularge", 10, "36:00:00", 4, 288, "--partition=gpularge"),
+    ],
+    # https://docs.isambard.ac.uk/user-documentation/information/job-scheduling/, partition configuration
+    "isambard-ai": [("workq", None, "24:00:00", 4, 288, "--partition=workq")],
+    # https://apps.fz-juelich.de/jsc/hps/jupiter/batchsystem.html, in users' notes
+    "jupiter": [("booster", None, "12:00:00", 4, 288, "--partition=booster")],
+    # users' notes of http://www.idris.fr/en/docs/jean-zay/slurm/slurm_partitions_gpu: GPUs of a job, divided
+    "jean-zay": [
+        ("qos_gpu_h100-t3", 512 // 4, "20:00:00", 4, 96, "--qos=qos_gpu_h100-t3"),
+        ("qos_gpu_h100-t4", 64 // 4, "100:00:00", 4, 96, "--qos=qos_gpu_h100-t4"),
+        ("qos_gpu_h100-dev", 32 // 4, "02:00:00", 4, 96, "--qos=qos_gpu_h100-dev"),
+        ("qos_gpu_a100-t3", None, "20:00:00", 8, 64, "--constraint=a100"),
+        ("qos_gpu_a100-dev", None, "02:00:00", 8, 64, "--constraint=a100"),
+        ("qos_gpu-t3", None, "20:00:00", 4, 40, "--qos=qos_gpu-t3"),
+        ("qos_gpu-t4", None, "100:00:00", 4, 40, "--qos=qos_gpu-t4"),
+        ("qos_gpu-dev", None, "02:00:00", 4, 40, "--qos=qos_gpu-dev"),
+    ],
+    # https://servicedesk.surf.nl/wiki/spaces/WIKI/pages/30660209/Snellius+partitions, the table of partitions
+    "snellius": [
+        ("gpu_a100", None, "120:00:00", 4, 72, "--partition=gpu_a100"),
+        ("gpu_h100", None, "120:00:00", 4, 64, "--partition=gpu_h100"),
+    ],
+    # https://docs.it4i.cz/general/resources-allocation-policy/, and wall times in a user's notes
+    "karolina": [
+        ("qgpu", 16, "48:00:00", 8, 128, "--partition=qgpu"),
+        ("qgpu_big", 72, None, 8, 128, "--partition=qgpu_big"),
+        ("qgpu_exp", 8, "01:00:00", 8, 128, "--partition=qgpu_exp"),
+        ("qgpu_free", None, "18:00:00", 8, 128, "--partition=qgpu_free"),
+        ("qgpu_preempt", None, None, 8, 128, "--partition=qgpu_preempt"),
+    ],
+    # https://docs.alcf.anl.gov/crux/queueing-and-running-jobs/running-jobs/, the tables of queues
+    "crux": [
+        ("debug", 8, "02:00:00", 0, 128, "-q debug"),
+        ("workq-route", 184, "24:00:00", 0, 128, "-q workq-route"),
+        ("preemptable", 10, "72:00:00", 0, 128, "-q preemptable"),
+        ("demand", 64, "01:00:00", 0, 128, "-q demand"),
+    ],
+    # https://docs.alcf.anl.gov/sophia/queueing-and-running-jobs/running-jobs/, the table of queues
+    "sophia": [
+        ("by-node", 8, "24:00:00", 8, 128, "-q by-node"),
+        ("by-gpu", 1, "24:00:00", 8, 128, "-q by-gpu"),
+    ],
+}
+ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
+PAIRS = [
+    (site, launcher)
+    for site in QUEUES
+    for launcher in ("srun", "deepspeed", "torchrun")
+    if LAUNCHERS[launcher].starts(load(site).file.scheduler)
+]
+
+
+def job(site: str, queue: str, **given: str | None) -> Specification:
+    """Return a job in a queue, with an account where the site demands one."""
+    scheduler = load(site).file.scheduler
+    options: dict[str, str | list[str] | None] = {"account": "x", "queue": queue, **given}
+    told = {key: value for key, value in options.items() if value is not None}
+    return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
+
+
+def warnings(site: str, queue: str, **given: str | None) -> str:
+    return "\n".join(resolve(job(site, queue, **given)).site.warnings)
+
+
+def seconds(walltime: str) -> int:
+    days, _, clock = f"0-{walltime}".rpartition("-")
+    hours, minutes, rest = map(int, clock.split(":"))
+    return ((int(days.removeprefix("0-") or 0) * 24 + hours) * 60 + minutes) * 60 + rest
+
+
+@pytest.mark.parametrize(("site", "queue", "nodes", "walltime", "gpus", "cores", "directive"), ROWS)
+def test_a_queue_takes_what_its_page_says_and_no_more(
+    site: str, queue: str, nodes: int | None, walltime: str | None, gpus: int, cores: int, directive: str
+) -> None:
+    most = str(nodes or 2)
+    given = {"nodes": most, "gpus_per_node": str(gpus) if gpus else None, "walltime": walltime}
+    asked = {**given, "cpus_per_node": str(cores)}
+    assert warnings(site, queue, **asked) == ""
+    text = render(job(site, queue, **asked))
+    assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
+    if nodes:
+        try:
+            more = warnings(site, queue, **{**given, "nodes": str(nodes + 1)})
+        except JobgenError as error:  # the request of the queue has no number of nodes
+            more = str(error)
+        assert re.search(f"--nodes {nodes + 1} .*queue {queue} of .* takes .*node", more)
+    if walltime:
+        more = warnings(site, queue, **{**given, "walltime": f"{seconds(walltime) + 60}s"})
+        assert re.search("--walltime .* takes at most", more)
+    if gpus:
+        more = warnings(site, queue, **{**given, "gpus_per_node": str(gpus + 1)})
+        assert f"takes at most {gpus} accelerator" in more
+    more = warnings(site, queue, **given, ranks_per_node="1", cpus_per_rank=str(cores + 1))
+    assert f"takes at most {cores} cores a node" in more
+
+
+def test_the_table_has_every_queue_that_takes_jobs() -> None:
+    for site, rows in QUEUES.items():
+        queues = {name for name, queue in load(site).queues.items() if queue.enabled}
+        assert {row[0] for row in rows} == queues, site
+
+
+@pytest.mark.parametrize(("site", "launcher"), PAIRS)
+def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> None:
+    queue = {"roihu": "gpularge"}.get(site) or str(load(site).values["queue"])
+    asked = job(site, queue, nodes="2", launcher=launcher)
+    assert resolve(asked).site.warnings == ()
+    text = render(asked)
+    assert check(text.encode()) == []
+
+
+@pytest.mark.parametrize(
+    ("site", "host", "env"),
+    [
+        ("daint", "daint-ln003", {}),
+        ("daint", "nid001", {"CLUSTER_NAME": "daint"}),
+        ("clariden", "clariden-ln001", {}),
+        ("clariden", "nid001", {"CLUSTER_NAME": "clariden"}),
+        ("leonardo", "login02.leonardo.local", {}),
+        ("vista", "login2.vista.tacc.utexas.edu", {}),
+        ("stampede3", "login2.stampede3.tacc.utexas.edu", {}),
+        ("delta", "dt-login03.delta.ncsa.illinois.edu", {}),
+        ("deltaai", "gh-login03.delta.ncsa.illinois.edu", {}),
+        ("mahti", "mahti-login11", {}),
+        ("roihu", "roihu-gpu-login1", {}),
+        ("jupiter", "jpbl-s01-01", {"SYSTEMNAME": "jupiter"}),
+        ("jean-zay", "jean-zay4", {}),
+        ("snellius", "int4.local.snellius.surf.nl", {}),
+        ("karolina", "login1.karolina.it4i.cz", {}),
+        ("crux", "crux-login-01", {}),
+        ("sophia", "sophia-login-02", {}),
+    ],
+)
+def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:
+    found = [name for name in QUEUES if reason(load(name).file.detect, host, env)]
+    assert found == [site]
+
+
+def test_a_queue_with_its_own_request() -> None:
+    assert "#PBS -l select=8\n" in render(job("sophia", "by-gpu", gpus_per_node="8"))
+    assert "#PBS -l select=3\n" in render(job("sophia", "by-node", nodes="3"))
+
+
+@pytest.mark.parametrize(("site", "queue"), [("sophia", "bigmem"), ("crux", "workq")])
+def test_a_queue_that_takes_no_jobs_says_so(site: str, queue: str) -> None:
+    assert "is not enabled" in warnings(site, queue)

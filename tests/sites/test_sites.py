@@ -1,0 +1,266 @@
+"""Sites: what they add to jobs, what wins, what they refuse, and what exceeds them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from golden.cases import job_part
+from hypothesis import given
+from hypothesis import strategies as st
+from support.require import need_command
+from support.sites import LOADED, SHIPPED, sentence, spec
+
+from jobgen import JobSpec, render
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.plan.plan import resolve
+from jobgen.sites import loader
+from jobgen.sites.limits import JobSize, excesses
+from jobgen.sites.sources import newest
+from jobgen.spec import COMMAND_LINE, SiteName
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_site_has_sources_and_each_value_a_line(name: str) -> None:
+    site = loader.load(name)
+    assert site.file.source
+    assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
+    for key, at in site.places.items():
+        assert at[1], key
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("slurm polaris", ["--site polaris (command line)", "ALCF Polaris has PBS", "use jobgen pbs"]),
+        ("local polaris", ["a local run has no site", "--site none"]),
+        ("pbs polrs", ["no such site", "did you mean polaris?"]),
+        ("pbs polaris", ["ALCF Polaris", "requires account", "--account PROJECT"]),
+        ("pbs polaris account=x mem=64G", ["--mem 64G", "memory is allocated with the nodes"]),
+        ("slurm perlmutter account=x qos=debug", ["a queue of NERSC Perlmutter is a QoS", "--queue debug"]),
+        ("pbs polaris account=x constraint=a=b", ["the site has its own request of nodes"]),
+        (
+            "pbs sophia account=x queue=by-gpu nodes=2",
+            ["--nodes 2", "queue by-gpu of ALCF Sophia takes 1 node"],
+        ),
+        ("pbs polaris account=x accelerator=npu", ["--accelerator npu", "ALCF Polaris has cuda"]),
+        (
+            "pbs gadi account=x nodes=2",
+            ["NCI Gadi requires storage", "'-l storage=gdata/PROJECT+scratch/PROJECT'"],
+        ),
+        ("pbs polaris account=x network=plugn", ["--network plugn", "offers plugin; did you mean plugin?"]),
+        ("pbs abci account=x network=plugin", ["ABCI 3.0 offers no network settings; remove it"]),
+        ("pbs none network=plugin", ["--network plugin", "is a name of settings of a site: add --site"]),
+        ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
+        ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
+    ],
+)
+def test_what_a_site_refuses_is_one_sentence(command: str, words: list[str]) -> None:
+    said = sentence(command)
+    assert [word for word in words if word not in said] == [], said
+    assert "\n" not in said
+
+
+def warning(command: str, beside: Path | None = None) -> str:
+    """The first warning on a job that is rendered."""
+    job = spec(command, beside)
+    assert render(job)
+    said, *_ = resolve(job).site.warnings
+    return said
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            "pbs polaris account=x nodes=3",
+            ["--nodes 3", "queue debug", "1 to 2 nodes", "debug-scaling, preemptable"],
+        ),
+        (
+            "pbs polaris account=x nodes=600 queue=prod",
+            ["10 to 496 nodes", "no queue accepts it, but prod would with --nodes 496 (the manual"],
+        ),
+        ("pbs polaris account=x nodes=12 queue=prod walltime=4h", ["at most 03:00:00 for a job of 12 nodes"]),
+        ("pbs polaris account=x walltime=2h", ["--walltime 2h", "at most 01:00:00", "capacity"]),
+        ("pbs polaris account=x queue=prodd", ["no such queue", "did you mean prod?"]),
+        ("pbs polaris account=x gpus_per_node=5", ["at most 4 accelerators a node"]),
+        ("pbs polaris account=x cpus_per_rank=9", ["--cpus-per-rank 9", "at most 32 cores a node"]),
+        ("pbs polaris account=x cpus_per_node=64", ["--cpus-per-node 64", "at most 32 cores a node"]),
+        ("pbs derecho account=x mem=600G", ["at most 487G a node", "--mem 487G"]),
+        ("pbs polaris account=x nodes=2 spare_nodes=1", ["1 to 2 nodes, and 2 with 1 spare nodes are 3"]),
+        ("slurm lumi account=x cpus_per_rank=8", ["at most 56 cores a node"]),
+        ("slurm setonix account=x queue=gpu-dev nodes=3", ["takes 1 to 2 nodes", "use --queue gpu"]),
+        ("pbs aurora account=x queue=prod nodes=8", ["256 to 10624 nodes"]),
+        (
+            "pbs gadi account=x directive=-lstorage=x gpus_per_node=2 nodes=2",
+            ["only with all 4 accelerators"],
+        ),
+        (
+            "pbs gadi account=x directive=-lstorage=x gpus_per_node=1 cpus_per_rank=13",
+            ["at most 12 cores a node, 12 for each accelerator"],
+        ),
+        ("pbs abci account=x queue=rt_HG nodes=2", ["takes 1 node; rt_HF takes 1 to", ": use --queue rt_HF"]),
+        ("pbs cx3 nodes=2", ["queue gpu72 of Imperial CX3 takes 1 node"]),
+        ("slurm frontier account=x nodes=92 walltime=7h", ["at most 06:00:00 for a job of 92 nodes"]),
+        ("slurm perlmutter account=x queue=debug walltime=1h", ["at most 00:30:00"]),
+    ],
+)
+def test_what_exceeds_the_site_file_is_a_warning_with_its_date(command: str, words: list[str]) -> None:
+    said = warning(command)
+    assert [word for word in words if word not in said] == [], said
+    day = newest(LOADED[command.split()[1]], "queues")
+    assert said.endswith(f"{f' of {day}' if day else ''}; jobgen site refresh asks the scheduler)"), said
+    assert "\n" not in said
+
+
+def test_options_of_the_scheduler_win_over_the_sites_directives() -> None:
+    text = render(spec("slurm perlmutter account=x constraint=gpu&hbm80g"))
+    assert re.findall("#SBATCH --constraint=(.*)", text) == ["gpu&hbm80g"]
+    text = render(spec("slurm frontier account=x queue=debug qos=other"))
+    assert re.findall("#SBATCH --qos=(.*)", text) == ["other"]
+    assert ":gpu_type=A100\n" in render(spec("pbs cx3 constraint=gpu_type=A100"))
+
+
+def test_a_reservation_is_no_unknown_queue() -> None:
+    text = render(spec("pbs polaris account=x reservation=R123456 nodes=3"))
+    assert re.findall("#PBS -q (.*)", text) == ["R123456"]
+    assert "#PBS -q R123456\n" in render(spec("pbs polaris account=x queue=R123456 nodes=3"))
+
+
+def test_a_queue_without_devices_makes_a_job_for_cpus() -> None:
+    resources = resolve(spec("pbs abci account=x queue=rt_HC")).resources
+    assert (resources.accelerator_name, resources.gpus_per_node, resources.cpus.rank) == ("cpu", 0, 32)
+
+
+def test_the_time_is_shortened_only_where_nobody_said_it() -> None:
+    plan = resolve(spec("slurm perlmutter account=x queue=debug"))
+    assert (plan.resources.walltime, plan.spec.origin("walltime")) == (1800, "site perlmutter")
+
+
+def test_what_was_said_wins_and_variables_add_up() -> None:
+    site = SiteName("derecho", COMMAND_LINE)
+    job = read_spec("pbs", {"account": "x", "env": ["A=1"], "module": ["mine"]}, site=site)
+    assert job.env == (("NCCL_SOCKET_IFNAME", "hsn"), ("A", "1"))
+    assert (job.module, job.origin("env")) == (("mine",), "site derecho and command line")
+    job = read_spec("pbs", {"account": "x", "env": ["NCCL_SOCKET_IFNAME=eth0"]}, site=site)
+    assert job.env == (("NCCL_SOCKET_IFNAME", "eth0"),)
+
+
+def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
+    site = SiteName("polaris", COMMAND_LINE)
+    given = {"account": "x", "directive": ["-l filesystems=home", "-l select=2:tier0=x3001-g0"], "nodes": "2"}
+    text = render(read_spec("pbs", given, ("train.py",), site=site))
+    assert text.count("filesystems=") == text.count("select=2") == 1
+    assert "#PBS -l filesystems=home\n" in text
+
+
+def test_cores_follow_from_what_was_said_of_the_node_or_of_lists() -> None:
+    assert resolve(spec("pbs polaris account=x cpus_per_node=16")).resources.cpus.rank == 4
+    assert resolve(spec("pbs polaris account=x cpu_bind=0-3;4-7;8-11;12-15")).resources.cpus.rank == 4
+    text = render(spec("slurm lumi account=x cpu_bind=numa"))
+    assert "mask_cpu" not in text
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_launcher_at_every_site_is_clean(name: str, tmp_path: Path) -> None:
+    site = LOADED[name]
+    demanded = {key: ["-l storage=x"] if key == "-l storage" else "x" for key in site.file.mandatory}
+    known = {"account": "account", "-l storage": "directive"}
+    common = {option: demanded[key] for key, option in known.items() if key in demanded}
+    nodes = str(min(2, max((one.nodes[1] for one in site.queues.values() if one.nodes), default=2)))
+    scripts, refused = [], []
+    for launcher in ("deepspeed", "mpirun", "torchrun", "srun"):
+        given = {**common, "launcher": launcher, "nodes": nodes, "walltime": "20m"}
+        try:
+            scripts.append(render(spec_of_site(name, given)))
+        except JobgenError as error:
+            refused.append(str(error))
+    assert all("only for Slurm" in said for said in refused), refused
+    assert len(scripts) == (4 if site.file.scheduler == "slurm" else 3)
+    for number, text in enumerate(scripts):
+        (tmp_path / f"{number}.sh").write_text(job_part(text), encoding="utf-8")
+    command = [need_command("shellcheck"), *sorted(tmp_path.glob("*.sh"))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def spec_of_site(name: str, given: dict[str, str | list[str] | None]) -> JobSpec:
+    return read_spec(LOADED[name].file.scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE))
+
+
+def test_defaults_give_way_to_what_excludes_them() -> None:
+    assert resolve(spec("pbs polaris account=x launcher=torchrun")).launch.mpi_name is None
+    job = spec("pbs polaris account=x container=apptainer image=/images/train.sif")
+    assert (job.conda, job.module) == (None, ("conda",))
+    render(job)
+
+
+def test_memory_is_asked_for_with_the_request_of_a_site() -> None:
+    assert "#PBS -l pmem=8388608kb\n" in render(spec("pbs torque-gpu nodes=2 mem=8G"))
+    assert "#SBATCH --mem=64G\n" in render(spec("slurm perlmutter account=x mem=64G"))
+    text = render(spec("slurm lumi account=x mem=64G"))
+    assert "#SBATCH --mem=64G\n" in text
+    assert "--mem-per-gpu" not in text
+
+
+def test_a_directive_replaces_the_memory_of_a_site_and_nothing_else(tmp_path: Path) -> None:
+    lines = '["--gres=nvme:100", "--mem-per-cpu=2G"]'
+    (tmp_path / "own.toml").write_text(f'title = "T"\nscheduler = "slurm"\ndirectives = {lines}\n')
+    own = {"directive": ["--gpus-per-node=4", "--mem=0"], "walltime": "1h"}
+    text = render(read_spec("slurm", own, site=SiteName("own", COMMAND_LINE, str(tmp_path))))
+    assert ("--gres=nvme:100" in text, "--mem-per-cpu" in text) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "line", ["-l filesystems=home", "-lfilesystems=home", "-l place=scatter,filesystems=home"]
+)
+def test_what_is_mandatory_may_be_written_in_any_way(line: str, tmp_path: Path) -> None:
+    (tmp_path / "bare.toml").write_text('extends = "polaris"\ndirectives = []\n')
+    site = SiteName("bare", COMMAND_LINE, str(tmp_path))
+    assert "filesystems=home" in render(read_spec("pbs", {"account": "x", "directive": [line]}, site=site))
+    said = sentence("pbs bare account=x", tmp_path)
+    assert "requires filesystems: add --directive '-l filesystems=home:eagle'" in said
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "option", "line"),
+    [("pbs", "-P", "#PBS -P x\n"), ("slurm", "--wckey", "#SBATCH --wckey=x\n")],
+)
+def test_the_option_of_the_account_is_the_site_s(
+    scheduler: str, option: str, line: str, tmp_path: Path
+) -> None:
+    """On each scheduler."""
+    rules = f'title = "T"\nscheduler = "{scheduler}"\n[rules]\naccount = "{option}"\n'
+    (tmp_path / "own.toml").write_text(rules)
+    assert line in render(spec(f"{scheduler} own account=x walltime=1h", tmp_path))
+
+
+def test_python_takes_a_site_and_replaces_it() -> None:
+    job = JobSpec("pbs", ["train.py"], site="polaris", account="x")
+    assert job.cpus_per_rank == 8
+    assert job.replace(ranks_per_node=2).cpus_per_rank == 16
+    assert job.replace(site=None).cpus_per_rank is None
+    assert "ngpus=4" in render(job.replace(site="derecho"))
+
+
+requests = st.builds(
+    JobSize,
+    st.integers(1, 600),
+    st.integers(60, 700_000),
+    st.integers(0, 16),
+    st.integers(1, 300),
+    st.none() | st.integers(1, 2_000_000),
+)
+
+
+@given(st.sampled_from(SHIPPED), requests)
+def test_a_smaller_request_is_never_refused_for_more(name: str, request: JobSize) -> None:
+    """Less time, memory or cores never breaks a limit that more of them did not."""
+    site = LOADED[name]
+    less = request._replace(walltime=request.walltime // 2, cpus_per_node=1, mem=None)
+    for queue in site.queues:
+        broken = {one.key for one in excesses(site, queue, request)}
+        assert {one.key for one in excesses(site, queue, less)} <= broken

@@ -1,0 +1,125 @@
+"""The sites that come with jobgen, jobs at them, the site file of a test, and what a cluster prints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobgen import JobSpec, render
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.sites import loader, search
+from jobgen.spec import COMMAND_LINE, SiteName
+from support import jobs
+
+SHIPPED = sorted(path.stem for path in Path(search.folders()[-1]).glob("*.toml"))
+LOADED = {name: loader.load(name) for name in SHIPPED}
+
+CLUSTER = """
+title = "Big"
+scheduler = "slurm"
+[[source]]
+facts = ["queues"]
+confidence = "staff"
+page = "https://example.org/queues"
+date = 2026-02-03
+[node]
+gpus = 4
+cores = 64
+cores_per_gpu = 16
+cpu_lists = ["48-63", "32-47", "16-31", "0-15"]
+[rules]
+bind = "--cpu-bind=mask_cpu:{cpu_masks}"
+[job]
+queue = "prod"
+[launch]
+launcher = "srun"
+[queues.prod]
+routes_to = ["small", "large"]
+[queues.small]
+enabled = false
+nodes = [256, 1024]
+walltime = "12h"
+[queues.large]
+enabled = false
+nodes = [1025, 10624]
+walltime = "24h"
+[queues.capacity]
+nodes = [1, 16]
+walltime = "168h"
+max_jobs = 1
+max_gpus = 32
+[queues.shared]
+nodes = [1, 4]
+shared = true
+"""
+
+# sinfo --noheader -o '%P|%l|%D|%c|%m|%G|%s'
+SINFO = """\
+gpu*|1-00:00:00|12|64|515000|gpu:a100:4(S:0-1)|1-infinite
+gpu*|1-00:00:00|2|128|1031000+|gpu:a100:4(S:0-1)|1-infinite
+debug|30:00|2|64|515000|gpu:a100:4(S:0-1)|1-2
+cpu|infinite|40|128|257000|(null)|1-infinite
+"""
+# qstat -Qf and pbsnodes -a of PBS Pro: PBS Professional Reference Guide, sections 2.55 and 2.11
+QSTAT = """\
+Queue: workq
+    queue_type = Execution
+    total_jobs = 0
+    resources_max.nodect = 16
+    resources_max.walltime = 24:00:00
+    resources_min.nodect = 2
+    enabled = True
+    started = True
+
+Queue: old
+    queue_type = Execution
+    enabled = False
+    started = False
+
+Queue: new
+    total_jobs = 0
+
+Queue: stopped
+    queue_type = Execution
+    enabled = True
+
+Queue: R12
+    queue_type = Execution
+    enabled = True
+    started = True
+"""
+PBSNODES = """\
+n1
+     Mom = n1.cluster
+     state = free
+     resources_available.mem = 528000000kb
+     resources_available.ncpus = 64
+     resources_available.ngpus = 4
+
+n2
+     Mom = n2.cluster
+     resources_available.mem = 264000000kb
+     resources_available.ncpus = 32
+"""
+
+
+def spec(command: str, beside: Path | None = None) -> JobSpec:
+    """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
+    scheduler, name, *rest = command.split()
+    given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
+    given |= {key: [str(value)] for key, value in given.items() if key == "directive"}
+    return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
+
+
+def sentence(command: str, beside: Path | None = None) -> str:
+    with pytest.raises(JobgenError) as caught:
+        render(spec(command, beside))
+    return str(caught.value)
+
+
+def jobgen(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return jobs.jobgen(*words, cwd=cwd, env=os.environ | env)
