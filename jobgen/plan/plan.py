@@ -13,11 +13,11 @@ from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.site_directives import SiteWords, site_words
 from jobgen.plan.steps import step_specs
 from jobgen.plan.survival import Survival, survival
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import scheduler_of
-from jobgen.sites.site_directives import SiteWords, site_words
 from jobgen.spec import Specification
 from jobgen.values.node_groups import groups_of
 from jobgen.values.version import __version__

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from jobgen.plan.plan import Plan
+from jobgen.plan.site_directives import NetworkWords
 from jobgen.rendering.quoting import sh
-from jobgen.sites.networks import NetworkWords, reference
+from jobgen.sites.line_forms import reference
 
 
 def network_lines(plan: Plan) -> list[str]:

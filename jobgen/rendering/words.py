@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from jobgen.plan.container import Container
     from jobgen.plan.launch_method import LaunchMethod
     from jobgen.plan.plan import Plan
+    from jobgen.plan.site_directives import SiteWords
     from jobgen.plan.survival import Survival
     from jobgen.plan.sweep import Sweep
     from jobgen.schedulers.base import Scheduler
-    from jobgen.sites.site_directives import SiteWords
     from jobgen.spec import Specification
 
 _QUOTED = ("job_title", "job_name")

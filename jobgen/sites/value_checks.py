@@ -14,8 +14,7 @@ from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.schedulers.table import queued
 from jobgen.schedulers.versions import version
-from jobgen.sites.networks import reference
-from jobgen.sites.site_directives import NUMBERS, names_in
+from jobgen.sites.line_forms import NUMBERS, names_in, reference
 from jobgen.sites.site_file import CONFIDENCE, GROUPS, Site
 from jobgen.values import parsers
 

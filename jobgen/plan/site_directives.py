@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.errors import JobgenError, shown
-from jobgen.sites.networks import NetworkWords, network_words
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.sites.line_forms import names_in
 from jobgen.topology.cpus import mask
 from jobgen.values.devices import type_of
 
@@ -18,23 +18,15 @@ if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
     from jobgen.spec import Specification
 
-# The numbers that the lines of a site may name, in braces.
-NUMBERS = (
-    "nodes",
-    "ranks_per_node",
-    "cpus_per_rank",
-    "cpus_per_task",
-    "cpus_per_node",
-    "gpus_per_node",
-    "cores_per_node",
-    "gpus_total",
-    "cores_total",
-    "cpu_lists",
-    "cpu_masks",
-    "constraint",
-    "mem",
-    "mem_total",
-)
+
+class NetworkWords(NamedTuple):
+    """Modules to load, variables, folders for the front of search paths, by the variable of the path, and
+    variables to unset."""
+
+    modules: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    prepended: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    unset: tuple[str, ...] = ()
 
 
 class SiteWords(NamedTuple):
@@ -67,8 +59,8 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
         JobgenError: the site would refuse the job, or a line of its file needs a value that is not given.
     """
     if spec.site is None:
-        return SiteWords(network=network_words(spec))
-    from jobgen.sites.acceptance import check
+        return SiteWords(network=_network_words(spec))
+    from jobgen.plan.site_check import check
     from jobgen.sites.limits import JobSize
 
     _check_request(spec, scheduler)
@@ -78,6 +70,27 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
     request = JobSize(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
     return words._replace(warnings=(*check(spec, request, lines), *_account_warning(spec, gpus)))
+
+
+def _network_words(spec: Specification) -> NetworkWords:
+    """Return the settings of the site for every job, and those of the network that the job chooses.
+
+    Raises:
+        JobgenError: the job has no site, or the site offers no network of this name.
+    """
+    if spec.site is None and spec.network is not None:
+        raise spec.refuse("network", "is a name of settings of a site: add --site, or remove it")
+    if spec.site is None:
+        return NetworkWords()
+    always = tuple(spec.site.file.rules.prepend.items())
+    if spec.network is None:
+        return NetworkWords(prepended=always)
+    networks = spec.site.file.networks
+    if (chosen := networks.get(spec.network)) is None:
+        offers = f"offers {one_of(networks)}" if networks else "offers no network settings; remove it"
+        raise spec.refuse("network", f"{spec.site.title} {offers}{nearest(spec.network, networks)}")
+    paths = (*always, *chosen.prepend.items())
+    return NetworkWords(chosen.modules, tuple(chosen.env.items()), paths, chosen.unset)
 
 
 def _account_warning(spec: Specification, gpus: int) -> Iterator[str]:
@@ -184,7 +197,7 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
         module_use=rules.module_use,
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
-        network=network_words(spec),
+        network=_network_words(spec),
         srun_ranks="".join(f"{line} " for line in (*fill(rules.srun + rules.srun_ranks), *srun_bind)),
         srun_nodes="".join(f"{line} " for line in fill(rules.srun + rules.srun_nodes)),
     )
@@ -220,11 +233,6 @@ def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None
     if not lists or len(lists) != ranks:
         return {"cpu_lists": None, "cpu_masks": None}
     return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(mask, lists))}
-
-
-def names_in(line: str) -> list[str]:
-    """Return the names in braces in a line."""
-    return re.findall(r"\{(\w*)\}", line)
 
 
 def _fill(line: str, numbers: Mapping[str, object], spec: Specification) -> str:
