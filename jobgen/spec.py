@@ -138,14 +138,13 @@ class _Values(NamedTuple):
 
 
 class Specification(_Values):
-    """The specification of a job; a value is None if it is not given.
+    """The specification of a job; a value is None if no option sets it.
 
     ``mem`` is in MiB per node, ``walltime`` in seconds; ``nodes`` are groups if the nodes differ. ``program``
-    are the words after ``--``, or those of the job file. A variable in ``env`` without a value has the one
-    that is set at submission; ``env_file`` has the names in each file. ``away``: a step that
-    runs beside another one, without the host of the script. Two specifications are equal if they request
-    the same, whatever the origins of the values.
-    """
+    are the words after ``--``, or those of the job file. A variable in ``env`` without a value has the one of
+    the environment at submission; ``env_file`` has the names in each file. ``origins`` and ``texts`` are the
+    origins and the texts of values by key. ``away``: a step that runs beside another one, without the host of
+    the script. Two specifications are equal if they request the same, whatever the origins of the values."""
 
     __slots__ = ()
 

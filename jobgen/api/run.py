@@ -79,8 +79,8 @@ class Run:
         return state.state
 
     def cancel(self, *, now: bool = False) -> str:
-        """Cancel the job and return what was done: a running job is asked to save and end; a second time, or
-        with ``now``, the scheduler ends it at once.
+        """Cancel the job and return a message on the action: a running job is asked to save and end; a second
+        time, or with ``now``, the scheduler ends it at once.
 
         Raises:
             JobgenError: it has ended already, or the scheduler refuses.

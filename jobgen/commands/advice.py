@@ -1,4 +1,4 @@
-"""Sentences on commands that mean something else: each ends with the command that is right."""
+"""Sentences on commands that do not exist, each with the command to use instead."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def log_advice(scheduler: Scheduler, path: str) -> str:
 
 
 def script_advice(path: str, name: str | None) -> str:
-    """Return the sentence on a script that a command is given; ``name`` is its scheduler, or its own."""
+    """Return the sentence on a script as an argument; ``name`` is the scheduler, or the name of the
+    command."""
     commands = [named(one, None).command for one in COMMANDS if name not in COMMANDS or one == name]
     lines = one_of(shlex.join([command, path]) for command in commands)
     return f"{shown(path)} (command line): is a script already, and jobgen makes its own; run it by: {lines}"

@@ -17,7 +17,7 @@ from jobgen.commands import run_tables
 from jobgen.commands.terminal import is_terminal, painter, progress
 from jobgen.errors import INTERRUPTED, visible
 from jobgen.runs import waiting
-from jobgen.runs.states import reasons, see
+from jobgen.runs.states import read, reasons
 from jobgen.runs.waiting import Look
 
 _COLUMNS = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "LOSS", "LEFT", "AGE")
@@ -79,6 +79,6 @@ def until_end(run: Path) -> int:
         return INTERRUPTED
     if state.state == "finished":
         return 0
-    found = [task.status for task in see(run).tasks] or [state.status]
+    found = [task.status for task in read(run).tasks] or [state.status]
     worst = max(1 if status is None else status for status in found)
     return worst if 0 < worst < 256 else 1

@@ -54,7 +54,7 @@ def binding(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = N
 
 
 def near_devices(case: Case, node: NodeTopology, sys: Path) -> dict[int, Near]:
-    """Return what is next to each device of this node, by its number.
+    """Return the topology next to each device of this node, by number.
 
     Raises:
         Unknown: no command shows it.

@@ -86,7 +86,7 @@ def runs_on(archs: list[str], major: int, minor: int) -> bool:
 
 
 def nothing_here(case: Case, check: str, found: str) -> Verdict:
-    """Return the finding that there is no device: normal on a login node, a problem in a job."""
+    """Return the verdict on a host without devices: normal on a login node, a problem in a job."""
     if case.in_job:
         why = "the doctor runs in a job, which should have some"
         return Verdict(

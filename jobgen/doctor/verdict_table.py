@@ -45,7 +45,7 @@ def _entry(verdict: Verdict) -> dict[str, str]:
 
 
 def as_table(case: Case, verdicts: Sequence[Verdict]) -> str:
-    """Return one line per check; below those that are not ok, the reason and the remedy."""
+    """Return one line per check; below those that are not ok, the consequence and the remedy."""
     plan = case.plan
     where = f"on {os.uname().nodename}, {'in a job' if case.in_job else 'not in a job'}"
     lines = [

@@ -50,7 +50,7 @@ def check(words: Sequence[str]) -> None:
     """Refuse words that the training module does not accept as options.
 
     Raises:
-        Refused: they are wrong.
+        OptionError: they are wrong.
     """
     _, rest = _parser().parse_known_args(words)
     for word in rest[:1]:

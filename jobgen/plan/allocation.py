@@ -30,10 +30,10 @@ class Cores(NamedTuple):
 
 
 class DeviceSelection(NamedTuple):
-    """The nodes and the ranks that take part, and the filter as an option of the launcher.
+    """The nodes and the ranks that a filter of devices selects, and the filter as an option of the launcher.
 
-    ``named`` are the hosts that the allocation must have; ``included`` or ``excluded`` are those that change
-    the list of hosts.
+    ``named`` are the hosts that the allocation must have; ``included`` or ``excluded`` are those
+    that the script keeps in the list of hosts, or removes from it.
     """
 
     nodes: int
@@ -110,7 +110,7 @@ def _walltime(spec: Specification, scheduler: Scheduler) -> int | None:
 
 
 def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, int, int]:
-    """Return accelerator, devices and ranks per node; a value that is not given follows from the others."""
+    """Return accelerator, devices and ranks per node; an absent value follows from the others."""
     gpus, ranks = number_of(spec.gpus_per_node), spec.ranks_per_node or most_ranks(spec.nodes)
     name = spec.accelerator
     if name is None:
@@ -141,7 +141,7 @@ def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accel
 
 
 def _device_number(spec: Specification, scheduler: Scheduler) -> str:
-    """Return the form of the number ``{n}`` in the option, which has the type of the devices, too."""
+    """Return the form of the number ``{n}`` in the option, with the type of the devices."""
     if not (kind := type_of(spec.gpus_per_node)):
         return "{n}"
     try:
@@ -185,7 +185,7 @@ def _default_cores(scheduler: Scheduler, ranks: int, node: int | None, lists: tu
 
 
 def _device_selection(spec: Specification, ranks: int) -> DeviceSelection:
-    """Return the part of ``spec.nodes`` x ``ranks`` that a filter leaves.
+    """Return the nodes and ranks that the filter of devices selects.
 
     Raises:
         JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.

@@ -1,4 +1,4 @@
-"""The container of a job: what of the host enters it, and what it must have."""
+"""The container of a job: the parts of the host that it gets, and the commands that it must have."""
 
 import re
 from typing import NamedTuple

@@ -20,7 +20,7 @@ def check_expansion(spec: Specification, scheduler: Scheduler) -> None:
 
 
 def note(spec: Specification) -> str:
-    """Return a note on words that look as if they were to be expanded; empty if there are none."""
+    """Return a note on words that look like variables to expand; empty if there are none."""
     plain = [one for one in spec.program if not re.search(r"\s", one)]
     if spec.expand is not None or not (found := names(plain)):
         return ""

@@ -10,7 +10,8 @@ from jobgen.spec import Specification
 
 
 class LaunchMethod(NamedTuple):
-    """The launcher of a job, its MPI, and its way to the other nodes: see the functions of these names.
+    """The launcher of a job, its MPI, and the method that reaches other nodes; the functions describe the
+    fields.
 
     ``template`` is in templates/launcher/. With ``node_function`` it starts the function node of the script,
     which has the launcher itself.

@@ -1,4 +1,4 @@
-"""The command of jobgen that does what a launcher with its options does. Only errors need this module."""
+"""The command of jobgen that is equivalent to a launcher with its options. Only errors need this module."""
 
 import shlex
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ _EACH_DEVICE = ("gpu", "auto")  # one rank for each device, as jobgen does by de
 
 
 class _Options:
-    """The options of one launcher: counts, other values of jobgen's options, and what is neither."""
+    """The options of one launcher: counts, values of other options of jobgen, and options without an
+    equivalent."""
 
     def __init__(self, kind: str, options: Mapping[str, str | None], launcher: str) -> None:
         self.counts: dict[str, tuple[int, str]] = {}  # with the option as it was given
@@ -46,7 +47,7 @@ class _Options:
 
 
 def advice(found: LauncherChain, spec: Specification, scheduler: Scheduler) -> str:
-    """Return the command that is right, and name what it cannot express."""
+    """Return the equivalent command, and name the options that it cannot express."""
     kind = found.calls[-1][0]
     launcher = kind
     if not LAUNCHERS[launcher].starts(spec.scheduler):
@@ -74,7 +75,7 @@ def _dashed(name: str) -> str:
 
 
 def _keys(line: CommandLine) -> dict[str, str]:
-    """Return the keys of jobgen's options by the options of a launcher; "" needs no counterpart."""
+    """Return the keys of jobgen's options by the options of a launcher; "" needs no equivalent."""
     keys = dict.fromkeys((*line.from_script, *line.flags), "") | dict.fromkeys(
         map(_dashed, line.more), "launcher_arg"
     )
@@ -112,7 +113,7 @@ def _counts(read: list[_Options], spec: Specification, once_a_node: bool) -> dic
 
 
 def _has(scheduler: Scheduler, option: str) -> bool:
-    """Return whether the scheduler has an option, so that jobgen says what is right instead."""
+    """Return whether the scheduler has an option, for which jobgen names its own when it is before --."""
     return option in scheduler.grammar.short_options or option[2:] in scheduler.grammar.long_options
 
 

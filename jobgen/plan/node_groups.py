@@ -33,7 +33,7 @@ def chunks(spec: Specification, cpus: Cores, ranks: int, devices: str, gpus: int
 
 
 def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
-    """Refuse a number of nodes from the submission if something needs it before.
+    """Refuse a number of nodes from the submission if an option or the site needs it earlier.
 
     Raises:
         JobgenError: the message names the reason.

@@ -1,4 +1,5 @@
-"""A request of nodes or devices in ``--directive``: it replaces that of jobgen, which takes its numbers."""
+"""A request of nodes or devices in ``--directive``. It replaces the request of jobgen, and sets its
+numbers."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def check_beside(
 
 
 def nodes_are_open(spec: Specification, scheduler: Scheduler) -> bool:
-    """Return whether the submission has to say the number of nodes."""
+    """Return whether the submission command must have the number of nodes."""
     return spec.nodes == SUBMITTED and scheduler.keys.nodes not in values_by_key(spec.directive, scheduler)
 
 
@@ -126,7 +127,7 @@ def _read(given: Mapping[str, str], spec: Specification, scheduler: Scheduler) -
 
 
 def _check_parts(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:
-    """Refuse options that jobgen writes into the request that is replaced."""
+    """Refuse options that jobgen writes into a request that --directive replaces."""
     inside = {"constraint": "constraint" in scheduler.in_request, "mem": scheduler.memory_in_request}
     for key, is_part in inside.items():
         if is_part and scheduler.keys.nodes in given and getattr(spec, key) is not None:
@@ -136,7 +137,7 @@ def _check_parts(spec: Specification, scheduler: Scheduler, given: Mapping[str, 
 
 
 def _check_devices(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:
-    """Refuse a request of other devices that would replace that of jobgen."""
+    """Refuse a request of other devices that replaces the request of jobgen for the ranks."""
     from jobgen.plan.allocation import devices_and_ranks
 
     name, count, _ = devices_and_ranks(spec, scheduler)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Fault(NamedTuple):
-    """An option that a queue does not take, and the sentence on it."""
+    """A value that a queue does not accept: the key of the option, and the sentence."""
 
     key: str
     text: str
@@ -53,12 +53,12 @@ def check(spec: Specification, request: JobSize, lines: tuple[str, ...]) -> tupl
     queue = site.queues.get(spec.queue) if spec.queue else None
     demanded = {**site.file.mandatory, **(queue.mandatory if queue else {})}
     for key, example in demanded.items():
-        _check_there(spec, site, key, example, lines)
+        _check_mandatory(spec, site, key, example, lines)
     return warnings
 
 
 def _check_queue(spec: Specification, site: Site, request: JobSize) -> Iterator[str]:
-    """Refuse what the machine refuses, and yield warnings on what the site file says."""
+    """Refuse a job that exceeds a limit of the machine; yield a warning for each limit of the site file."""
     queue = spec.queue or min(site.queues, key=lambda one: _distance(site, one, request))
     confirmed = _confirmed(spec, site, queue, request)
     for key, text in confirmed:
@@ -72,7 +72,7 @@ def _check_queue(spec: Specification, site: Site, request: JobSize) -> Iterator[
 
 
 def _at_a_time(spec: Specification, site: Site, name: str, request: JobSize) -> Iterator[str]:
-    """Yield warnings on an array, a sweep or a dependency whose jobs do not run at the same time."""
+    """Yield a warning on an array, a sweep or a dependency that has more jobs than the queue runs at a time."""
     queue = site.queues[name]
     gpus = request.nodes * request.gpus_per_node
     tasks = _tasks(spec.array) if spec.array or spec.sweep else 1
@@ -100,7 +100,7 @@ def _tasks(array: Array | None) -> int | None:
 
 
 def _confirmed(spec: Specification, site: Site, queue: str, request: JobSize) -> list[_Fault]:
-    """Return the limits of the machine that a job exceeds with --qos, as a QoS may allow more.
+    """Return the faults of a job with --qos by the limits of the machine: a QoS may allow more.
 
     Raises:
         JobgenError: the machine has no such queue, or a limit is exceeded without --qos.
@@ -123,7 +123,7 @@ def _distance(site: Site, name: str, request: JobSize) -> tuple[bool, int]:
 
 
 def _source(site: Site) -> str:
-    """Return the origin of what the site file says about queues: its confidence and its date."""
+    """Return the source of the queues in the site file, in words: its confidence and its date."""
     day = newest(site, "queues")
     words = {
         "manual": "the manual",
@@ -135,7 +135,10 @@ def _source(site: Site) -> str:
 
 
 def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: JobSize) -> Iterator[_Fault]:
-    """Yield what a queue does not take by ``facts``; the remedies are those of ``site``."""
+    """Yield the values of a job that a queue does not accept.
+
+    The limits are those of ``facts``: the site, or its machine alone. The queues in remedies are of ``site``.
+    """
     if queue not in facts.queues:
         known = [name for name, one in site.queues.items() if one.enabled]
         yield _Fault(
@@ -159,7 +162,7 @@ def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: J
 
 
 def _remedy(site: Site, queue: str, key: str, request: JobSize) -> str:
-    """Return which queues would take the request; or if none does, what the nearest ones would take."""
+    """Return the queues that accept the job; without any, the changes with which the nearest queues do."""
     takers = [one for one in site.queues if one != queue and accepts(site, one, request)]
     takers.sort(key=lambda one: queue not in site.queues[one].routes_to)  # routing queues that lead there
     if takers:
@@ -170,8 +173,11 @@ def _remedy(site: Site, queue: str, key: str, request: JobSize) -> str:
 
 
 def _would(site: Site, queue: str, request: JobSize) -> list[str]:
-    """Return what the two queues that come nearest to a request would take: those with the fewest limits that
-    it exceeds, and by the least; a second one only if it does not need a far larger change."""
+    """Return the changes with which the nearest queues accept a job, at most two.
+
+    The nearest queue has the fewest limits that the job exceeds, and the smallest factor. A second one is
+    named only if its factor is not more than four times as large.
+    """
     changes = {one: excesses(site, one, request) for one in site.queues if site.queues[one].enabled}
     far = {one: (len(found), prod(each.times for each in found)) for one, found in changes.items() if found}
     near = sorted(far, key=lambda one: (*far[one], one != queue))
@@ -179,8 +185,8 @@ def _would(site: Site, queue: str, request: JobSize) -> list[str]:
     return [f"{one} would with {' and '.join(each.change for each in changes[one])}" for one in alike[:2]]
 
 
-def _check_there(spec: Specification, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
-    """Check that a mandatory key is given: that of an option, or the beginning of a directive."""
+def _check_mandatory(spec: Specification, site: Site, key: str, example: str, lines: tuple[str, ...]) -> None:
+    """Refuse a job without a mandatory value: of an option, or of a directive that begins with the key."""
     if key.startswith("-l "):
         there = any(re.match(rf"-l *(.*[, ])?{re.escape(key[3:])}=", line) for line in lines)
         how = f"--directive '{key}={example}'"

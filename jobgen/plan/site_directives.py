@@ -1,4 +1,4 @@
-"""The changes of a site to a script, as the templates print them; without a site nothing changes."""
+"""The directives, options and settings of a site in the script of a job; empty without a site."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NetworkWords(NamedTuple):
 
 
 class SiteWords(NamedTuple):
-    """Lines and options of a site.
+    """The lines and options of a script that come from its site.
 
     ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
     ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old.
@@ -214,14 +214,14 @@ def _head(site: Site) -> Iterator[str]:
 
 
 def _binds(spec: Specification, bind: str, numbers: Mapping[str, object], shared: bool) -> bool:
-    """Return whether the site binds the ranks: not with --cpu-bind, nor without a list for each rank, nor by
-    lists on nodes that are shared with other jobs, which may have these cores."""
+    """Return whether the option of the site binds the ranks. It does not with --cpu-bind, without a list for
+    each rank, or with lists on nodes that are shared with other jobs, which may have these cores."""
     listed = "{cpu_" in bind and (shared or numbers["cpu_lists"] is None)
     return bool(bind) and spec.cpu_bind is None and not listed
 
 
 def _whole(spec: Specification, numbers: Mapping[str, object]) -> bool:
-    """Return whether a job has whole nodes: --exclusive, or all GPUs and the cores that come with them."""
+    """Return whether a job has whole nodes, by --exclusive or by all GPUs and all their cores."""
     assert spec.site is not None
     gpus, nodes = spec.site.node(spec.queue).gpus or 0, numbers["nodes"]
     all_gpus = isinstance(nodes, int) and numbers["gpus_total"] == nodes * gpus

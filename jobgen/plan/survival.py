@@ -34,7 +34,8 @@ class Survival(NamedTuple):
 
 
 def survival(spec: Specification, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
-    """Resolve the options; ``walltime`` is that of the job, which the script asks for if it is None.
+    """Resolve the options; ``walltime`` is that of the job. If it is None, the script queries the scheduler
+    for it.
 
     Raises:
         JobgenError: a margin is not shorter than the wall time, or the program or the scheduler does

@@ -24,7 +24,7 @@ _REACHABLE = ("running", "suspended", "unknown")  # in these states an attempt r
 
 
 class _Part(NamedTuple):
-    """A run, or a task of an array: its job in the scheduler, and the attempt that can be asked to save."""
+    """A run, or a task of an array: its job in the scheduler, and the attempt that can save on request."""
 
     directory: Path
     job: str
@@ -32,7 +32,7 @@ class _Part(NamedTuple):
 
 
 def cancel(run: Path, at_once: bool) -> str:
-    """Cancel the job of a run; return a message that tells what was done.
+    """Cancel the job of a run; return a message on the action.
 
     Raises:
         JobgenError: it has no job to end, or cannot be asked.

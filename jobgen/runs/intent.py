@@ -112,7 +112,7 @@ def alone(root: Path) -> Iterator[None]:
 
 
 def read(directory: Path) -> Intent:
-    """Return the record of a run; without one, what can be said of a run whose submission never began."""
+    """Return the record of a run; without one, that of a run whose submission never began."""
     head, _, answer = regular_file.text(directory / NAME).partition("\n")
     end = _END.search(answer)
     facts = run_directory.as_object(head)
@@ -150,7 +150,7 @@ def others(directory: Path, script_sha256: str) -> list[Path]:
 
 
 def under_way(intent: Intent) -> bool:
-    """Return whether the command of a submission still runs, as far as the lock tells."""
+    """Return whether the command of a submission still runs, by its lock."""
     try:
         handle = os.open(intent.directory / NAME, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -19,8 +19,9 @@ class QueryResult(NamedTuple):
     silent: dict[str, str]
 
     def of(self, scheduler: str, job_id: str, task: str | None = None) -> list[Job] | None:
-        """Return the scheduler's entries for a job, or for a task and its whole array: empty if it has none,
-        None if nothing is known of it. An array is unknown beside its tasks if others may be missing."""
+        """Return the scheduler's entries for a job, or for a task and its whole array. The list is empty if
+        the scheduler has none; None if nothing is known of the job. An entry of an array beside entries of
+        its tasks is unknown if the scheduler may have left out other tasks."""
         found = self._entries(scheduler, job_id, task)
         return None if found and all(job.state == "unknown" for job in found) else found
 

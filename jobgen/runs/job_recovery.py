@@ -1,5 +1,5 @@
-"""Runs whose job is not recorded, because their submission was interrupted: their schedulers are asked for a
-job that was submitted from the directory."""
+"""Recovery of the job of an interrupted submission: the scheduler is queried for a job that was submitted
+from the run directory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEPT = 3600  # s; then it is recorded that there is no job
 
 
 class Recovery(NamedTuple):
-    """The id of the job of such a run, or else its state and the reason."""
+    """The id of the job of an interrupted submission, or else the state of the run and the reason."""
 
     id: str | None
     state: str = ""
@@ -30,7 +30,8 @@ class Recovery(NamedTuple):
 
 
 def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
-    """Ask each scheduler once for the jobs of these runs, given with their schedulers; record the ids."""
+    """Query each scheduler once for the jobs of these runs, pairs of directory and scheduler; record the
+    ids."""
     queries: dict[str, list[Intent]] = {}
     found: dict[Path, Recovery] = {}
     for directory, scheduler in runs:
@@ -47,7 +48,7 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
 
 def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Recovery]:
     jobs = SCHEDULERS[scheduler].jobs()
-    held = {one.directory for one in intents if intent.under_way(one)}  # asked first: it may end
+    held = {one.directory for one in intents if intent.under_way(one)}  # read first: the command may end
     paths = {path for one in intents for path in one.paths}
     ids: dict[str, str] = {}
     silent = ""

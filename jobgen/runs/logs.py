@@ -174,7 +174,7 @@ def _word(run: Path) -> str:
 
 
 def _drain(log: Log, at: int, whole: bool) -> int:
-    """Print what is new after ``at`` and return its end. Begin again if the file has shrunk."""
+    """Print the output after ``at`` and return its end; print all of it if the file has shrunk."""
     try:
         return _print(log, 0 if log.path.stat().st_size < at else at, whole)
     except OSError:

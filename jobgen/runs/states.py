@@ -61,14 +61,14 @@ class State(NamedTuple):
         return self.state in (*LIVE, "submitting")
 
 
-def see(directory: Path) -> RunFiles:
+def read(directory: Path) -> RunFiles:
     """Read a run directory, except the metrics."""
     scheduler = _scheduler(directory)
-    tasks = tuple(_see(path, None, scheduler) for path in directory.glob("task-*"))
-    return _see(directory, job_id(directory), scheduler, tasks)
+    tasks = tuple(_read(path, None, scheduler) for path in directory.glob("task-*"))
+    return _read(directory, job_id(directory), scheduler, tasks)
 
 
-def _see(
+def _read(
     directory: Path, job: str | None, scheduler: str | None, tasks: tuple[RunFiles, ...] = ()
 ) -> RunFiles:
     attempt, events = run_directory.last_attempt(directory)
@@ -108,13 +108,13 @@ def _scheduler(directory: Path) -> str | None:
 
 def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
     """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
-    seen = _with_ids([see(directory) for directory in directories])
+    seen = _with_ids([read(directory) for directory in directories])
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
     return [_state(one, answer) for one in seen], answer
 
 
 def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
-    """Return the runs with the ids of interrupted submissions, or with what is known of them."""
+    """Return the runs with the ids of interrupted submissions, or with the states of these submissions."""
     queries = [
         (one.directory, one.scheduler)
         for one in seen
@@ -146,14 +146,14 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         jobs = answer.of(seen.scheduler, seen.id, task)
         silent = answer.reason(seen.scheduler, seen.id, task)
         if not any(job.live for job in jobs or ()):
-            seen = see(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
+            seen = read(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
     tasks = _tasks(seen, jobs)
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
         order = ("running", *LIVE, "unknown", "failed", *tasks)
         first = next((one for one in order if tasks.get(one)), word)
         word, reason = first, reason if first == word else silent if first == "unknown" else ""
-    reason = "; ".join(filter(None, (reason, _how_to_go_on(seen, word))))
+    reason = "; ".join(filter(None, (reason, _continuation(seen, word))))
     step, loss, accuracy = _progress(seen.directory)
     return State(
         str(seen.directory),
@@ -203,8 +203,8 @@ def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str,
     return "gone", "it began no attempt, and the scheduler does not know it any more", None
 
 
-def _how_to_go_on(seen: RunFiles, word: str) -> str:
-    """Return what an ended job saved, and how to go on."""
+def _continuation(seen: RunFiles, word: str) -> str:
+    """Return the progress that an ended job saved, and the command that continues it."""
     if word in (*LIVE, "finished", "unknown"):
         return ""
     folder = seen.directory
@@ -253,13 +253,13 @@ def _tasks(seen: RunFiles, jobs: Sequence[Job] | None) -> dict[str, int]:
     if seen.id and jobs is not None and not whole:
         # Schedulers forget tasks that are cancelled before they begin.
         never = "unknown" if unclear else "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
-        missing = _not_among(by_index, seen.directory)
+        missing = _number_of_others(by_index, seen.directory)
         counted[never] += int(unclear is not None) if missing is None else missing  # one, at least
     return {state: count for state, count in counted.most_common() if count}
 
 
-def _not_among(known: Iterable[str], run: Path) -> int | None:
-    """Return the number of tasks in plan.json of an array that are none of these; None if it has no array."""
+def _number_of_others(known: Iterable[str], run: Path) -> int | None:
+    """Return how many tasks of the array in plan.json are not ``known``; None without an array."""
     option = run_directory.as_dict(run_directory.as_dict(run_directory.plan(run).get("options")).get("array"))
     array = arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
     if array is None:

@@ -1,4 +1,4 @@
-"""The scheduler's command for submission, and what its result says about the job."""
+"""The scheduler's command for submission, and the outcome for the job."""
 
 from __future__ import annotations
 

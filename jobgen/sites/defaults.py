@@ -17,7 +17,8 @@ from jobgen.spec import Specification
 
 
 def with_defaults(spec: Specification, site: Site) -> Specification:
-    """Return the specification with the site's defaults; environment variables are added to those given.
+    """Return the specification with the site's defaults; its environment variables are added to those of the
+    job.
 
     Raises:
         JobgenError: a value of the site cannot be read.
@@ -45,7 +46,7 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
 
 
 def _excluded(key: str, spec: Specification, fields: dict[str, Any]) -> bool:
-    """Return whether given values exclude a default of the site."""
+    """Return whether values of the job exclude a default of the site."""
     return {
         "grace": spec.signal is not None and spec.signal[1] is not None,
         "queue": scheduler_of(spec).reservation_queue is not None and spec.reservation is not None,

@@ -26,8 +26,8 @@ class JobSize(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """A number that is too large or too small: the option, the limit in words, what the queue takes, and
-    how many times the one is the other."""
+    """A number outside of a limit: the key of the option, the limit in words, the change that the queue
+    accepts, and the factor between number and limit."""
 
     key: str
     limit: str
@@ -36,8 +36,8 @@ class Excess(NamedTuple):
 
 
 def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> list[Excess]:
-    """Return the limits of a queue that a request exceeds. A routing queue has its own, and those of the
-    route that comes nearest to the request."""
+    """Return the limits of a queue that a request exceeds. A routing queue has its own limits, and those of
+    the route with the fewest that the request exceeds."""
     own = [*_of_queue(site, name, request, routed), *_of_node(site.node(name), request)]
     routes = [excesses(site, route, request, True) for route in site.queues[name].routes_to]
     if not routes or not all(routes):
@@ -53,7 +53,7 @@ def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> l
 
 
 def accepts(site: Site, name: str, request: JobSize) -> bool:
-    """Return whether a queue takes a job that names it."""
+    """Return whether a queue accepts a job that names it."""
     return site.queues[name].enabled and not excesses(site, name, request)
 
 
@@ -137,7 +137,7 @@ def _time(site: Site, name: str, nodes: int) -> int | None:
 
 
 def ranges(site: Site, name: str) -> list[tuple[int, int]]:
-    """Return the numbers of nodes that a queue takes, as least and most; empty without a limit."""
+    """Return the numbers of nodes that a queue accepts, as ranges; empty without a limit."""
     queue = site.queues[name]
     if queue.nodes is not None:
         return [queue.nodes]

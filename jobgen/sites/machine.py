@@ -46,7 +46,7 @@ def with_machine(site: Site, names: Sequence[str]) -> Site:
 
 
 def merge(site: Site, path: str, text: str) -> Site:
-    """Return a site with the facts of the file at ``path``, whose text is given.
+    """Return a site with the facts in ``text``, the content of the file at ``path``.
 
     Raises:
         JobgenError: something in it is wrong.

@@ -1,4 +1,4 @@
-"""The sources of a site's facts: how far a group of facts can be relied on, and of which day it is."""
+"""The sources of a site's facts: the confidence and the date of each group of facts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def newest(site: Site, group: str) -> datetime.date | None:
 
 
 def groups_of(site: Site) -> list[str]:
-    """Return the groups of which the site file states a fact."""
+    """Return the groups of facts that the site file has."""
     places = [*map(".".join, site.places)]
     return [
         group
@@ -50,7 +50,7 @@ def groups_of(site: Site) -> list[str]:
 
 
 def doubts(site: Site, today: datetime.date) -> Iterator[str]:
-    """Yield what makes facts of the site doubtful, in words: no source, users only, older than a year."""
+    """Yield the reasons to doubt a group of facts: no source, users only, older than a year."""
     groups: dict[str, list[str]] = {}
     for group in groups_of(site):
         for reason in _reasons(site, group, today):

@@ -97,7 +97,7 @@ def check_site(site: Site) -> None:
         JobgenError: the message has the file, the line, the value and what is allowed.
     """
     scheduler_first = sorted(_texts(site.data, ()), key=lambda one: one[0] != ("scheduler",))
-    for place, text in scheduler_first:  # it says what a directive is
+    for place, text in scheduler_first:  # the scheduler defines the directives
         try:
             _check_text(site, place, text)
         except ValueError as error:
@@ -176,7 +176,7 @@ def _check_key(key: str) -> None:
 
 
 def _check_sources(site: Site) -> None:
-    """Check that each source says what is from it, and where and when it is to be found."""
+    """Check that each source has groups of facts, an address or a description, and a date."""
     for number, source in enumerate(site.file.source):
         needs = {
             "facts": source.facts,

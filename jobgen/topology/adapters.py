@@ -1,4 +1,4 @@
-"""The network adapters that variables leave to a device, and nearer ones that they leave out. Pure.
+"""The network adapters that variables select, compared with the nearest ones of each device. Pure.
 
 NCCL_IB_HCA, NCCL_SOCKET_IFNAME:  https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 UCX_NET_DEVICES:                  https://openucx.readthedocs.io/en/master/faq.html
@@ -14,8 +14,8 @@ _NAMED = 4  # devices that a sentence describes
 
 
 class Variable(NamedTuple):
-    """A variable that chooses adapters: whether it takes beginnings of names, and whether its adapters are
-    network interfaces, whose data are TCP."""
+    """A variable that selects adapters. ``prefixes``: its words are prefixes of names. ``interfaces``: its
+    adapters are network interfaces, which carry TCP."""
 
     prefixes: bool
     interfaces: bool
@@ -43,9 +43,9 @@ class FarDevice(NamedTuple):
 
 
 def matching_adapters(value: str, there: Iterable[str], prefixes: bool = True) -> list[str]:
-    """Return the adapters of a host that a value chooses: ``mlx5_0:1,mlx5_1``, ``=mlx5_0``, ``^mlx5_2``.
+    """Return the adapters of a host that a value selects: ``mlx5_0:1,mlx5_1``, ``=mlx5_0``, ``^mlx5_2``.
 
-    With ``prefixes`` a name is the beginning of names, unless the value has a ``=``. Ports are left out.
+    With ``prefixes`` a word is the prefix of names, unless the value has a ``=``. Ports are ignored.
     """
     words = [word.partition(":")[0].strip() for word in value.lstrip("^=").split(",")]
     exact, out = not prefixes or "=" in value[:2], value.startswith("^")
@@ -62,10 +62,10 @@ def near(links: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def far_devices(variable: Variable, value: str, links: Mapping[str, Mapping[str, str]]) -> list[FarDevice]:
-    """Return the devices whose nearest adapters a value leaves out.
+    """Return the devices whose nearest adapters a value does not select.
 
-    ``links`` has, for each device, the link of each adapter of the host. Devices without an adapter in their
-    domain are left out, and so are all if the value names no adapter of this host.
+    ``links`` has, for each device, the link of each adapter of the host. The result has no
+    device without an adapter in its domain, and is empty if the value names no adapter of this host.
     """
     far = []
     for device, each in links.items():
@@ -80,10 +80,10 @@ def far_devices(variable: Variable, value: str, links: Mapping[str, Mapping[str,
 
 
 def of_interfaces(value: str, domains: Mapping[str, int | None], home: int | None) -> dict[str, str]:
-    """Return the links of a device of the domain ``home`` to interfaces of the kinds that a value chooses.
+    """Return the links of a device of the domain ``home`` to interfaces of the kinds that a value selects.
 
-    ``domains`` has the domain of each interface of the host. The kind is the name without its numbers: the
-    others of a host are of other networks.
+    ``domains`` has the domain of each interface of the host. The kind is the name without its numbers:
+    interfaces of another kind belong to other networks.
     """
     kinds = {_kind(name) for name in matching_adapters(value, domains)}
     same = {name: at for name, at in domains.items() if _kind(name) in kinds and at is not None}
@@ -95,7 +95,8 @@ def _kind(name: str) -> str:
 
 
 def sentence(name: str, value: str, far: Sequence[FarDevice]) -> str:
-    """Return what a value leaves to each of these devices; of many, to the first ones."""
+    """Return a sentence on the adapters that a value selects for these devices; of many, for the first
+    ones."""
     texts = [
         f"{name}={value} leaves {one.device} {' and '.join(one.has)} ({one.link}), "
         f"but {' and '.join(one.nearer)} ({one.nearest}) is nearer"
@@ -106,7 +107,7 @@ def sentence(name: str, value: str, far: Sequence[FarDevice]) -> str:
 
 
 def better(links: Mapping[str, Mapping[str, str]]) -> str:
-    """Return a value that leaves the nearest adapters to each device."""
+    """Return a value that selects the nearest adapters of each device."""
     return ",".join(dict.fromkeys(_names(links)))
 
 

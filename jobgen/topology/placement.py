@@ -1,4 +1,5 @@
-"""Comparison of where ranks run with where their devices are, and lists of processors that agree. Pure."""
+"""The processors of ranks compared with those next to their devices, and lists of processors that match.
+Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _NAMED = 4  # ranks that a sentence describes
 
 
 class Seat(NamedTuple):
-    """A rank by its number on its node: the processors it may use, its device, and what is next to that."""
+    """A rank by its number on its node, with its processors, its device, and the topology next to the
+    device."""
 
     rank: int
     cpus: Cpus
@@ -22,7 +24,7 @@ class Seat(NamedTuple):
 
 
 def with_domain(near: Near, domains: Mapping[int, Cpus]) -> Near:
-    """Return what is next to a device with the part that follows from the other.
+    """Return the topology next to a device; the domain follows from the processors, or these from the domain.
 
     The processors of the domain count: in a job, a tool may list only those that the job has.
     """
@@ -43,7 +45,7 @@ def wide(seats: Sequence[Seat]) -> list[Seat]:
 
 
 def sentence(seats: Sequence[Seat], domains: Mapping[int, Cpus]) -> str:
-    """Return where each of these ranks runs and where its device is; of many ranks, the first ones."""
+    """Return a sentence on the domains of these ranks and of their devices; of many ranks, the first ones."""
     texts = [
         f"rank {one.rank} of the node runs on the processors {cpus.write(one.cpus)} "
         f"({numa(one.cpus, domains)}), but {one.device} is next to {cpus.write(one.near.cpus)} "

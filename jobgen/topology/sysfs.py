@@ -20,8 +20,8 @@ SYS = Path("/sys")
 
 
 class NodeTopology(NamedTuple):
-    """The processors of each NUMA domain, those of each core, which are its hardware threads, and those that
-    this process may use."""
+    """The processors of each NUMA domain and of each core (its hardware threads), and those that this process
+    may use."""
 
     domains: dict[int, Cpus]
     cores: tuple[Cpus, ...]
@@ -56,7 +56,8 @@ def _cores(sys: Path) -> tuple[Cpus, ...]:
 
 
 def device(address: str, sys: Path = SYS) -> Near | None:
-    """Return what is next to a PCI device such as ``0000:07:00.0``; None if the kernel does not show it."""
+    """Return the topology next to a PCI device such as ``0000:07:00.0``; None if the kernel does not show
+    it."""
     place = sys / "bus/pci/devices" / address
     if not re.fullmatch(r"[0-9a-f]{4,8}(:[0-9a-f]{2}){2}\.[0-7]", address, re.ASCII) or not place.is_dir():
         return None

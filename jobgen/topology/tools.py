@@ -59,7 +59,8 @@ def matrix(text: str) -> dict[int, Near]:
 
 
 def _near(links: Mapping[str, str], rest: list[str], titles: int) -> Near:
-    """Return what a line says. In a job with few processors, its list of processors may be blank."""
+    """Return the topology in a line of the table. In a job with few processors, its list of processors may be
+    blank."""
     if 0 < len(rest) < titles and not re.search("[-,]", rest[0]):
         rest = ["", *rest]
     domain = rest[1] if len(rest) > 1 else ""

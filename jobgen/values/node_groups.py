@@ -65,7 +65,8 @@ def most_ranks(nodes: Nodes) -> int | None:
 
 
 def groups_text(nodes: Nodes) -> str | None:
-    """Return the groups by number of ranks, each number once, as the script counts its nodes."""
+    """Return groups as text, such as ``2x4+1x8``: each number of ranks once, as the script counts its
+    nodes."""
     if isinstance(nodes, int):
         return None
     counts = dict.fromkeys(sorted(group.ranks for group in nodes), 0)

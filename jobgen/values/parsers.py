@@ -1,7 +1,7 @@
 """Parsers for values that users type: each function takes text and returns a checked value.
 
-An invalid value raises ValueError with the end of a sentence ("must be ..."); config.py adds the option, its
-origin and the given text.
+An invalid value raises ValueError with the end of a sentence ("must be ..."); the table of
+options adds the option, its origin and the text.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def number(text: str | None) -> int | None:
 
 
 class Choice:
-    """A parser of one of several words; its error suggests the nearest one, or the one that is ``meant``."""
+    """A parser of one of several words; its error suggests the nearest one. ``meant`` has other words for
+    them."""
 
     def __init__(self, *allowed: str, **meant: str) -> None:
         self.allowed = allowed

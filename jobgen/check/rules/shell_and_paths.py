@@ -58,7 +58,7 @@ def plain_sh(script: Script) -> bool:
 
 
 def _bashisms(script: Script) -> Iterator[tuple[int, str]]:
-    """Yield what dash does not have: the line and the feature."""
+    """Yield the features of bash that dash does not have: the line and the feature."""
     for type, name in _BASH_NODES.items():
         yield from ((node.line, name) for node in script.tree.all(type))
     for command in script.named(*_BASH_COMMANDS):
