@@ -143,7 +143,7 @@ class Scheduler:
     queue_lists = True  # a job may name several queues
     memory_in_request = False
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
-    one_file_a_task = frozenset("a")  # codes; the log of an array needs one
+    one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     behaviour = Behaviour()
