@@ -59,7 +59,8 @@ class Slurm(Scheduler):
     request_forms = {
         "name": "--job-name={}", "queue": "--partition={}", "account": "--account={}", "resources": "{}",
         "walltime": "--time={}", "array": "--array={}", "dependency": "--dependency={}",
-        "output": "--output={}", "error": "--error={}", "mail": "--mail-type={}", "mail_user": "--mail-user={}",
+        "output": "--output={}", "error": "--error={}",
+        "mail": "--mail-type={}", "mail_user": "--mail-user={}",
         "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
         "no_requeue": "--no-requeue", "memory": "--mem={}", "signal": "--signal=B:{}@{}",
         "nodes": "--nodes={}", "ranks_per_node": "--ntasks-per-node={}",
