@@ -54,7 +54,7 @@ def _request(
 
         whole_nodes.complete(script, content)
     if request_reader.single_task(content, source, target):
-        array = script.heeded[key_of(source.scheduler.array_form)]
+        array = script.heeded[key_of(source.scheduler.request_forms["array"])]
         remarks.append(
             Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
         )

@@ -150,12 +150,7 @@ class Dialect:
 
     def origin(self, given: Mapping[str, Option], field: str) -> Directive | None:
         """Return the directive in effect that sets a field of the request; None without one."""
-        forms = {
-            **self.scheduler.request_forms,
-            "array": self.scheduler.array_form,
-            "dependency": self.scheduler.dependency_form,
-        }
-        keys = self.size_keys.get(field) or (key_of(forms.get(field, "")),)
+        keys = self.size_keys.get(field) or (key_of(self.scheduler.request_forms.get(field, "")),)
         key = next((key for key in keys if key in given), None)
         if key is None:
             return None
@@ -168,14 +163,7 @@ class Dialect:
 
     def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
         """Add the values without a field in a request; ``given`` are the options in effect, by their keys."""
-        read = {
-            key_of(form)
-            for form in (
-                *self.scheduler.request_forms.values(),
-                self.scheduler.array_form,
-                self.scheduler.dependency_form,
-            )
-        }
+        read = set(map(key_of, self.scheduler.request_forms.values()))
         content.unconverted += [
             (one, f"{one.flag} {one.value}".strip(), "has no counterpart")
             for key, one in given.items()
@@ -231,8 +219,8 @@ class Dialect:
         for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
             setattr(request, key, given.get(key_of(forms[key])))
         request.account = request.account or None
-        request.array = given.get(key_of(self.scheduler.array_form))
-        depend = given.get(key_of(self.scheduler.dependency_form), "")
+        request.array = given.get(key_of(forms.get("array", "")))
+        depend = given.get(key_of(forms.get("dependency", "")), "")
         request.depend = tuple(part for part in depend.split(",") if part)
         request.walltime = self.seconds(given.get(key_of(forms.get("walltime", "")), ""))
         return request
