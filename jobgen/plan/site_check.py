@@ -72,7 +72,7 @@ def _check_queue(spec: Specification, site: Site, request: JobSize) -> Iterator[
 
 
 def _at_a_time(spec: Specification, site: Site, name: str, request: JobSize) -> Iterator[str]:
-    """Yield a warning on an array, a sweep or a dependency that has more jobs than the queue runs at a time."""
+    """Yield a warning on an array, a sweep or a dependency with more jobs than the queue runs at a time."""
     queue = site.queues[name]
     gpus = request.nodes * request.gpus_per_node
     tasks = _tasks(spec.array) if spec.array or spec.sweep else 1
