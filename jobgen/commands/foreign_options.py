@@ -12,9 +12,9 @@ import click
 
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.scheduler_options import (
-    Answer,
+    Advice,
+    OptionWords,
     Typed,
-    Words,
     long_names,
     of_scheduler,
     owner,
@@ -42,7 +42,7 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
     typed = _typed(words, command)
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
     target = of_script(named(name, typed.ours.get("--dialect")).name) if name else None
-    typed_words, answers, of_schedulers = [], list[Answer](), dict[str, list[Words]]()
+    typed_words, answers, of_schedulers = [], list[Advice](), dict[str, list[OptionWords]]()
     for words_typed in typed.foreign:
         option = whole(words_typed, typed.flags)
         row = owner(option, typed, target)
@@ -78,7 +78,7 @@ def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
     return f"; use {flag} {value}" if value != text and JobFile().try_add(option.key, value) else ""
 
 
-def _sentence(typed_words: Sequence[str], answers: Sequence[Answer], typed: Typed) -> str:
+def _sentence(typed_words: Sequence[str], answers: Sequence[Advice], typed: Typed) -> str:
     values = {key: value for one in answers for key, value in one.values.items()}
     given = [key for key in values if BY_KEY[key].flag in typed.ours and not BY_KEY[key].multiple]
     use = [one for key, value in values.items() if key not in given for one in _typed_option(key, value)]
@@ -122,8 +122,8 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
     return typed
 
 
-def _of_launcher(option: Words, typed: Typed) -> Answer | None:
-    """Return the answer about an option of a launcher; None if it is none."""
+def _of_launcher(option: OptionWords, typed: Typed) -> Advice | None:
+    """Return the advice on an option of a launcher; None for other options."""
     word, equals, value = option[0].partition("=")
     name, value = word.replace("_", "-"), value if equals else " ".join(option[1:])
     known_as = (["other programs"], _OTHERS.get(name, ""), "")
@@ -132,27 +132,27 @@ def _of_launcher(option: Words, typed: Typed) -> Answer | None:
     if own and name != word:
         return _checked(["launchers"], own.key, value)
     if key in ("remark", "script"):
-        return Answer(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
+        return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
     if key == "launcher_arg":
         name = word if "_" in word else text
-        return Answer(owners, {key: [f"{name}={value}" if value else name]})
+        return Advice(owners, {key: [f"{name}={value}" if value else name]})
     if key and not value:
-        return Answer(owners, {}, (f"{name} needs a value",))
+        return Advice(owners, {}, (f"{name} needs a value",))
     if key == "ranks":
         nodes = typed.whole("nodes") or 1
         total = number(value) or 0
         if not total or total % nodes:
-            return Answer(owners, {}, (f"use --ranks-per-node: the ranks of one of the {nodes} nodes",))
-        return Answer(owners, {"ranks_per_node": total // nodes})
+            return Advice(owners, {}, (f"use --ranks-per-node: the ranks of one of the {nodes} nodes",))
+        return Advice(owners, {"ranks_per_node": total // nodes})
     return _checked(owners, key, value) if key else None
 
 
-def _checked(owners: Sequence[str], key: str, value: str) -> Answer:
-    """Return the answer with this value, unless jobgen's option refuses it."""
+def _checked(owners: Sequence[str], key: str, value: str) -> Advice:
+    """Return the advice to give this value, unless jobgen's option refuses it."""
     option = BY_KEY[key]
     if why := refusal(key, "yes" if option.switch else value):
-        return Answer(owners, {}, (why,))
-    return Answer(owners, {key: True if option.switch else value})
+        return Advice(owners, {}, (why,))
+    return Advice(owners, {key: True if option.switch else value})
 
 
 def _launcher_options() -> dict[str, tuple[list[str], str, str]]:

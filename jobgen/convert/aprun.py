@@ -1,6 +1,7 @@
 """Options of aprun of Cray's ALPS that no other launcher needs."""
 
-# Without a value.
+NAME = "aprun"
+# Options without a value.
 FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
 NOTES = {
     "-b": "changes nothing: no other launcher transfers the program",

@@ -19,7 +19,7 @@ from jobgen.script.syntax import Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|exit( 0| \$\?| \"\$\?\")?|(conda )?deactivate)?")
 
-# Files that only set variables, and say so by their name.
+# The names of files that only set variables.
 _ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
 # Commands that set variables of the shell that are not in the text of the script.
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
@@ -57,7 +57,7 @@ class Body:
         self.file.remarks += notes.options(options, strict)
         self.file.remarks += notes.background(self.script, self.parts)
         own = [one for one in self.parts.before if one not in options]
-        before, behind = self._trailing(own)
+        before, behind = self._split(own)
         after = _working(self.parts.after)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         self.file.remarks += notes.sourced(self.file, self._sourced(behind), after)
@@ -108,8 +108,7 @@ class Body:
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
         read = {*definitions_of(self.script, later).names, *self.used}
-        held = self.file.values.get("env")
-        known = set(held) if isinstance(held, dict) else set()
+        known = set(self.file.variables)
         found: dict[str, None] = {}
         for one in statements:
             for name, _, node in assignments(one):
@@ -126,7 +125,7 @@ class Body:
         return [name for name in found if name not in known | set(" ".join(message).split())]
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
-        """Return a block with the options of the shell that it has in the script, and what it needs of it."""
+        """Return a block with the shell options and the definitions that hold for it in the script."""
         strict = self._strict(statements[0].start) if statements else self.script.errexit
         unset = "e" * (not strict) + "u" * (not self.script.nounset)
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
@@ -176,8 +175,11 @@ class Body:
             end = one.end
         return "".join(out).strip("\n ;")
 
-    def _trailing(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
-        """Return the last statements that only run programs, for ``before``, and those in front of them."""
+    def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
+        """Split the statements before the program into the blocks ``before`` and ``setup``.
+
+        ``before`` is the end of them, from where all statements only run programs.
+        """
         at = len(own)
         while at and self._runs_only(own[at - 1]):
             at -= 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jobgen.config import read_spec
@@ -33,9 +34,7 @@ class JobFile:
                 self.remarks.append(Remark(line, f"{key} {value}", str(error)))
                 return
         if option is not None and option.multiple and key != "env":
-            held = self.values.setdefault(key, [])
-            assert isinstance(held, list)
-            held.append(value)
+            self.values[key] = [*self.list(key), value]
         else:
             self.values[key] = value
 
@@ -61,8 +60,18 @@ class JobFile:
 
     def list(self, key: str) -> list[str]:
         """Return the values of an option with several."""
-        held = self.values.get(key, [])
-        return held if isinstance(held, list) else []
+        values = self.values.get(key, [])
+        return values if isinstance(values, list) else []
+
+    @property
+    def variables(self) -> Mapping[str, str | None]:
+        """Return the variables of every rank; the value of None is read at submission."""
+        variables = self.values.get("env", {})
+        assert isinstance(variables, dict)
+        return variables
+
+    def add_variables(self, variables: Mapping[str, str | None]) -> None:
+        self.values["env"] = {**self.variables, **variables}
 
     def set_variable(self, name: str, value: str, line: int = 1) -> None:
         """Set a variable of every rank. Variables that jobgen's own scripts set get no remark."""
@@ -72,9 +81,7 @@ class JobFile:
             if not name.startswith("JOBGEN_"):
                 self.remarks.append(Remark(line, f"export {name}", str(error)))
             return
-        held = self.values.setdefault("env", {})
-        assert isinstance(held, dict)
-        held[name] = value
+        self.add_variables({name: value})
 
     def text(self, command_name: str) -> str:
         """Return the text of the file."""

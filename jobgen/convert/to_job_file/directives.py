@@ -59,10 +59,10 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line)
-    left = _options(file, script, source, content, line)
+    others = _options(file, script, source, content, line)
     if request.gpus_per_node:
-        left = [kept for one in left if (kept := without_devices(one, request.accelerator))]
-    for directive in _own_directives(request.rerun, source, left):
+        others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
+    for directive in _own_directives(request.rerun, source, others):
         if why := source.scheduler.misplaced(directive):
             file.remarks.append(Remark(line, directive, why))
         else:
@@ -78,7 +78,7 @@ def _devices(file: JobFile, request: Request) -> str | int | None:
 
 
 def without_devices(directive: str, accelerator: str) -> str:
-    """Return a directive without the devices that are an option of the job file; empty if nothing is left."""
+    """Return a directive without the devices that are an option of the job file; empty without others."""
     name, _, value = directive.partition("=")
     if name == "--gres":
         parts = [one for one in value.split(",") if one.partition(":")[0] != accelerator]
@@ -101,16 +101,16 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
 def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest, line: int) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
     request, forms = script.request, source.scheduler.request_forms
-    left = []
+    others = []
     if request.array and not file.try_add("array", request.array):
-        left.append(forms["array"].format(request.array))
+        others.append(forms["array"].format(request.array))
     after = [f"{kind}:{job}" for one in request.depend for kind, job in request_reader.jobs(one)]
     if request.depend and not file.try_add("after", after):
-        left.append(forms["dependency"].format(",".join(request.depend)))
+        others.append(forms["dependency"].format(",".join(request.depend)))
     if request.exclusive:
         file.values["exclusive"] = True
     if request.output:
-        left += _output(file, script, source, content)
+        others += _output(file, script, source, content)
     if request.error and request.error != request.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
@@ -118,19 +118,19 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
-            left.append(_quoted(one.option, one.text))
+            others.append(_quoted(one.option, one.text))
     for option, text, why in content.unconverted:
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
-            left.append(_quoted(option, text))
-    left += _as_they_are(source, content)
-    if (request.nodes or 1) > 1 and _FREE in left:
+            others.append(_quoted(option, text))
+    others += _as_they_are(source, content)
+    if (request.nodes or 1) > 1 and _FREE in others:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
         at = next((one.line for one in script.options if one.value == "place=free"), line)
         file.remarks.append(Remark(at, _FREE, why, lost=False))
-        left.remove(_FREE)
-    return list(dict.fromkeys(left))
+        others.remove(_FREE)
+    return list(dict.fromkeys(others))
 
 
 _FREE = "-l place=free"
@@ -184,8 +184,8 @@ def _mail_on(file: JobFile, request: Request, source: Dialect) -> None:
         file.values["mail_on"] = ",".join(events)
 
 
-def _own_directives(rerun: bool | None, source: Dialect, left: list[str]) -> Iterator[str]:
+def _own_directives(rerun: bool | None, source: Dialect, others: list[str]) -> Iterator[str]:
     """Yield directives that jobgen has no option for, unchanged, for the same scheduler."""
     if rerun is not None:
         yield source.scheduler.request_forms["requeue" if rerun else "no_requeue"]
-    yield from left
+    yield from others

@@ -75,8 +75,8 @@ def _kind(file: JobFile, script: Script, command: Command, moved: int) -> str:
     kind, values = _environment(name, words)
     if not kind or _KINDS.index(kind) < moved or (isinstance(values, str) and kind in file.values):
         return ""
-    held = file.values.get(kind, [])
-    joined = [*held, *values] if isinstance(held, list) and isinstance(values, list) else values
+    before = file.values.get(kind, [])
+    joined = [*before, *values] if isinstance(before, list) and isinstance(values, list) else values
     return kind if file.try_add(kind, joined) else ""
 
 

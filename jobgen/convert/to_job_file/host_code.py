@@ -55,7 +55,7 @@ class HostCode:
         """Return those of the statements that a job file does not need."""
         kinds = _STATEMENTS.split()
         found = list(self._of_hosts([one for one in statements if one.type in kinds and self._idle(one)]))
-        while kept := [one for one in found if not self._dead(one, found)]:
+        while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
         return found
 
@@ -102,7 +102,7 @@ class HostCode:
         return False
 
     def _of_hosts(self, found: Sequence[Node]) -> Iterator[Node]:
-        """Yield the statements that have to do with the hosts of the job."""
+        """Yield the statements that read or write the hosts of the job."""
         names: set[str] = set()
         for one in found:
             read = {node.text for node, _ in names_read(one, 0)}
@@ -118,12 +118,12 @@ class HostCode:
         words = statement.all("word", "string", "simple_expansion", "expansion", "concatenation")
         return {_plain(one.text) for one in words} & self.files
 
-    def _dead(self, statement: Node, gone: Sequence[Node]) -> bool:
-        """Return whether nothing but what is gone, and the launch line, reads the results of a statement."""
+    def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
+        """Return whether only the removed statements and the launch line read the results of a statement."""
         names = _set(statement)
         if names & self.public:
             return False
-        zones = [(one.start, one.end) for one in (*gone, *self.words, *self.script.tree.all("comment"))]
+        zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
         read = [(node.text, node.start + offset) for node, offset in names_read(self.script.tree, 0)]
         for node in self.script.tree.all("c_style_for_statement"):  # its names have no sign, and no nodes
             read += [(name, node.start) for name in re.findall(r"\w+", node.text)]
@@ -174,7 +174,7 @@ def _target(redirect: Node) -> str | None:
 
 
 def _piped(node: Node) -> bool:
-    """Return whether another command reads what a command prints."""
+    """Return whether the output of a command goes into a pipe."""
     above = node.parent
     return above is not None and above.type == "pipeline" and above.children[-1] is not node
 

@@ -18,7 +18,7 @@ from jobgen.script.launches import Launch, expanded
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 
-OTHERS = ("aprun", "jsrun", "ibrun")  # read as mpirun, with options of their own
+OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
 # What jobgen's own command lines have.
@@ -46,16 +46,16 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     """Set the arguments of the launcher and the variables that it hands on; return lines for setup."""
     arguments: list[str] = []
     lines: list[str] = []
-    aprun = name_of(launch) == "aprun"
+    by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
         texts = [script.constants.value(word) for word in words]
         name = option_name(texts[0] or words[0].text)
         given = " ".join(word.text for word in words).replace("\n", " ")[:60]
         known = None not in texts and not names([text or "" for text in texts])
-        if aprun and (remark := _of_aprun(launch, kind, name, given)):
+        if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
             if name != "-cc" or not _binds(file, texts[-1] or ""):
                 file.remarks.append(remark)
-        elif (name in _SETS and launch.row.of_mpi) or (aprun and name == "-e"):
+        elif (name in _SETS and launch.row.of_mpi) or (by_aprun and name == "-e"):
             lines += _variable(file, words, texts, launch)
         elif name in _RENDEZVOUS and (texts[-1] or "").rpartition("=")[2] != "static":
             why = "jobgen starts the ranks at the address of the first node, without a search for others"
@@ -83,8 +83,8 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     return lines
 
 
-def _of_aprun(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
-    """Return what is said of an option that only aprun has."""
+def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
+    """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
         why = aprun.NOTES.get(name, _PLACES["--bind-to"])
         return Remark(launch.line, given, why, lost=False)
@@ -131,7 +131,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
 
 
 def _binds(file: JobFile, value: str) -> bool:
-    """Return whether a placement is that of jobgen, or set it."""
+    """Set the binding of the ranks; return whether jobgen has this one."""
     ours = value in ("core", "slot") or "ppr:" in value
     return ours or (value == "none" and file.try_add("cpu_bind", value))
 

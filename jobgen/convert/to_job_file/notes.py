@@ -95,8 +95,7 @@ def contained(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield remarks on variables that the script exports, and that jobgen keeps out of a container."""
     if "container" not in file.values:
         return
-    held = file.values.get("env")
-    known = set(held) if isinstance(held, dict) else set()
+    known = set(file.variables)
     for name, _, node in script.assignments:
         if name in LEAKS and name not in known and exported(node):
             known.add(name)
@@ -148,17 +147,17 @@ def unwaited(statements: Sequence[Node]) -> list[Node]:
         if one.type == "&" and started is not None:
             found.append(started)
         elif one.type == "command" and re.match(r"wait\b", one.text):
-            found = _left(found, one)
+            found = _running(found, one)
     return found
 
 
-def _left(started: list[Node], wait: Node) -> list[Node]:
+def _running(started: list[Node], wait: Node) -> list[Node]:
     """Return the processes that a ``wait`` does not wait for."""
     names = {name for name, _ in expansions(wait)}
     if not names or wait.under(*LOOPS):
         return []
-    left = started[:-1] if "!" in names else started
-    return [one for one in left if _id_of(one) not in names]
+    running = started[:-1] if "!" in names else started
+    return [one for one in running if _id_of(one) not in names]
 
 
 def _id_of(started: Node) -> str:

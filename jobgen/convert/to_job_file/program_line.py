@@ -21,7 +21,7 @@ _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|
 
 
 @dataclass
-class Words:
+class ProgramWords:
     """The words of a program; the lines that set variables for them, and the variables of the script in them.
 
     ``several``: a word of the script may become several words, or none, so that a shell has to split it.
@@ -35,9 +35,9 @@ class Words:
     all_arguments: bool = False
 
 
-def read(script: Script, nodes: Sequence[Node], found_before: Words | None = None) -> Words:
+def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | None = None) -> ProgramWords:
     """Return the words of a program; ``found_before`` has the variables of other words of it."""
-    found = Words(setup=found_before.setup if found_before else [])
+    found = ProgramWords(setup=found_before.setup if found_before else [])
     nodes = _joined(nodes)
     code = code_at([script.constants.value(node) or "" for node in nodes])
     for at, node in enumerate(nodes):
@@ -90,7 +90,7 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
     return found
 
 
-def _run_time(script: Script, node: Node, found: Words) -> str:
+def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
     parts = list(_parts(node))
     if any(part is None for part in parts) or _globbed(node):
@@ -101,7 +101,7 @@ def _run_time(script: Script, node: Node, found: Words) -> str:
     return text
 
 
-def _hoisted(node: Node, found: Words) -> str:
+def _hoisted(node: Node, found: ProgramWords) -> str:
     name = f"argument_{len(found.setup) + 1}"
     found.setup.append(f"{name}={node.text}")
     return f"${name}"
@@ -193,7 +193,7 @@ def _is_module(words: list[str]) -> bool:
     return bool(words) and all(part.isidentifier() for part in words[0].split("."))
 
 
-def of_statement(script: Script, statement: Node, last: Node) -> Words:
+def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     """Return a whole statement of a script, and those up to the last one, as a program of one rank."""
     brothers = statement.parent.children if statement.parent is not None else [statement]
     nodes = [one for one in brothers if statement.start <= one.start <= last.start]
@@ -205,18 +205,18 @@ def of_statement(script: Script, statement: Node, last: Node) -> Words:
     return _code_of(lines, needs, nodes)
 
 
-def _code_of(lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> Words:
+def _code_of(lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
     found = [name for one in nodes for name, node in expansions(one) if not node.under("function_definition")]
     last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
     given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    return Words(
+    return ProgramWords(
         ["bash", "-c", "\n".join(lines), *given], used=names, all_arguments="@" in found or "*" in found
     )
 
 
-def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool) -> Words:
+def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool) -> ProgramWords:
     """Return a program as the text of a shell, which splits its words as that of the script did.
 
     ``of_python``: the launcher of the script starts files of Python by itself.

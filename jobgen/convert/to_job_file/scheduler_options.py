@@ -19,29 +19,29 @@ from jobgen.script.script import Script
 from jobgen.secrets import masked_word
 from jobgen.values.parsers import mebibytes, number, walltime
 
-Words = list[str]  # an option and its value
+OptionWords = list[str]  # an option and its value
 
 
 class Typed(NamedTuple):
     """The options of a command: those of jobgen with their values, and all others."""
 
     ours: dict[str, str]
-    foreign: list[Words]
+    foreign: list[OptionWords]
     flags: tuple[str, ...]  # of the command
 
     def whole(self, key: str) -> int | None:
         return number(self.ours.get(BY_KEY[key].flag))
 
 
-class Answer(NamedTuple):
-    """The values of jobgen's options instead of those of another program, and remarks."""
+class Advice(NamedTuple):
+    """Advice on options of another program: the values of jobgen's options instead of them, and remarks."""
 
     owners: Sequence[str]
     values: Mapping[str, object]
     remarks: tuple[str, ...] = ()
 
 
-def owner(option: Words, typed: Typed, target: Dialect | None) -> Dialect | None:
+def owner(option: OptionWords, typed: Typed, target: Dialect | None) -> Dialect | None:
     """Return the scheduler whose option it is: of those that have it, the first that jobgen can follow."""
     anywhere = target is None or not target.scheduler.prefix
 
@@ -64,7 +64,7 @@ def _leaves(file: JobFile) -> bool:
     return "directive" in file.values or any(one.lost for one in file.remarks)
 
 
-def whole(option: Words, flags: Sequence[str]) -> Words:
+def whole(option: OptionWords, flags: Sequence[str]) -> OptionWords:
     """Return an option with a value, with its name in full; of a letter without ``=``."""
     if re.match(r"-\w=", option[0]):  # -t=2h
         return [option[0][:2], option[0][3:]]
@@ -79,7 +79,7 @@ def whole(option: Words, flags: Sequence[str]) -> Words:
     return option
 
 
-def _has(row: Dialect, option: Words) -> bool:
+def _has(row: Dialect, option: OptionWords) -> bool:
     """Return whether a scheduler has an option, with a value or without one as it was typed."""
     name = option[0]
     if name.startswith("--"):
@@ -88,9 +88,11 @@ def _has(row: Dialect, option: Words) -> bool:
     return name[1:2] in row.scheduler.grammar.letters.replace(":", "") and all(one.flag for one in read)
 
 
-def of_scheduler(row: Dialect, options: Sequence[Words], typed: Typed, target: Dialect | None) -> Answer:
+def of_scheduler(
+    row: Dialect, options: Sequence[OptionWords], typed: Typed, target: Dialect | None
+) -> Advice:
     if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
-        return Answer([row.command], {}, (f"{' '.join(bare)} needs a value",))
+        return Advice([row.command], {}, (f"{' '.join(bare)} needs a value",))
     done = [_not_in_scripts(row, one) for one in options]
     options = [one for one, advice in zip(options, done, strict=True) if not advice]
     file = _read(row, options, typed) if options else JobFile()
@@ -104,10 +106,10 @@ def of_scheduler(row: Dialect, options: Sequence[Words], typed: Typed, target: D
     lacks = target.scheduler.lacks if target is not None else {}
     remarks += [lacks[key] for key in values if key in lacks]
     values = {key: value for key, value in values.items() if key not in lacks}
-    return Answer([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
+    return Advice([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
 
 
-def _not_in_scripts(row: Dialect, option: Words) -> str:
+def _not_in_scripts(row: Dialect, option: OptionWords) -> str:
     """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
     for one in read_options(shlex.join(option), row.scheduler):
         for key, part in row.scheduler.settings(one):
@@ -127,7 +129,7 @@ def _lacks_value(row: Dialect, word: str) -> bool:
     return row.scheduler.grammar.takes_value(option.flag) and not option.value
 
 
-def _read(row: Dialect, options: Sequence[Words], typed: Typed) -> JobFile:
+def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile:
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
     if not row.scheduler.grammar.long_options:
@@ -151,23 +153,21 @@ def _read(row: Dialect, options: Sequence[Words], typed: Typed) -> JobFile:
 
 def _pass_names(file: JobFile, row: Dialect) -> None:
     """Move the variables of the environment from directives to ``--env``."""
-    for one in _directives(file):
+    for one in file.list("directive"):
         found = re.fullmatch(rf'{row.names_option}[ =]"?(.*?)"?', one)
         names = found[1].split(",") if found else ["NONE"]
         plain = [name for name in names if re.fullmatch(r"(?!(ALL|NONE|NIL)$)[A-Za-z_]\w*", name)]
         if plain != names and "=" not in "".join(names):
             continue
         _drop(file, one)
-        held = file.values.setdefault("env", {})
-        assert isinstance(held, dict)
-        held.update(dict.fromkeys(plain))
+        file.add_variables(dict.fromkeys(plain))
 
 
 def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
     """Replace resources of the whole job with those of a node or of a rank."""
     nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
     for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
-        for one in _directives(file):
+        for one in file.list("directive"):
             text = one.removeprefix(f"{name}=")
             total = mebibytes(text, "b") if key == "mem" else number(text)
             if text == one or not total:
@@ -193,20 +193,14 @@ def _ranks(file: JobFile, typed: Typed) -> int:
     return next(filter(None, counts), 1)
 
 
-def _directives(file: JobFile) -> list[str]:
-    held = file.values.get("directive", [])
-    assert isinstance(held, list)
-    return list(held)
-
-
 def _drop(file: JobFile, directive: str) -> None:
-    left = [one for one in _directives(file) if one != directive]
-    file.values["directive"] = left
-    if not left:
+    others = [one for one in file.list("directive") if one != directive]
+    file.values["directive"] = others
+    if not others:
         del file.values["directive"]
 
 
-def _read_with(row: Dialect, options: Sequence[Words], context: Mapping[str, int]) -> JobFile:
+def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[str, int]) -> JobFile:
     counts = [context.get(key) for key in ("nodes", "ranks_per_node", "cpus_per_rank")]
     request = Request(nodes=counts[0], ranks_per_node=counts[1], cpus_per_rank=counts[2])
     lines = row.scheduler.resources(request, "", "")[0] if context else []
@@ -221,7 +215,7 @@ def _read_with(row: Dialect, options: Sequence[Words], context: Mapping[str, int
 def _read_times(file: JobFile, row: Dialect) -> None:
     """Read times that the scheduler refuses, such as ``2h``, as jobgen reads them."""
     limit = row.scheduler.request_forms["walltime"].removesuffix("={}")
-    for one in _directives(file):
+    for one in file.list("directive"):
         name, _, text = one.partition("=")
         if name not in (limit, "--time-min", *(f"-l {name}" for name in row.time_resources)):
             continue
@@ -239,7 +233,7 @@ def _read_times(file: JobFile, row: Dialect) -> None:
 
 def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
     """Replace directives that the scheduler refuses by jobgen's options; yield the advice for the others."""
-    for one in _directives(file):
+    for one in file.list("directive"):
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
             _, instead = row.scheduler.keys.refused_beside.get(key, ("", ""))  # of jobgen's request

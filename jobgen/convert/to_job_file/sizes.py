@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import submission
+from jobgen.convert import aprun, submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import without_devices
@@ -93,7 +93,8 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> in
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
     if per_task and _tasks(request) > 1:
-        why = "Slurm shows a task its own GPUs only; a rank of jobgen sees all, and takes that of LOCAL_RANK"
+        why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
+        why += "and takes that of LOCAL_RANK"
         file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
     if request.gpus_per_node is None and per_task:
         return per_task * _tasks(request)
@@ -117,14 +118,14 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
     total = launch.number(*_ALL)
-    if name_of(launch) == "aprun" and not launch.has("-n", "-B"):
+    if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
     if each is None and total:
         if total % nodes:
             why = f"{total} ranks are not divisible by {nodes} nodes: jobgen starts as many on each"
             file.remarks.append(Remark(launch.line, f"{total} ranks", why))
         each = -(-total // nodes)
-    placed = launch.number("-N") if name_of(launch) == "aprun" else None
+    placed = launch.number("-N") if name_of(launch) == aprun.NAME else None
     if placed and each and placed != each:
         why = f"jobgen starts {each} on a node"
         file.remarks.append(Remark(launch.line, f"-N {placed}", why, lost=False))
@@ -172,8 +173,8 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
             Remark(line, f"{gpus} GPUs of {each} ranks", "jobgen gives each rank a device of its own")
         )
         gpus = each
-    held = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
-    file.values["directive"] = [one for one in held if one]
+    directives = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
+    file.values["directive"] = [one for one in directives if one]
     typed = f"{kind}:{gpus}"
     if not (kind and file.try_add("gpus_per_node", typed)):
         file.add("gpus_per_node", gpus, line)
@@ -181,14 +182,14 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
 
 def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
     """Keep a directive that requests accelerators and other devices; return whether there is one."""
-    held = file.list("directive")
-    rest = next((one for one in held if one.startswith("--gres=")), None)
+    directives = file.list("directive")
+    rest = next((one for one in directives if one.startswith("--gres=")), None)
     given = script.heeded.get("--gres")
     if rest is None or given is None or given.value == rest.partition("=")[2]:
         return False
     if not file.accepts("directive", whole := f"--gres={given.value}"):
         return False
-    file.values["directive"] = [whole if one is rest else one for one in held]
+    file.values["directive"] = [whole if one is rest else one for one in directives]
     file.values["accelerator"] = "cpu"
     why = "stays a directive, because jobgen requests GPUs only: its job prepares nothing for them"
     file.remarks.append(Remark(given.line, given.value, why, lost=False))
@@ -211,12 +212,13 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.remarks.append(Remark(line, f"{own} cores of a rank", why, lost=False))
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
-        held = file.list("directive")
-        file.values["directive"] = [one for one in held if not one.startswith("--cpus-per-gpu")]
+        directives = file.list("directive")
+        file.values["directive"] = [one for one in directives if not one.startswith("--cpus-per-gpu")]
     if (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and request.mem:
         file.values["mem"] = f"{per_core * cores}M"
         if request.exclusive:
-            why = f"Slurm counts all cores of an exclusive node; jobgen requests the memory of {cores}"
+            title = script.dialect.title
+            why = f"{title} counts all cores of an exclusive node; jobgen requests the memory of {cores}"
             file.remarks.append(Remark(line, "--mem-per-cpu", why, lost=False))
     file.values["ranks_per_node"] = each
     rank = own if own and own * each <= cores else max(cores // each, 1)
@@ -227,7 +229,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         )
     elif cores > rank * each:
         if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
-            why = f"each of {each} ranks gets {rank}: Slurm allocates equal tasks"
+            why = f"each of {each} ranks gets {rank}: {script.dialect.title} allocates equal tasks"
             file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
         else:
             file.values["cpus_per_node"] = cores

@@ -74,15 +74,15 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[str, str]:
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":
-            left, sign, right = (above.children[0], above.children[1].text, above.children[-1])
-            if node is right and sign == "&&":
-                first.insert(0, f"{left.text} || exit")
-            elif node is left:
+            start, sign, end = above.children[0], above.children[1].text, above.children[-1]
+            if node is end and sign == "&&":
+                first.insert(0, f"{start.text} || exit")
+            elif node is start:
                 test = "=" if sign == "&&" else "!="
-                last.append(f'if [ "$JOBGEN_STATUS" {test} 0 ]; then {right.text}; fi')
+                last.append(f'if [ "$JOBGEN_STATUS" {test} 0 ]; then {end.text}; fi')
             else:
                 remarks.append(
-                    Remark(above.line, left.text.split("\n")[0][:60], "the program starts in any case")
+                    Remark(above.line, start.text.split("\n")[0][:60], "the program starts in any case")
                 )
         elif above.type == "redirected_statement":
             remarks += _redirections(above)

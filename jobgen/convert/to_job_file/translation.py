@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file.builder import JobFile, accepted
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
-from jobgen.convert.to_job_file.program_line import Words
+from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
@@ -145,16 +145,16 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 
 
 def _without_host_code(
-    file: JobFile, script: Script, source: Dialect, launch: Launch, parts: Split, words: Words
+    file: JobFile, script: Script, source: Dialect, launch: Launch, parts: Split, words: ProgramWords
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
-    gone = code.find(parts.before)
+    unused = code.find(parts.before)
     why = "is left out: at most the launch line reads it, and jobgen lists and counts the hosts itself"
-    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in gone]
-    signs = [one.next() for one in gone]
-    left = [one for one in parts.before if one not in gone and not (one.type == ";" and one in signs)]
-    return parts._replace(before=tuple(left))
+    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in unused]
+    signs = [one.next() for one in unused]
+    before = [one for one in parts.before if one not in unused and not (one.type == ";" and one in signs)]
+    return parts._replace(before=tuple(before))
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
@@ -167,13 +167,13 @@ def _without_arguments(file: JobFile, source: Dialect, command: Command | None) 
 
 def _without_program(
     file: JobFile, script: Script, source: Dialect, reason: tuple[int, str] | None
-) -> tuple[Split, Words]:
+) -> tuple[Split, ProgramWords]:
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
     file.values |= {"launcher": source.scheduler.default_launcher, "command": ["true"]}
     if reason is not None:
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
-        return Split((), ()), Words()
+        return Split((), ()), ProgramWords()
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
@@ -182,12 +182,12 @@ def _without_program(
         file.remarks.append(Remark(1, "the program", why, lost=False))
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
-    return Split(statements, ()), Words()
+    return Split(statements, ()), ProgramWords()
 
 
 def _program(
     file: JobFile, script: Script, source: Dialect, launch: Launch | None, command: Command
-) -> Words:
+) -> ProgramWords:
     """Set the launcher and the program; return its words."""
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
@@ -232,7 +232,7 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
 
 
 def _prefixed(
-    file: JobFile, script: Script, launch: Launch | None, command: Command, words: Words
+    file: JobFile, script: Script, launch: Launch | None, command: Command, words: ProgramWords
 ) -> list[str]:
     """Return the program with the variables that the script sets for this command only."""
     old = program_line.old_python(script)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert.aprun import FLAGS, NOTES
-from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Value, Words
+from jobgen.convert import aprun
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value
 from jobgen.convert.to_scheduler.srun_line import masks
 
 _LONG = {
@@ -20,24 +20,24 @@ _LONG = {
     "--numa-node-list": "-sl", "--numa-nodes-per-node": "-sn", "--strict-memory-containment": "-ss",
     "--cpu-time-limit": "-t", "--sync-output": "-T",
 }  # fmt: skip
-_SAYS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
+_MEANINGS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
 _BINDINGS = {"cpu": "core", "depth": "depth", "numa_node": "numa", "none": "none"}
 
 
-def read(words: Words) -> Line:
+def read(words: LaunchWords) -> LaunchLine:
     """Return the options of aprun.
 
     Raises:
         Unreadable: the line cannot be translated.
     """
-    line = Line()
+    line = LaunchLine()
     for word in words:
         name, value = _option(word, words)
         text = f"{name} {value.text}".strip()
-        if name in NOTES:
-            line.notes.append((text, NOTES[name]))
-        elif name in _SAYS:
-            line.say(_SAYS[name], value)
+        if name in aprun.NOTES:
+            line.notes.append((text, aprun.NOTES[name]))
+        elif name in _MEANINGS:
+            line.set(_MEANINGS[name], value)
         elif name == "-e":
             line.exports.append(value.text)
         elif name == "-cc":
@@ -45,25 +45,25 @@ def read(words: Words) -> Line:
         else:
             line.lost.append(text)
     if "ranks" not in line.values and not any(text == "-B" for text, _ in line.notes):
-        line.say("ranks", Value("1", "1"))
+        line.set("ranks", Value("1", "1"))
     line.program = words.program
     return line
 
 
-def _option(word: Value, words: Words) -> tuple[str, Value]:
+def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
     """Return the short name of an option, and its value, which may be in the same word."""
     given, equals, _ = word.text.partition("=")
     name = _LONG.get(given, given)
-    if name in FLAGS:
+    if name in aprun.FLAGS:
         return name, Value("", None)
     if name in _LONG.values():
         return name, word.after(len(given) + 1) if equals else words.next()
     if word.text[:2] in _LONG.values():  # -n24
         return word.text[:2], word.after(2)
-    raise Unreadable(f"{word.text} is not an option of aprun")
+    raise Unreadable(f"{word.text} is not an option of {aprun.NAME}")
 
 
-def _bind(line: Line, value: Value, text: str) -> None:
+def _bind(line: LaunchLine, value: Value, text: str) -> None:
     """Read a binding: of a list, each rank has the next core, or the next cores between colons."""
     cores = value.known or value.text
     if cores in _BINDINGS:

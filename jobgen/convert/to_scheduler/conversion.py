@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jobgen.convert import directive_options, request_reader, submission
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import launch_translation, request_writer, review, variables
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_directives, has_first_line, line_starts, start
+from jobgen.errors import JobgenError
 from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -16,6 +18,9 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
+
+if TYPE_CHECKING:
+    from jobgen.sites.site_file import Site
 
 
 def convert(script: Script, to: str) -> Converted:
@@ -50,9 +55,7 @@ def _request(
     """Return the directives of a request, and the remarks on it."""
     remarks = []
     if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
-        from jobgen.convert.to_scheduler import whole_nodes
-
-        whole_nodes.complete(script, content)
+        _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
         remarks.append(
@@ -75,6 +78,40 @@ def _request(
         else:
             remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
     return head, remarks
+
+
+def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
+    """Set the devices of whole nodes of a known site, and note a request that names no cores."""
+    request, option = content.request, script.heeded.get("-l select")
+    chunk = request.chunks[0] if len(request.chunks) == 1 else {}
+    alone = not request.several and not any(chunk)
+    if option is None or not chunk or alone or {"ncpus", "mpiprocs", "ngpus"} & set(chunk):
+        return
+    text = f"-l select={option.value}"
+    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
+    if (site := _site(parts)) is None:
+        why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
+    else:
+        gpus = site.file.node.gpus or 0
+        request.gpus_per_node, request.exclusive = gpus or None, True
+        why = f"{site.title} gives whole nodes, of {gpus} GPUs"
+    content.unsure.append((option, text, why))
+
+
+def _site(parts: set[str]) -> Site | None:
+    """Return the site whose own request names one of these resources of a node."""
+    from jobgen.sites import search
+    from jobgen.sites.loader import load
+
+    for name in search.names() if parts else ():
+        try:
+            site = load(name)
+        except JobgenError:
+            continue  # a file of the user that is wrong
+        own = {part for line in site.file.request or () for part in line.split(":")}
+        if parts & own:
+            return site
+    return None
 
 
 def _line(script: Script, source: Dialect, field: str) -> int:
@@ -118,11 +155,11 @@ def _body(
     script: Script, source: Dialect, target: Dialect, content: ScriptRequest
 ) -> list[Edit | Remark | Definition]:
     found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
-    gone = _host_lists(script, source)
-    found += [Edit(node.start, node.end, target.hosts) for node in gone]
+    replaced_nodes = _host_lists(script, source)
+    found += [Edit(node.start, node.end, target.hosts) for node in replaced_nodes]
     shown = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
-    gone += shown
+    replaced_nodes += shown
     if source.scheduler.family != target.scheduler.family:
         found += [
             Remark(
@@ -131,10 +168,10 @@ def _body(
                 f"is a command of {source.title}",
             )
             for command in script.named(*source.commands)
-            if command.node not in gone
+            if command.node not in replaced_nodes
         ]
     of_array = bool(script.request.array) or content.index_later
-    return found + list(variables.translate(script, source, target, gone, of_array))
+    return found + list(variables.translate(script, source, target, replaced_nodes, of_array))
 
 
 def _host_lists(script: Script, source: Dialect) -> list[Node]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line
-from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Words
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command
@@ -80,9 +80,9 @@ def completed(
         given = {word.text.partition("=")[0] for word in call.words}
         new = [hosts] * (not given & _HOSTS) + exports(call) if request.nodes != 1 else []
         try:
-            line = mpirun_line.read(Words(call.words, script, {}), request)
+            line = mpirun_line.read(LaunchWords(call.words, script, {}), request)
         except Unreadable as error:
-            if _held(call):
+            if _in_variable(call):
                 yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
                 continue
             yield Remark(call.command.line, call.what, f"{error}: look at its ranks", lost=False)
@@ -95,12 +95,12 @@ def completed(
         yield Edit(end, end, "".join(f" {one}" for one in new))
 
 
-def _held(call: Call) -> bool:
+def _in_variable(call: Call) -> bool:
     """Return whether the word of the launcher is a variable with more words."""
     return any(word.source is not call.word.source for word in call.words)
 
 
-def _ranks(line: Line, given: Collection[str], script: Script, target: Dialect) -> list[str]:
+def _ranks(line: LaunchLine, given: Collection[str], script: Script, target: Dialect) -> list[str]:
     """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
     request, counted = script.request, script.dialect.origin(script.heeded, "ranks")
     if ":" in given or "each" in line.values or not (request.submitted or (counted and request.ranks)):

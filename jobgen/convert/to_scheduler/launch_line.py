@@ -18,7 +18,7 @@ class Unreadable(ValueError):
 
 
 @dataclass
-class Line:
+class LaunchLine:
     """The options of a launcher by their meaning, and the node where the program begins.
 
     ``numbers`` are the ``values`` that are known numbers; ``notes`` are remarks on what is translated.
@@ -32,8 +32,8 @@ class Line:
     program: Node | None = None
     marks: list[str] = field(default_factory=list)  # the names of its options
 
-    def say(self, meaning: str, value: Value) -> None:
-        """Set the value of a meaning."""
+    def set(self, meaning: str, value: Value) -> None:
+        """Set the value of an option, by its meaning."""
         self.values[meaning] = value.text
         if value.known is not None and re.fullmatch(r"\d{1,9}", value.known, re.ASCII):
             self.numbers[meaning] = int(value.known)
@@ -56,7 +56,7 @@ class Value(NamedTuple):
         return Value(self.text[start:], None if self.known is None else self.known[start:], self.of_job)
 
 
-class Words:
+class LaunchWords:
     """The words of a command line, with the constants of the script in their place."""
 
     def __init__(self, words: tuple[Node, ...], script: Script, other: Mapping[str, str]) -> None:

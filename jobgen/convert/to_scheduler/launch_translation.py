@@ -9,7 +9,7 @@ from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
-from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Words
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.script.dialects.base import Dialect
@@ -40,7 +40,7 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
 def _replaced(
     call: Call, first: bool, script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Edit | Remark]:
-    words = Words(call.words, script, variables.names(source, target, mpi_of(script)))
+    words = LaunchWords(call.words, script, variables.names(source, target, mpi_of(script)))
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
@@ -72,13 +72,13 @@ def _replaced(
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
 
 
-def _unknown_nodes(line: Line, script: Script, source: Dialect) -> bool:
-    """Return whether srun starts as many ranks as a number of nodes that the script does not tell."""
+def _unknown_nodes(line: LaunchLine, script: Script, source: Dialect) -> bool:
+    """Return whether srun starts as many ranks as a number of nodes that the script does not name."""
     given = {"nodes", "ranks", "hosts"} & set(line.values)
     return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
 
 
-def _alone(line: Line, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
+def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
     Where other calls start several ranks, all find the variables of one launcher.
@@ -98,13 +98,15 @@ def _alone(line: Line, call: Call, script: Script, source: Dialect, target: Dial
 def _ranks(call: Call, script: Script) -> str | None:
     """Return the number of ranks that srun starts; None if it is not known."""
     try:
-        line = srun_line.read(Words(call.words, script, {}), script.request)
+        line = srun_line.read(LaunchWords(call.words, script, {}), script.request)
     except Unreadable:
         return None
     return mpirun_line.ranks_of(line, script.request)
 
 
-def _first(call: Call, line: Line, script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _first(
+    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
+) -> Iterator[Remark]:
     """Yield remarks that hold for all launches, at the first one: the MPI, and the variables of a rank."""
     key = mpi_of(script, line.marks)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
@@ -122,30 +124,30 @@ def _first(call: Call, line: Line, script: Script, source: Dialect, target: Dial
     yield Remark(call.command.line, old, why, lost=False)
 
 
-def _remarks(call: Call, line: Line, script: Script, to_srun: bool) -> Iterator[Remark]:
+def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     number = call.command.line
     if to_srun and "hosts" in line.values:
-        yield Remark(number, line.values["hosts"], "srun uses the hosts of the job", lost=False)
+        yield Remark(number, line.values["hosts"], f"{srun_line.NAME} uses the hosts of the job", lost=False)
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
-        why = "places the ranks of HPE MPT: srun binds them itself"
+        why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
         yield Remark(number, line.program.text, why, lost=False)
     of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
     fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
     if not to_srun and "hosts" not in line.values and fewer:
-        why = "srun uses a free node, the new command always starts on the first"
+        why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
-        why = "mpirun gives its input to the first rank only"
+        why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 
 
-def _as_srun(line: Line, script: Script) -> str:
+def _as_srun(line: LaunchLine, script: Script) -> str:
     return srun_line.write(line, script.request, MPI_FLAVOURS[mpi_of(script, line.marks)].srun)
 
 
-def _as_mpirun(line: Line, script: Script, target: Dialect, exports: list[str]) -> str:
+def _as_mpirun(line: LaunchLine, script: Script, target: Dialect, exports: list[str]) -> str:
     mpi = MPI_FLAVOURS[mpi_of(script)]
     return mpirun_line.write(line, script.request, target, mpi, exports)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Value, Words
-from jobgen.convert.to_scheduler.srun_line import masks
+from jobgen.convert.to_scheduler import srun_line
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value
 from jobgen.launch.launchers import LAUNCHERS, MpiFlavour
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
@@ -16,8 +16,7 @@ NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh",
 OTHERS = re.compile(r"(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun")
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
 EXPORTS = "mpi_exports"
-EXPORTS_LINES = (
-    "# Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.",
+_EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
     "    name !~ /^(PMI|OMPI_|PRTE_|SSH_|XDG_|BASH|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
@@ -73,13 +72,20 @@ _SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
 _SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
 
 
-def read(words: Words, request: Request) -> Line:
+def exports_function(source: Dialect) -> list[str]:
+    """Return the lines of the function ``mpi_exports``."""
+    command = LAUNCHERS["mpirun"].command
+    why = f"# {source.title} gives the ranks the whole environment, this {command} what -x names: "
+    return [f"{why}all but a node's variables.", *_EXPORTS_LINES]
+
+
+def read(words: LaunchWords, request: Request) -> LaunchLine:
     """Return the options of mpirun.
 
     Raises:
         Unreadable: the line cannot be translated.
     """
-    line = Line()
+    line = LaunchLine()
     for word in words:
         if word.text.startswith(f"$({EXPORTS})"):
             continue
@@ -87,17 +93,17 @@ def read(words: Words, request: Request) -> Line:
         line.marks.append(name)
         if name in _SINGLE:
             meaning, text = _SINGLE[name]
-            line.say(meaning, Value(text, text))
+            line.set(meaning, Value(text, text))
         elif name in _VALUES:
             value = word.after(len(name) + 1) if equals else words.next()
-            _mean(line, words, name, _VALUES[name], value)
+            _set(line, words, name, _VALUES[name], value)
         elif name not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
     line.program = words.program
     return line
 
 
-def _mean(line: Line, words: Words, name: str, meaning: str, value: Value) -> None:
+def _set(line: LaunchLine, words: LaunchWords, name: str, meaning: str, value: Value) -> None:
     if meaning == "export":
         line.exports += [value.text] * ("=" in value.text)
     elif meaning == "env":
@@ -111,27 +117,27 @@ def _mean(line: Line, words: Words, name: str, meaning: str, value: Value) -> No
     elif meaning == "cpu_bind":
         _cpu_bind(line, name, value)
     elif meaning:
-        line.say(meaning, value)
+        line.set(meaning, value)
 
 
-def _map(line: Line, name: str, value: Value) -> None:
+def _map(line: LaunchLine, name: str, value: Value) -> None:
     match = re.fullmatch(
         r"ppr:(\w+|\"?\$\{?\w+\}?\"?):(node|socket|numa|l3cache)(?::PE=(\d+))?(:OVERSUBSCRIBE)?",
         value.text,
         re.I,
     )
     if match and match[2] == "node":
-        line.say("each", Value(match[1], match[1]))
+        line.set("each", Value(match[1], match[1]))
         if match[3]:
-            line.say("cpus", Value(match[3], match[3]))
+            line.set("cpus", Value(match[3], match[3]))
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
 
 
-def _cpu_bind(line: Line, name: str, value: Value) -> None:
+def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:
     """Read the binding of PALS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
     text = (value.known or value.text).removeprefix("verbose,")
-    if mask := masks(text):
+    if mask := srun_line.masks(text):
         line.values["mask"] = mask
     elif text in ("none", "depth", "core", "cpu", "socket", "numa", "thread"):
         line.values["bind"] = {"cpu": "core"}.get(text, text)
@@ -139,7 +145,7 @@ def _cpu_bind(line: Line, name: str, value: Value) -> None:
         line.lost.append(f"{name} {value.text}")
 
 
-def write(line: Line, request: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
+def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
     """Return the command with its options; ``exports`` are those that pass on the environment."""
     ranks, each = _shape(line, request)
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
@@ -181,12 +187,12 @@ def _host(text: str, ranks: str | None) -> str:
     return f'"{text.strip(chr(34))}{slots}"' if "$" in text else f"{text}{slots}"
 
 
-def ranks_of(line: Line, request: Request) -> str | None:
+def ranks_of(line: LaunchLine, request: Request) -> str | None:
     """Return the number of ranks that srun starts; None if it is not known."""
     return _shape(replace(line, notes=[]), request)[0]
 
 
-def _shape(line: Line, request: Request) -> tuple[str | None, str | None]:
+def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
     """Return the ranks and those of a node, as srun starts them: src/srun/libsrun/opt.c of Slurm.
 
     The number of tasks of the job holds for its steps, and --ntasks-per-node is ignored if it contradicts.
@@ -206,7 +212,10 @@ def _shape(line: Line, request: Request) -> tuple[str | None, str | None]:
         each = -(-of_job // nodes) if nodes else None
         if "each" in values and each and numbers.get("each", each) != each:
             line.notes.append(
-                (f"--ntasks-per-node={values['each']}", f"srun ignores it: the job has {of_job} tasks")
+                (
+                    f"--ntasks-per-node={values['each']}",
+                    f"{srun_line.NAME} ignores it: the job has {of_job} tasks",
+                )
             )
         return str(of_job), str(each) if each else None
     if request.submitted and nodes is None:

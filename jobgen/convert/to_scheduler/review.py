@@ -12,6 +12,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, has_first_line, line_starts
 from jobgen.convert.variable_names import inner_names
+from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -41,7 +42,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _index(script, source, target)
     for field in content.directories:
         path = directive.value if (directive := source.origin(given, field)) else ""
-        why = f"Slurm writes a file; PBS takes a directory, too: then write {path}/%j.OU"
+        why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+        why += f"then write {path}/%j.OU"
         yield from _at(script, source, field, why)
     for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
         if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
@@ -75,7 +77,8 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     """Yield remarks on the devices and the variables of a rank."""
     own = script.heeded.get(source.gpus_of_rank)
     if own and (script.request.ranks or 1) > 1 and any(script.launched(source.scheduler.node_step or "")):
-        why = "srun shows each rank its own GPUs, mpirun all of the node"
+        mpi = MPI_FLAVOURS[mpi_of(script)].command
+        why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
     ranks = variables.rank_names(source, target, mpi_of(script))
     for name, line in inner_names(script).items():
@@ -100,7 +103,7 @@ def _at(script: Script, source: Dialect, field: str, why: str) -> Iterator[Remar
 
 
 def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield what a scheduler changes that counts slots of nodes only."""
+    """Yield remarks for a target that counts only the slots of a node."""
     request = script.request
     cores, ranks = request.cpus_per_rank or 1, request.ranks or 1
     if cores > 1 and (request.ranks_per_node or 1) == 1:

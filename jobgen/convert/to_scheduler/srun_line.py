@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert.to_scheduler.launch_line import Line, Unreadable, Value, Words, quoted
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value, quoted
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.directive_options import whole
 from jobgen.schedulers.request import Request
 from jobgen.schedulers.slurm import SLURM
 from jobgen.topology.cpus import mask
 
+NAME = LAUNCHERS["srun"].command
 _LONG = """
 accel-bind= bcast? bcast-exclude? compress? cpu-bind= debugger-test disable-status epilog= exact
 external-launcher? gpu-bind= het-group= immediate? interactive jobid= kill-on-bad-exit? label mem-bind=
@@ -58,19 +60,19 @@ _BINDS = {
 }  # fmt: skip
 
 
-def read(words: Words, request: Request) -> Line:
+def read(words: LaunchWords, request: Request) -> LaunchLine:
     """Return the options of srun.
 
     Raises:
         Unreadable: the line cannot be translated.
     """
-    line = Line()
+    line = LaunchLine()
     for word in words:
         name, value = _option(word, words)
         meaning = MEANINGS.get(name, "lost")
         text = f"{word.text.partition('=')[0]} {value.text}".strip()
         if name not in LONG:
-            raise Unreadable(f"{word.text} is not an option of srun")
+            raise Unreadable(f"{word.text} is not an option of {NAME}")
         if meaning == "refused":
             raise Unreadable(f"--{name} has no counterpart")
         if meaning == "lost":
@@ -86,12 +88,12 @@ def read(words: Words, request: Request) -> Line:
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif meaning != "neutral":
-            line.say(meaning, value)
+            line.set(meaning, value)
     line.program = words.program
     return line
 
 
-def _option(word: Value, words: Words) -> tuple[str, Value]:
+def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
     """Return the long name of an option, and its value, which may be the next word."""
     if word.text.startswith("--"):
         given, equals, _ = word.text[2:].partition("=")
@@ -108,7 +110,7 @@ def _option(word: Value, words: Words) -> tuple[str, Value]:
     return name, joined
 
 
-def _export(line: Line, value: Value, text: str) -> None:
+def _export(line: LaunchLine, value: Value, text: str) -> None:
     """Keep the variables of --export that are added to all others."""
     names = value.text.split(",")
     if "ALL" in names:
@@ -117,7 +119,7 @@ def _export(line: Line, value: Value, text: str) -> None:
         line.lost.append(text)
 
 
-def _bind(line: Line, value: Value, text: str) -> None:
+def _bind(line: LaunchLine, value: Value, text: str) -> None:
     found = [BINDINGS.get(one) for one in value.text.lower().split(",")]
     if None in found:
         line.lost.append(text)
@@ -125,7 +127,7 @@ def _bind(line: Line, value: Value, text: str) -> None:
         line.values["bind"] = next(filter(None, found), "none")
 
 
-def _stream(line: Line, meaning: str, value: Value, text: str) -> None:
+def _stream(line: LaunchLine, meaning: str, value: Value, text: str) -> None:
     """Keep the name of a file that srun opens; each rank has one of its own if the name has patterns."""
     name = value.known or value.text
     if "%" in name or name.isdigit():
@@ -134,7 +136,7 @@ def _stream(line: Line, meaning: str, value: Value, text: str) -> None:
         line.values[meaning] = "/dev/null" if name == "none" else quoted(value.text)
 
 
-def redirections(line: Line) -> str:
+def redirections(line: LaunchLine) -> str:
     """Return the redirections that open the files of srun's options; errors follow the output."""
     values = line.values
     words = [f"< {values['input']}"] if "input" in values else []
@@ -143,7 +145,7 @@ def redirections(line: Line) -> str:
     return " ".join(words)
 
 
-def _device(line: Line, name: str, value: Value, text: str, request: Request) -> None:
+def _device(line: LaunchLine, name: str, value: Value, text: str, request: Request) -> None:
     """Note devices that only some ranks of a node see."""
     number = value.text.rpartition(":")[2]
     whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(request.gpus_per_node or 0)
@@ -151,9 +153,9 @@ def _device(line: Line, name: str, value: Value, text: str, request: Request) ->
         line.notes.append((text, "each rank sees all devices of its node"))
 
 
-def write(line: Line, request: Request, plugin: str) -> str:
+def write(line: LaunchLine, request: Request, plugin: str) -> str:
     """Return the command with its options."""
-    words = ["srun"]
+    words = [NAME]
     if "ranks" in line.values:
         words.append(f"--ntasks={quoted(line.values['ranks'])}")
     elif (
@@ -174,7 +176,7 @@ def write(line: Line, request: Request, plugin: str) -> str:
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
 
 
-def _of_all_nodes(line: Line, request: Request) -> str:
+def _of_all_nodes(line: LaunchLine, request: Request) -> str:
     """Return the number of ranks if that of each node is given."""
     each = line.numbers.get("each")
     if each and request.nodes:
@@ -182,7 +184,7 @@ def _of_all_nodes(line: Line, request: Request) -> str:
     return f'"$(({line.values["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
 
 
-def _cores(line: Line, request: Request) -> str:
+def _cores(line: LaunchLine, request: Request) -> str:
     """Return the cores of each rank: those of a node, shared by its ranks."""
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")

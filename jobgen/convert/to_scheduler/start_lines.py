@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jobgen.convert.result import Definition, Edit, Remark
-from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, EXPORTS_LINES
+from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.schedulers.base import fill
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -77,7 +77,7 @@ def start(
     lines += _redirections(content, source, target) + _node_file(script, source, target)
     lines += [f"{name}={value}" for name, value in defined]
     lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
-    lines += EXPORTS_LINES if any(f"$({EXPORTS})" in edit.text for edit in edits) else ()
+    lines += exports_function(source) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
     if not for_bash(script):
         why = "is missing: the script is not for bash"
         return [Remark(script.directives.first_command or 1, line, why) for line in lines]

@@ -17,7 +17,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.values import arrays
 
-# Numbers of cores that no directive requests, and what is to be said of them.
+# Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
     "$(nproc)": "is $(nproc) here, all cores of the node",
@@ -105,11 +105,11 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, source: Dialect, target: Dialect, gone: list[Node], of_array: bool
+    script: Script, source: Dialect, target: Dialect, replaced_nodes: list[Node], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
-    ``gone`` are nodes that another edit replaces as a whole. ``of_array``: the job is a task of an array.
+    Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
     """
     mpi = mpi_of(script)
     other = {**_node_rank(script.request, source, target, mpi), **names(source, target, mpi)}
@@ -121,7 +121,7 @@ def translate(
     for node, offset in names_read(script.tree, 0):
         name = node.text
         by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set
-        if by_script or name in own or any(_inside(node, offset, one) for one in gone):
+        if by_script or name in own or any(_inside(node, offset, one) for one in replaced_nodes):
             continue
         if name in shared:
             if name not in seen and name not in source.zeros:
