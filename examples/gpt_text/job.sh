@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 1b0f6dcfb8597dfe337a0cfeddf4f00725e232d082fc146a9feea1a72e562a3f ========
+# ======== jobgen runtime 0.2.0, SHA-256 eaa8a7a6cf17e3206066d0606a259bb52a794cf664b2511be0b41a63e4c59d27 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -497,12 +497,12 @@ job_wait() { # PROCESS: sets job_status to its status
 job_end_with_script() { # ends the processes on this host when the script is killed
   # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
-    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
+    remainder() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
     exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
     while kill -0 "$1" && kill -0 "$2"; do read -rt 1 -u "$clock"; done
     ! kill -0 "$1" || exit
     for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
-    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+    kill -TERM $(remainder "$@") && sleep 3 && kill -KILL $(remainder "$@")
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 
@@ -656,7 +656,7 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
   file+=/$1
   job_ask_host "$1" "($job_probe) > $(job_quote "$file") 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
-    awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
+    awk '!/^(srun|slurmstepd)/ { last = $0 } END { print last ? last : "does not answer" }')" > "$file.bad"
 }
 
 job_preflight_or_end() {
@@ -709,7 +709,7 @@ job_judge() { # sets job_status to the status of the job
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
   find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
-    $1 == "began" { begun++ }
+    $1 == "began" { starts++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
       out = ENVIRON["out"]  # -v would read backslashes in it
@@ -717,7 +717,7 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out
         else if (silent++ < 8) first = first " " rank
-      print begun + 0, silent + 0 first
+      print starts + 0, silent + 0 first
     }' > "$job_logs/counts"
   read -r job_start_count job_silent_count job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"
@@ -806,12 +806,12 @@ job_fail() {
 }
 
 job_restore_devices() { # the deepspeed launcher numbers the devices of a node from 0; the scheduler may allocate others
-  local given chosen i devices=
+  local all own i devices=
   [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
-  IFS=, read -ra given <<< "$JOBGEN_DEVICES"
-  IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
-  for i in ${chosen[@]+"${chosen[@]}"}; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  IFS=, read -ra all <<< "$JOBGEN_DEVICES"
+  IFS=, read -ra own <<< "${!JOBGEN_VISIBLE}"
+  for i in ${own[@]+"${own[@]}"}; do devices+=,${all[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
@@ -852,17 +852,17 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_left() { # the processes that the program has left
+job_remainder() { # the processes that the program has left
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
     ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
   done
 }
 
-job_end_left() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
+job_end_remainder() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
   local pids signal
   for signal in TERM 0 0 0 0 0 KILL; do
-    mapfile -t pids < <(job_left)
+    mapfile -t pids < <(job_remainder)
     ((${#pids[@]})) || return 0
     kill -s "$signal" "${pids[@]}"
     sleep 0.5
@@ -920,7 +920,7 @@ trap '' TERM INT HUP USR1 USR2 URG PIPE
 exec {job_out}>&-
 for i in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
-  ((i != 10)) || job_end_left
+  ((i != 10)) || job_end_remainder
   sleep 0.1
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
@@ -931,7 +931,7 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-job_end_left
+job_end_remainder
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"
 END_OF_RANK
@@ -945,7 +945,7 @@ job_file_watch() {
 # or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
-launcher=$1 node=$2 ranks=$3 asked=''
+launcher=$1 node=$2 ranks=$3 request=''
 control=$JOBGEN_LOGS/control
 for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
@@ -969,7 +969,7 @@ programs() { # the process ids of the programs that have not ended, except those
   done
 }
 
-left() { # the processes of the ranks on this node, and of the launcher that was started here
+remainder() { # the processes of the ranks on this node, and of the launcher that was started here
   local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
     while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
@@ -981,7 +981,7 @@ alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBG
 
 stop() { # SIGNAL
   local pids
-  mapfile -t pids < <(left)
+  mapfile -t pids < <(remainder)
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
@@ -993,13 +993,13 @@ look() { # reads the request in the file into wish; a stop is done at once
   [[ $wish != stop ]] || { stop KILL; exit; }
 }
 
-saving() { [[ -n $asked ]] && ! all_have_ended; }
+saving() { [[ -n $request ]] && ! all_have_ended; }
 
 ends_by_itself() { # a launcher may, after its last process here
   all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" 2> /dev/null
 }
 
-remains() { [[ -n $(left) ]]; }
+remains() { [[ -n $(remainder) ]]; }
 
 wait_while() { # TIMES COMMAND: half a second each time
   local time
@@ -1020,8 +1020,8 @@ show_life() { # a new number in a file; the script asks a node whose number stay
 while alive; do
   look
   show_life
-  if [[ $wish == save && -z $asked ]]; then
-    asked=yes
+  if [[ $wish == save && -z $request ]]; then
+    request=save
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi

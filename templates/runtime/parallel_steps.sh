@@ -1,7 +1,7 @@
 # Steps at the same time: each on nodes of its own, in a subshell with a run directory of its own, step-N.
 
 job_run_parallel_steps() { # FIRST LAST: sets job_status to that of the first of them that failed
-  local step host=0 found=0 shown=
+  local step host=0 status=0 main=
   local -A pids=()
   (($1 == 1)) || job_optional job_arm_deadline
   for ((step = $1; step <= $2; step++)); do
@@ -9,22 +9,22 @@ job_run_parallel_steps() { # FIRST LAST: sets job_status to that of the first of
     if ! job_finished_before; then
       job_run_parallel_step "$host" &
       pids[$step]=$!
-      shown=${shown:-$step}
+      main=${main:-$step}
     fi
     host=$((host + job_nodes))
   done
-  [[ -n $shown ]] || return 0
-  job_launcher=${pids[$shown]}  # a signal has ranks to ask
+  [[ -n $main ]] || return 0
+  job_launcher=${pids[$main]}  # a signal has ranks to ask
   for ((step = $1; step <= $2; step++)); do
     [[ -n ${pids[$step]:-} ]] || continue
     job_wait "${pids[$step]}"
     job_end_step
-    ((job_status == 0 || found != 0 && found != 75)) || found=$job_status shown=$step
+    ((job_status == 0 || status != 0 && status != 75)) || status=$job_status main=$step
   done
-  job_status=$found job_launcher=
+  job_status=$status job_launcher=
   # shellcheck disable=SC2046  # process ids
   kill $(jobs -pr) 2> /dev/null || true
-  step=$shown
+  step=$main
   job_show_step
   cp "$logs/step-$step/statuses" "$logs" 2> /dev/null || true
 }

@@ -30,10 +30,10 @@ job_find_pbs() { # its commands: a profile may have removed them from PATH, or p
 job_attribute() { sed -n "s/^ *$1 = //p" <<< "$job_record"; }  # NAME: of this job, in PBS
 
 job_check_shares() {
-  local listed
-  listed=$(awk 'NF { listed[$1]++ } END { for (host in listed) print listed[host] }' "$PBS_NODEFILE" | sort -nu | paste -sd ' ')
-  [[ $listed != *' '* ]] ||
-    job_die 70 "uneven allocation: the hosts have $listed lines in $PBS_NODEFILE, expected $job_ranks_per_node ranks on each node"
+  local lines
+  lines=$(awk 'NF { lines[$1]++ } END { for (host in lines) print lines[host] }' "$PBS_NODEFILE" | sort -nu | paste -sd ' ')
+  [[ $lines != *' '* ]] ||
+    job_die 70 "uneven allocation: the hosts have $lines lines in $PBS_NODEFILE, expected $job_ranks_per_node ranks on each node"
 }
 
 job_list_hosts() { cat "$PBS_NODEFILE"; }

@@ -53,7 +53,7 @@ job_qsub_resources() { # except those that PBS has computed
 }
 
 job_qsub_values() { # adds to options, and to start the values that this job began with
-  local pair names given=() plain=yes
+  local pair names values=() plain=yes
   names=$'\n'$(job_variable_list)$'\n'
   while IFS= read -r -d '' pair; do
     start+=("$pair")
@@ -62,20 +62,20 @@ job_qsub_values() { # adds to options, and to start the values that this job beg
       PBS_* | JOBGEN_* | *[!A-Za-z0-9_]*) continue ;;
     esac
     [[ $names == *$'\n'"${pair%%=*}"$'\n'* && " ${job_secret_names[*]-} " != *" ${pair%%=*} "* ]] || continue
-    given+=("$pair")
+    values+=("$pair")
     [[ $pair != *[\'\"\\]* ]] || plain=
   done < "/proc/$$/environ"
   if [[ -n $plain ]]; then
-    ((${#given[@]} == 0)) || options+=(-v "$(IFS=,; printf '%s' "${given[*]%%=*}")")
+    ((${#values[@]} == 0)) || options+=(-v "$(IFS=,; printf '%s' "${values[*]%%=*}")")
     return
   fi
   options+=(-V)  # with -v qsub of OpenPBS refuses quotes, and doubles backslashes
   for pair in "${start[@]}"; do
     case ${pair%%=*} in
-      HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER | KRB5CCNAME | PBS_CONF_FILE | PBS_DEFAULT | PBS_SERVER) given+=("$pair") ;;
+      HOME | LANG | LOGNAME | MAIL | PATH | SHELL | TZ | USER | KRB5CCNAME | PBS_CONF_FILE | PBS_DEFAULT | PBS_SERVER) values+=("$pair") ;;
     esac
   done
-  start=(${given[@]+"${given[@]}"})
+  start=(${values[@]+"${values[@]}"})
 }
 
 job_variable_list() { # the names of the variables that qsub -v or -V gave to this job, and parts of values

@@ -48,7 +48,7 @@ job_probe_host() { # HOST: its messages go to a file, because pbs_tmrsh writes t
   file+=/$1
   job_ask_host "$1" "($job_probe) > $(job_quote "$file") 2>&1" &> "$file.caller" && rm -f "$file" "$file.caller" && return 0
   printf '%s\t%s\n' "$1" "$(cat "$file" "$file.caller" 2> /dev/null |
-    awk '!/^(srun|slurmstepd)/ { said = $0 } END { print said ? said : "does not answer" }')" > "$file.bad"
+    awk '!/^(srun|slurmstepd)/ { last = $0 } END { print last ? last : "does not answer" }')" > "$file.bad"
 }
 
 job_preflight_or_end() {

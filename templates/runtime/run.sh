@@ -32,12 +32,12 @@ job_wait() { # PROCESS: sets job_status to its status
 job_end_with_script() { # ends the processes on this host when the script is killed
   # shellcheck disable=SC2016  # expanded in the other shell
   exec setsid bash -c '
-    left() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
+    remainder() { grep -lszxF "JOBGEN_LOGS=$3" /proc/[0-9]*/environ | awk -F/ -v self="$$" "\$3 != self { print \$3 }"; }
     exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
     while kill -0 "$1" && kill -0 "$2"; do read -rt 1 -u "$clock"; done
     ! kill -0 "$1" || exit
     for i in {1..10}; do [[ -s $3/control ]] && kill -0 "$2" && sleep 1; done  # the ranks may be saving
-    kill -TERM $(left "$@") && sleep 3 && kill -KILL $(left "$@")
+    kill -TERM $(remainder "$@") && sleep 3 && kill -KILL $(remainder "$@")
   ' guard "$$" "$job_launcher" "$job_logs" < /dev/null &> /dev/null
 }
 

@@ -31,7 +31,7 @@ job_judge() { # sets job_status to the status of the job
 job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into the file statuses
   local ranks=$job_logs/statuses.new
   find "$job_logs/nodes" -name '*.ranks' -exec cat {} + | out=$ranks awk -v world="$JOBGEN_WORLD_SIZE" '
-    $1 == "began" { begun++ }
+    $1 == "began" { starts++ }
     $1 == "ended" { line[$2] = $2 " " $3 " " $4 " " $5 }
     END {
       out = ENVIRON["out"]  # -v would read backslashes in it
@@ -39,7 +39,7 @@ job_read_ends() { # of every rank its last line, RANK STATUS SECONDS HOST, into 
       for (rank = 0; rank < world; rank++)
         if (rank in line) print line[rank] > out
         else if (silent++ < 8) first = first " " rank
-      print begun + 0, silent + 0 first
+      print starts + 0, silent + 0 first
     }' > "$job_logs/counts"
   read -r job_start_count job_silent_count job_silent_ranks < "$job_logs/counts"
   rm "$job_logs/counts"

@@ -60,7 +60,6 @@ NEVER_EMPTY = {
     "bad": "after a test of its length",
     "binds": "begins with the run directory",
     "good": "after a test of its length",
-    "given": "after a test of its length",
     "hosts": "the hosts of the allocation",
     "job_arguments": "after a test of its length",
     "job_bad_hosts": "after a test of its length",
@@ -70,11 +69,12 @@ NEVER_EMPTY = {
     "job_filter_whole_hosts": "written into the script",
     "job_host_list": "written into the script",
     "job_hosts": "job_check_hostfile has compared its length",
-    "job_secret_names": "written into the script",
     "job_program_variables": "written into the script",
+    "job_secret_names": "written into the script",
     "options": "begins with constant words",
     "pids": "after a test of its length",
     "start": "the environment, which has PATH",
+    "values": "after a test of its length",
     "words": "begins with constant words",
 }
 

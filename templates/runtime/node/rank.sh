@@ -20,12 +20,12 @@ job_fail() {
 }
 
 job_restore_devices() { # the deepspeed launcher numbers the devices of a node from 0; the scheduler may allocate others
-  local given chosen i devices=
+  local all own i devices=
   [[ -z ${JOBGEN_DEVICES_BY_NODE:-} ]] || JOBGEN_DEVICES=$(sed -n "$((CROSS_RANK + 1))p" "$job_dir/devices")
   [[ -n ${JOBGEN_DEVICES:-} ]] || return 0
-  IFS=, read -ra given <<< "$JOBGEN_DEVICES"
-  IFS=, read -ra chosen <<< "${!JOBGEN_VISIBLE}"
-  for i in ${chosen[@]+"${chosen[@]}"}; do devices+=,${given[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
+  IFS=, read -ra all <<< "$JOBGEN_DEVICES"
+  IFS=, read -ra own <<< "${!JOBGEN_VISIBLE}"
+  for i in ${own[@]+"${own[@]}"}; do devices+=,${all[i]:?$job_host has only the devices $JOBGEN_DEVICES}; done
   export "$JOBGEN_VISIBLE=${devices#,}"
 }
 
@@ -66,17 +66,17 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
   printf '%s %s %s %s %s\n' "$1" "$RANK" "$2" "${now/,/.}" "$job_host" >> "$job_node.ranks"
 }
 
-job_left() { # the processes that the program has left
+job_remainder() { # the processes that the program has left
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
     ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
   done
 }
 
-job_end_left() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
+job_end_remainder() { # they may hold sockets of MPICH, which waits for them, and outlive a step of Slurm
   local pids signal
   for signal in TERM 0 0 0 0 0 KILL; do
-    mapfile -t pids < <(job_left)
+    mapfile -t pids < <(job_remainder)
     ((${#pids[@]})) || return 0
     kill -s "$signal" "${pids[@]}"
     sleep 0.5
@@ -134,7 +134,7 @@ trap '' TERM INT HUP USR1 USR2 URG PIPE
 exec {job_out}>&-
 for i in {1..100}; do  # limited: processes that the program left may keep its output open
   kill -0 "${job_children[@]}" 2> /dev/null || { job_children=(); break; }
-  ((i != 10)) || job_end_left
+  ((i != 10)) || job_end_remainder
   sleep 0.1
 done
 ((${#job_children[@]} == 0)) || kill -KILL "${job_children[@]}" 2> /dev/null
@@ -145,6 +145,6 @@ fi
 job_write ended "$job_status" "$job_ended"
 # The launcher ends the other ranks when this one exits: their watchers must first ask them to save.
 ((job_status != 75)) || ! grep -qs '^save' "$job_logs/control" || sleep "$((${JOBGEN_POLL%.*} + 1))"
-job_end_left
+job_end_remainder
 ((job_status == 0 || job_status == 75)) || [[ -s $job_logs/failed ]] || echo "$RANK $job_status $job_host" >> "$job_logs/failed"
 exit "$job_status"

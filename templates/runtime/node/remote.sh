@@ -29,12 +29,12 @@ job_by_pbsdsh() { # it parses nothing, passes no environment, and does not retur
   mkdir -p "${answer%/*}"
   for pause in 1 2 4 8 0; do
     # shellcheck disable=SC2016  # expanded on the other side
-    "$path" -h "$1" /bin/bash -c 'echo $$ >> "$0"; "$@"; echo $? >> "$0"' "$answer" "${@:2}" 2> "$answer.said" || true
-    [[ $(< "$answer.said") == *"tm_init failed"* ]] || break  # a busy daemon; nothing was started
+    "$path" -h "$1" /bin/bash -c 'echo $$ >> "$0"; "$@"; echo $? >> "$0"' "$answer" "${@:2}" 2> "$answer.errors" || true
+    [[ $(< "$answer.errors") == *"tm_init failed"* ]] || break  # a busy daemon; nothing was started
     sleep "$pause"
   done
-  cat "$answer.said" >&2
-  rm -f "$answer.said"
+  cat "$answer.errors" >&2
+  rm -f "$answer.errors"
   job_await_answer "$1"
   job_read_answer
   rm -f "$answer" "$answer.alive"

@@ -4,7 +4,7 @@
 # or the process that started it here for the scheduler, has ended. The files of this node begin with NODE.
 set -u
 trap '' TERM HUP  # schedulers send them to all processes of a job; what ignores them is ended here
-launcher=$1 node=$2 ranks=$3 asked=''
+launcher=$1 node=$2 ranks=$3 request=''
 control=$JOBGEN_LOGS/control
 for fd in "/proc/$$"/fd/*; do  # those of the launcher: MPICH waits until its sockets are closed
   fd=${fd##*/}
@@ -28,7 +28,7 @@ programs() { # the process ids of the programs that have not ended, except those
   done
 }
 
-left() { # the processes of the ranks on this node, and of the launcher that was started here
+remainder() { # the processes of the ranks on this node, and of the launcher that was started here
   local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
     while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
@@ -40,7 +40,7 @@ alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBG
 
 stop() { # SIGNAL
   local pids
-  mapfile -t pids < <(left)
+  mapfile -t pids < <(remainder)
   ((${#pids[@]} == 0)) || kill -s "$1" "${pids[@]}"
 } 2> /dev/null
 
@@ -52,13 +52,13 @@ look() { # reads the request in the file into wish; a stop is done at once
   [[ $wish != stop ]] || { stop KILL; exit; }
 }
 
-saving() { [[ -n $asked ]] && ! all_have_ended; }
+saving() { [[ -n $request ]] && ! all_have_ended; }
 
 ends_by_itself() { # a launcher may, after its last process here
   all_have_ended && [[ -n ${JOBGEN_PARENT:-} ]] && kill -0 "$JOBGEN_PARENT" 2> /dev/null
 }
 
-remains() { [[ -n $(left) ]]; }
+remains() { [[ -n $(remainder) ]]; }
 
 wait_while() { # TIMES COMMAND: half a second each time
   local time
@@ -79,8 +79,8 @@ show_life() { # a new number in a file; the script asks a node whose number stay
 while alive; do
   look
   show_life
-  if [[ $wish == save && -z $asked ]]; then
-    asked=yes
+  if [[ $wish == save && -z $request ]]; then
+    request=save
     mapfile -t pids < <(programs)
     ((${#pids[@]} == 0)) || kill -s "$JOBGEN_SIGNAL" "${pids[@]}" 2> /dev/null
   fi
