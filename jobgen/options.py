@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.errors import JobgenError, setting, shown
+from jobgen.errors import JobgenError, one_of, setting, shown
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.schedulers.table import queued
 from jobgen.secrets import masked_word
 from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
 
@@ -95,9 +96,10 @@ _WORD = parsers.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-
 _CONDA = parsers.text(
     "the name or the path of a conda environment", r"[^\s-](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?"
 )
+_PREFIXES = one_of(dict.fromkeys(row.prefix for row in queued().values()))
 _MAIL = parsers.text("a mail address", r"[A-Za-z0-9][\w.+-]*@[\w.-]+")
 _LINE = parsers.text(
-    "options of one directive line, without the #PBS or #SBATCH", r"-[^\x00-\x1f\x7f\u2028\u2029]+"
+    f"options of one directive line, without the {_PREFIXES}", r"-[^\x00-\x1f\x7f\u2028\u2029]+"
 )
 
 _IMAGE = parsers.text(

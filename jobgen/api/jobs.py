@@ -10,13 +10,14 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
 from jobgen.config import read_spec, with_site
-from jobgen.errors import JobgenError, nearest, shown, visible
+from jobgen.errors import JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import JobFile
 from jobgen.jobfile.tables import TABLES
 from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
+from jobgen.schedulers.table import COMMANDS
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
 
@@ -41,8 +42,8 @@ class JobSpec(Specification):
     def __new__(cls, scheduler: str, program: Sequence[str] = (), **settings: Unpack[Settings]) -> JobSpec:
         """Create a job from Python values, or from text as on the command line.
 
-        ``scheduler`` is pbs, slurm or local; ``program`` are the words after ``--`` on the command line;
-        ``settings`` are its options, with underscores.
+        ``scheduler`` is the name of a command, such as slurm; ``program`` are the words after ``--`` on the
+        command line; ``settings`` are its options, with underscores.
 
         Raises:
             JobgenError: there is no such setting, or its value cannot be read.
@@ -170,7 +171,7 @@ def spec_of_file(
     """Return the specification read from a job file; see JobSpec.from_file."""
     layer = read_job(os.fspath(path), changes, ())
     if (scheduler := scheduler or layer.scheduler) is None:
-        raise JobgenError(f"{shown(os.fspath(path))}: names no scheduler; say which: pbs, slurm or local")
+        raise JobgenError(f"{shown(os.fspath(path))}: names no scheduler; say which: {one_of(COMMANDS)}")
     return read_spec(scheduler, {}, (), layer)
 
 

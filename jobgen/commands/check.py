@@ -8,14 +8,17 @@ import click
 
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError, shown
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.versions import version
 from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
 from jobgen.values.parsers import choice
 
+_TITLES = ", ".join(SCHEDULERS[name].title for name in SCRIPT_SCHEDULERS if name in SCHEDULERS)
+
 
 @click.command(
     "check",
-    help="Report errors in batch scripts for PBS Pro, Torque, Slurm or a plain shell. A FILE of - is "
+    help=f"Report errors in batch scripts for {_TITLES} or a plain shell. A FILE of - is "
     "standard input. The status is 1 if there are errors.",
     epilog="Example: jobgen check job.sh",
 )

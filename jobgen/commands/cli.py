@@ -326,14 +326,13 @@ def _submit_command() -> click.Command:
         callback=click.pass_obj(_submit),
         help="Make a run directory, submit the job from there and print its id.",
         params=[
-            click.Argument(["scheduler"], required=False),
+            click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
             *job_options(),
             *file_options(),
             *options,
             template_option(),
         ],
     )
-    command.target = f"[{'|'.join(queued())}]"
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )

@@ -79,7 +79,9 @@ doctor = JobCommand(
     "doctor",
     callback=_doctor,
     params=[
-        click.Argument(["scheduler"], type=OptionType(choice(*COMMANDS)), required=False),
+        click.Argument(
+            ["scheduler"], type=OptionType(choice(*COMMANDS)), metavar="|".join(COMMANDS), required=False
+        ),
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),
@@ -98,5 +100,4 @@ doctor = JobCommand(
     help="Check the environment that the script of a job will have, and print a remedy for each problem. All "
     "options of a job are accepted. Status 0: no problem stops the job; 1: a problem does; 2: bad input.",
 )
-doctor.target = "[pbs|slurm|local]"
 doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

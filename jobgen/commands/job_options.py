@@ -25,7 +25,6 @@ class JobCommand(click.Command):
     """A command whose help shows its options in groups and ends with an example."""
 
     example = ""
-    target = ""  # the arguments before the options
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for name, records in self.option_groups(ctx).items():
@@ -43,7 +42,8 @@ class JobCommand(click.Command):
         return groups
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        return [*self.target.split(), "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
+        arguments = [f"[{one.metavar}]" for one in self.params if isinstance(one, click.Argument)]
+        return [*arguments, "[OPTIONS]", "[-- PROGRAM [ARG]...]"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True

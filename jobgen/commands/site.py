@@ -13,7 +13,7 @@ import click
 
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, nearest, one_of, shown, visible
-from jobgen.schedulers.table import SCHEDULERS
+from jobgen.schedulers.table import SCHEDULERS, queued
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler
@@ -130,8 +130,9 @@ def new(name: str | None, output: str | None, force: bool) -> None:
 
     scheduler = SCHEDULERS[detect()[0]]
     if scheduler.behaviour.one_host:
+        commands = " nor ".join(row.command for row in queued().values())
         raise JobgenError(
-            "site new: there is neither sbatch nor qsub on PATH; run it on a login node of the cluster"
+            f"site new: there is neither {commands} on PATH; run it on a login node of the cluster"
         )
     facts = _facts(scheduler, "site new")
     facts = taking_jobs(without_reservations(scheduler, facts))

@@ -19,13 +19,14 @@ _SKEW = 2  # s
 
 
 def reach(case: Case) -> Iterator[Verdict]:
-    """Check ssh and pdsh, if the launcher uses them."""
+    """Check ssh, and the remote shell of the launcher, if the job uses them."""
     ssh = case.plan.spec.remote == "ssh" or case.plan.launch.agents[-1:] == ("ssh",)
-    if not ssh and case.plan.launch.start_nodes != "pdsh":
+    shell = case.plan.launch.row.remote_shell
+    shell = shell if shell == case.plan.launch.start_nodes else ""
+    if not ssh and not shell:
         return
     other = "" if case.plan.scheduler.behaviour.one_host else "--remote scheduler does not need it"
-    names = ("pdsh", "ssh") if case.plan.launch.start_nodes == "pdsh" else ("ssh",)
-    for name in names:
+    for name in filter(None, (shell, "ssh")):
         if not case.here.which(name):
             yield Verdict(name, WARNING, "is not on PATH", "it starts the other nodes", other)
     if not case.here.which("ssh"):

@@ -15,25 +15,29 @@ _NEVER = "the job would wait in the queue forever"
 
 
 def queue(case: Case) -> Iterator[Verdict]:
-    """Check the queue of the job, or the default queue: qsub refuses a job that exceeds its limits."""
+    """Check the queue of the job, or the default queue: PBS refuses a job that exceeds its limits."""
     output, server = case.text("queues"), _server(case)
     queues = dict(records(output, QUEUE))
     name = case.plan.queue or case.plan.spec.reservation or server.get("default_queue")
     if not queues or not name:
         return
     name = name.partition(".")[0] if name not in queues else name
-    there = queues.get(name)
+    there, command = queues.get(name), case.plan.scheduler.command
     if there is None:
         remedy = f"use {one_of(queues)}"
         yield Verdict(
-            "queue", PROBLEM, f"there is no {shown(name)}{nearest(name, queues)}", "qsub refuses it", remedy
+            "queue",
+            PROBLEM,
+            f"there is no {shown(name)}{nearest(name, queues)}",
+            f"{command} refuses it",
+            remedy,
         )
         return
     limits = {
         key: there.get(key) or server.get(key, "")
         for key in ("resources_max.walltime", "resources_max.nodect")
     }
-    faults = [*_shut(name, there), *_beyond(case, name, limits)]
+    faults = [*_shut(name, there, command), *_beyond(case, name, limits)]
     yield from faults
     if not faults:
         resources = case.plan.resources
@@ -45,10 +49,10 @@ def _server(case: Case) -> Mapping[str, str]:
     return next((fields for _, fields in records(case.text("server"), r"Server: (\S+)")), {})
 
 
-def _shut(name: str, there: Mapping[str, str]) -> Iterator[Verdict]:
+def _shut(name: str, there: Mapping[str, str], command: str) -> Iterator[Verdict]:
     if there.get("enabled") != "True":
         yield Verdict(
-            "queue", PROBLEM, f"{name} is not enabled", "qsub refuses the job", "use another --queue"
+            "queue", PROBLEM, f"{name} is not enabled", f"{command} refuses the job", "use another --queue"
         )
     elif there.get("started") != "True":
         remedy = "use another --queue, or wait until it is started"
@@ -60,7 +64,7 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Verdic
     most = seconds(time) if time else None
     resources = case.plan.resources
     if most is not None and resources.walltime and resources.walltime > most:
-        why = f"the job requests {clock(resources.walltime)}: qsub refuses it"
+        why = f"the job requests {clock(resources.walltime)}: {case.plan.scheduler.command} refuses it"
         yield Verdict("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
     if nodes.isdecimal() and resources.allocated > int(nodes):
         why = f"the job requests {resources.allocated}"
@@ -74,11 +78,11 @@ def nodes(case: Case) -> Iterator[Verdict]:
     known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
     if not known:
         return
-    nodes = case.plan.resources.allocated
+    nodes, title = case.plan.resources.allocated, case.plan.scheduler.title
     if nodes > len(known):
         remedy = f"use --nodes {len(known)} or less"
         yield Verdict(
-            "nodes", PROBLEM, f"PBS has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
+            "nodes", PROBLEM, f"{title} has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
         )
         return
     has_devices = any(one.gpus for one in known)  # otherwise the site uses another name for devices
@@ -88,7 +92,9 @@ def nodes(case: Case) -> Iterator[Verdict]:
         fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
-            found = f"{fit} of PBS's {len(known)} nodes have {each}, and the job requests {chunk.nodes}"
+            found = (
+                f"{fit} of the {len(known)} nodes of {title} have {each}, and the job requests {chunk.nodes}"
+            )
             yield Verdict("nodes", PROBLEM, found, _NEVER, "request less of each node, or fewer nodes")
             return
-    yield Verdict("nodes", OK, f"PBS has {len(known)}")
+    yield Verdict("nodes", OK, f"{title} has {len(known)}")

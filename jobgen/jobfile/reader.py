@@ -20,7 +20,7 @@ from jobgen.jobfile.schema import WORD, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, table_of
 from jobgen.launch.program import read_program
-from jobgen.options import OPTIONS
+from jobgen.options import BY_KEY, OPTIONS, parse
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, SiteName, Step, Text
 
@@ -152,9 +152,8 @@ def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
         raise JobgenError(f"[[step]] ({where}): each step has its command; leave out {found}")
     if not job.step:
         raise JobgenError(f"step ({where}): must be one or more tables [[step]]")
-    from jobgen.jobfile.steps import read_steps
 
-    return read_steps(job.step, where)
+    return _read_steps(job.step, where)
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
@@ -191,12 +190,7 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
             raise JobgenError(
                 f"{shown(typed[0])} (after --): names no program, but {where} does; write it out"
             )
-        try:
-            read_program(tuple(job.program.command))
-        except JobgenError:
-            command = shown(" ".join(job.program.command))
-            rule = "must begin with a script, -m MODULE or a command"
-            raise JobgenError(f"command = {command} ({where}): {rule}") from None
+        _check_command(job.program.command, where)
         return (typed, "command line") if typed else (tuple(job.program.command), where)
     if not job.train or (typed and not only_options):
         return typed, "command line" if typed else None
@@ -205,6 +199,14 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
     overriding |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
     words = [word for key, value in job.train.items() for word in _option(key, value, overriding, origin)]
     return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
+
+
+def _check_command(words: Sequence[str], where: str) -> None:
+    try:
+        read_program(tuple(words))
+    except JobgenError:
+        rule = "must begin with a script, -m MODULE or a command"
+        raise JobgenError(f"command = {shown(' '.join(words))} ({where}): {rule}") from None
 
 
 def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path], str]) -> list[str]:
@@ -227,3 +229,39 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
     except training_options.OptionError as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words
+
+
+_STEP_OPTIONS = ("launcher", "nodes", "ranks_per_node")
+_STEP_KEYS = ("command", *_STEP_OPTIONS, "parallel")
+
+
+def _read_steps(tables: Sequence[Mapping[str, Any]], origin: str) -> tuple[Step, ...]:
+    """Return the steps in their order.
+
+    Raises:
+        JobgenError: a key is unknown, or a value is wrong.
+    """
+    steps = tuple(_step(table, f"{origin}, [[step]] {number}") for number, table in enumerate(tables, 1))
+    if steps[0].parallel:
+        raise JobgenError(f"parallel = true ({origin}, [[step]] 1): there is no step before the first one")
+    return steps
+
+
+def _step(table: Mapping[str, Any], where: str) -> Step:
+    for key in table:
+        if key not in _STEP_KEYS:
+            raise JobgenError(
+                f"{shown(key)} ({where}): a step has no such key: "
+                f"use {one_of(_STEP_KEYS)}{nearest(key, _STEP_KEYS)}"
+            )
+    command = table.get("command")
+    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
+        raise JobgenError(f'command ({where}): must be a list of texts, such as ["train.py", "--lr", "0.1"]')
+    _check_command(command, where)
+    values = {key: parse(BY_KEY[key], str(table[key]), where)[0] for key in _STEP_OPTIONS if key in table}
+    if not isinstance(values.get("nodes", 1), int) or values.get("nodes", 1) < 1:
+        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+    parallel = table.get("parallel", False)
+    if not isinstance(parallel, bool):
+        raise JobgenError(f"parallel = {shown(str(parallel))} ({where}): must be true or false")
+    return Step(tuple(command), **values, parallel=parallel)

@@ -109,6 +109,11 @@ class Launcher(NamedTuple):
         return self.default_mpi is not None
 
     @property
+    def mixes_nodes(self) -> bool:
+        """Return whether the nodes of a job may differ in their ranks; with an MPI, that decides."""
+        return self.ranks is None or bool(self.ranks.local_size)
+
+    @property
     def starts_mpi(self) -> bool:
         """Return whether the ranks can be those of an MPI program."""
         return self.of_mpi or self.mpi_plugin

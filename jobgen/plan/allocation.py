@@ -2,16 +2,47 @@
 
 from typing import NamedTuple
 
+from jobgen.errors import one_of
 from jobgen.launch.accelerators import ACCELERATORS, Accelerator
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME
-from jobgen.plan.cores import Cores, cores
-from jobgen.plan.device_filter import DeviceSelection, device_selection
 from jobgen.plan.node_groups import Chunk, chunks
 from jobgen.schedulers.base import Scheduler
-from jobgen.spec import Specification
+from jobgen.schedulers.table import SCHEDULERS, queued
+from jobgen.spec import Filter, Specification
+from jobgen.topology import cpus as processors
 from jobgen.values.devices import number_of, type_of
-from jobgen.values.node_groups import groups_text, most_ranks, total
+from jobgen.values.node_groups import groups_text, most_ranks, total, world_size
 from jobgen.values.parsers import QUEUE
+
+
+class Cores(NamedTuple):
+    """The cores per rank (``rank``), per node (``node``), and on Slurm per task of the allocation (``task``).
+
+    ``bind`` is none, cores, numa or list (with the lists ``lists``); None leaves binding to the launcher.
+    """
+
+    rank: int
+    node: int
+    task: int
+    bind: str | None
+    lists: tuple[str, ...]
+
+
+class DeviceSelection(NamedTuple):
+    """The nodes and the ranks that take part, and the filter as an option of the launcher.
+
+    ``named`` are the hosts that the allocation must have; ``included`` or ``excluded`` are those that change
+    the list of hosts.
+    """
+
+    nodes: int
+    world_size: int
+    option: str | None = None
+    text: str | None = None
+    named: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 class Resources(NamedTuple):
@@ -46,10 +77,10 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
         JobgenError: the numbers contradict each other, or the scheduler cannot request them.
     """
     name, gpus, ranks = devices_and_ranks(spec, scheduler)
-    cpus = cores(spec, scheduler, ranks)
+    cpus = _cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
     if scheduler.behaviour.one_host and nodes != 1:
-        raise spec.refuse("nodes", "a local run has only this node; use pbs or slurm for more")
+        raise spec.refuse("nodes", f"a local run has only this node; use {one_of(queued())} for more")
     devices, number = "", _device_number(spec, scheduler)
     if gpus:
         devices = _device_option(spec, scheduler, ACCELERATORS[name]).replace("{n}", number)
@@ -62,7 +93,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
         gpus_per_node=gpus,
         ranks_per_node=ranks,
         cpus=cpus,
-        active=device_selection(spec, ranks),
+        active=_device_selection(spec, ranks),
         chunks=chunks(spec, cpus, ranks, devices, gpus),
         device_number=number.format(n=gpus),
         devices=devices.format(n=gpus) or None,
@@ -104,8 +135,8 @@ def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accel
     """Return the scheduler's option for ``{n}`` devices per node."""
     option = scheduler.devices(accelerator)
     if option is None:
-        title = scheduler.title
-        raise spec.refuse("accelerator", f"{title} cannot request {accelerator.title}; use PBS Pro or Slurm")
+        able = one_of(row.title for row in SCHEDULERS.values() if row.devices(accelerator) is not None)
+        raise spec.refuse("accelerator", f"{scheduler.title} cannot request {accelerator.title}; use {able}")
     return option
 
 
@@ -117,3 +148,70 @@ def _device_number(spec: Specification, scheduler: Scheduler) -> str:
         return scheduler.typed(kind, spec.site.file.rules.gpu_type if spec.site else "")
     except ValueError as error:
         raise spec.refuse("gpus_per_node", str(error)) from None
+
+
+def _cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:
+    """Return the cores of a job; a number that is not given follows from the others.
+
+    Raises:
+        JobgenError: the ranks do not fit what is allocated, or the lists do not fit the ranks.
+    """
+    bind, lists = spec.cpu_bind or (None, ())
+    node = spec.cpus_per_node
+    if node is not None and node < ranks:
+        raise spec.refuse("cpus_per_node", f"{ranks} ranks a node need at least {ranks} cores")
+    rank = spec.cpus_per_rank or _default_cores(scheduler, ranks, node, lists)
+    if node is not None and node < ranks * rank:
+        raise spec.refuse("cpus_per_node", f"{ranks} ranks of {rank} cores are {ranks * rank} a node")
+    if node is not None and scheduler.behaviour.equal_tasks and node % ranks:
+        near = f"{node - node % ranks} or {node - node % ranks + ranks}"
+        title = scheduler.title
+        raise spec.refuse("cpus_per_node", f"is divided equally among {ranks} ranks by {title}: use {near}")
+    if bind == "list" and len(lists) < ranks:
+        raise spec.refuse("cpu_bind", f"has {len(lists)} lists for {ranks} ranks a node; write one for each")
+    for number, cpus in enumerate(lists[:ranks]):
+        if len(processors.read(cpus)) < rank:
+            raise spec.refuse("cpu_bind", f"{cpus} is not enough for the {rank} cores of rank {number}")
+    node = node or ranks * rank
+    return Cores(rank, node, node // ranks, bind, lists[:ranks])
+
+
+def _default_cores(scheduler: Scheduler, ranks: int, node: int | None, lists: tuple[str, ...]) -> int:
+    if lists:
+        return min(len(processors.read(cpus)) for cpus in lists[:ranks])
+    if node is not None:
+        return node // ranks
+    return scheduler.default_cpus_per_rank
+
+
+def _device_selection(spec: Specification, ranks: int) -> DeviceSelection:
+    """Return the part of ``spec.nodes`` x ``ranks`` that a filter leaves.
+
+    Raises:
+        JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
+    """
+    if spec.include and spec.exclude:
+        raise spec.refuse("exclude", "cannot be used with --include; remove one of the two")
+    key = "include" if spec.include else "exclude"
+    chosen: Filter | None = getattr(spec, key)
+    if not chosen:
+        return DeviceSelection(total(spec.nodes), world_size(spec.nodes, ranks))
+    if not LAUNCHERS[spec.launcher].filters_devices:
+        able = one_of(name for name, row in LAUNCHERS.items() if row.filters_devices)
+        raise spec.refuse(key, f"only the {able} launcher filters devices; {spec.launcher} ignores it")
+    for host, slots in chosen:
+        if outside := [slot for slot in slots if slot >= ranks]:
+            raise spec.refuse(key, f"{host} has the slots 0 to {ranks - 1}, not {outside[0]}")
+    nodes = total(spec.nodes)
+    if len(chosen) > nodes:
+        raise spec.refuse(key, f"names {len(chosen)} hosts, but --nodes is {nodes}")
+    named = tuple(host for host, _ in chosen)
+    text = "@".join(f"{host}:{','.join(map(str, slots))}" if slots else host for host, slots in chosen)
+    counts = [len(slots) or ranks for _, slots in chosen]
+    if key == "include":
+        return DeviceSelection(len(chosen), sum(counts), "--include", text, named, included=named)
+    left = nodes * ranks - sum(counts)
+    if not left:
+        raise spec.refuse(key, "leaves no device")
+    whole = tuple(host for host, count in zip(named, counts, strict=True) if count == ranks)
+    return DeviceSelection(nodes - len(whole), left, "--exclude", text, named, excluded=whole)

@@ -8,7 +8,7 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.containers import LEAKS, RUNTIMES, ContainerRuntime
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.program import Program
-from jobgen.schedulers.table import scheduler_of
+from jobgen.schedulers.table import SCHEDULERS, scheduler_of
 from jobgen.spec import Specification
 
 
@@ -70,8 +70,9 @@ def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, sta
     if spec.container not in able:
         way = f"use {one_of(name for name in RUNTIMES if name in able)}" if able else "leave it out"
         raise spec.refuse("container", f"{runtime.title} does not support {accelerator}; {way}")
-    if start_nodes == "pdsh":
-        raise spec.refuse("container", "pdsh starts ranks on the hosts, outside of it; leave out --remote")
+    if start_nodes == LAUNCHERS[spec.launcher].remote_shell:
+        why = f"{start_nodes} starts ranks on the hosts, outside of it; leave out --remote"
+        raise spec.refuse("container", why)
     if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
         raise spec.refuse("image", "Shifter's images are words such as docker:user/name:tag")
     if spec.container == "pyxis":
@@ -79,10 +80,13 @@ def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, sta
 
 
 def _check_pyxis(spec: Specification) -> None:
-    if scheduler_of(spec).node_step != RUNTIMES["pyxis"].command:
-        raise spec.refuse("container", "pyxis is a part of Slurm's srun; use another runtime")
-    launcher = LAUNCHERS[spec.launcher]
-    own = not launcher.once_a_node and launcher.command != RUNTIMES["pyxis"].command
+    command, launcher = RUNTIMES["pyxis"].command, LAUNCHERS[spec.launcher]
+    if scheduler_of(spec).node_step != command:
+        titles = one_of(row.title for row in SCHEDULERS.values() if row.node_step == command)
+        raise spec.refuse("container", f"pyxis is a part of {titles}'s {command}; use another runtime")
+    own = not launcher.once_a_node and launcher.command != command
     if own or spec.remote == "ssh":
         what = spec.launcher if own else "ssh"
-        raise spec.refuse("container", f"pyxis is a part of srun, but {what} starts the ranks; use enroot")
+        raise spec.refuse(
+            "container", f"pyxis is a part of {command}, but {what} starts the ranks; use enroot"
+        )

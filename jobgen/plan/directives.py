@@ -96,13 +96,14 @@ def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None
     if text is None:
         key = "array" if spec.array else "sweep"
         raise spec.refuse(key, f"{scheduler.title} takes one range{scheduler.array_rule}")
-    return scheduler.array_form.format(text)
+    return scheduler.request_forms["array"].format(text)
 
 
 def _array_of_sweep(spec: Specification, scheduler: Scheduler, points: int) -> Array:
     """Return the array of all points, or of those in --array, with its limit."""
-    if "array" in scheduler.lacks:
-        raise spec.refuse("sweep", "a local run is one job; run one point with its options")
+    if "array" not in scheduler.request_forms:
+        title = "a local run" if scheduler.behaviour.one_host else f"a script of {scheduler.title}"
+        raise spec.refuse("sweep", f"{title} is one job; run one point with its options")
     array = spec.array or Array(())
     if array.last >= points:
         raise spec.refuse("array", f"the sweep has only the points 0 to {points - 1}")
@@ -115,7 +116,7 @@ def _dependencies(spec: Specification, scheduler: Scheduler) -> str | None:
     for kind, job in spec.after:
         kinds.setdefault(_accepted(spec, "after", scheduler.dependency, kind, job), []).append(job)
     text = ",".join(f"{kind}:{':'.join(jobs)}" for kind, jobs in kinds.items())
-    return scheduler.dependency_form.format(text) if text else None
+    return scheduler.request_forms["dependency"].format(text) if text else None
 
 
 def _accepted(spec: Specification, key: str, form: Callable[..., Any], *values: object) -> Any:

@@ -52,7 +52,7 @@ def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
         mpi_name=name,
         mpi=mpi,
         template=f"start_{start}" if row.once_a_node else spec.launcher,
-        node_function=row.once_a_node and start != "pdsh",
+        node_function=row.once_a_node and start != row.remote_shell,
         start_nodes=start,
         agents=others,
         reach=reach(spec, scheduler, others),
@@ -67,20 +67,24 @@ def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str |
         raise spec.refuse(
             "launcher", f"{spec.launcher} is only for {titles}; with {spec.scheduler} use {others}"
         )
-    if not isinstance(spec.nodes, int) and launcher.ranks and not launcher.ranks.local_size:
-        raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use torchrun")
+    if not isinstance(spec.nodes, int) and not launcher.mixes_nodes:
+        able = one_of(name for name, other in LAUNCHERS.items() if other.mixes_nodes)
+        raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use {able}")
     if spec.mpi is None:
         return launcher.default_mpi
     if not launcher.starts_mpi:
-        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; remove it or use mpirun")
+        able = one_of(
+            name for name, other in LAUNCHERS.items() if other.starts_mpi and other.starts(spec.scheduler)
+        )
+        raise spec.refuse("mpi", f"--launcher {spec.launcher} starts no MPI; remove it or use {able}")
     mpi = MPI_FLAVOURS[spec.mpi]
     if mpi.dialects and scheduler.name not in mpi.dialects:
         titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
         raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
     if not isinstance(spec.nodes, int) and not mpi.mixed:
-        raise spec.refuse(
-            "mpi", "supports only equal nodes here; use openmpi, mpich, or the launcher torchrun or deepspeed"
-        )
+        able = one_of(name for name, other in MPI_FLAVOURS.items() if other.mixed)
+        others = one_of(name for name, row in LAUNCHERS.items() if row.mixes_nodes and not row.starts_mpi)
+        raise spec.refuse("mpi", f"supports only equal nodes here; use {able}, or the launcher {others}")
     return spec.mpi
 
 

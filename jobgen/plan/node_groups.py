@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.values.node_groups import SUBMITTED, groups_text
 
 if TYPE_CHECKING:
-    from jobgen.plan.cores import Cores
+    from jobgen.plan.allocation import Cores
     from jobgen.schedulers.base import Scheduler
     from jobgen.spec import Specification
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import jinja2
@@ -13,9 +14,8 @@ import jinja2
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.quoting import item, prefixed, sh, suffixed
-from jobgen.rendering.runtime import MAIN, runtime
-from jobgen.rendering.step_texts import step_texts
-from jobgen.rendering.words import words
+from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
+from jobgen.rendering.words import assignment, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")
+_OF_JOB = ("job_steps", "job_parallel_steps", "job_cpus_per_node")  # settings that the steps do not change
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):
@@ -50,11 +51,24 @@ def cache_dir() -> str | None:
     return os.path.join(home, "jobgen") if os.path.isabs(home) else None
 
 
-def _kind(template_dirs: tuple[str, ...]) -> type[jinja2.Environment]:
-    """Return the sandbox if there are templates of users; the packaged ones need none, and it takes time."""
-    if not template_dirs:
-        return jinja2.Environment
-    from jobgen.rendering.sandbox import Sandbox
+def _sandbox() -> type[jinja2.Environment]:
+    """Return the class for the templates of users; the packaged ones need none, and its import takes time."""
+    from types import BuiltinMethodType, ModuleType
+
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    text = (str, tuple, list, dict, int)
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Templates that use values and filters, but no modules and classes, and no functions of Python."""
+
+        def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
+            return not isinstance(value, (ModuleType, type)) and super().is_safe_attribute(obj, attr, value)
+
+        def is_safe_callable(self, obj: object) -> bool:
+            of_jinja = obj in self.globals.values() or type(obj).__module__.startswith("jinja2.")
+            of_text = isinstance(obj, BuiltinMethodType) and type(obj.__self__) in text
+            return (of_jinja or of_text) and super().is_safe_callable(obj)
 
     return Sandbox
 
@@ -64,7 +78,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
     """Return the templates: the user's folders, then the packaged ones, which are also in ``builtin/``."""
     packaged = jinja2.FileSystemLoader(PACKAGED)
     users = [jinja2.FileSystemLoader(folder) for folder in template_dirs]
-    env = _kind(template_dirs)(
+    env = (_sandbox() if users else jinja2.Environment)(
         loader=jinja2.ChoiceLoader([*users, packaged, jinja2.PrefixLoader({"builtin": packaged})]),
         undefined=jinja2.StrictUndefined,
         # Jinja would read the {# of bash's ${#list[@]} as the beginning of a comment.
@@ -101,7 +115,7 @@ def render(
     if folders:
         _check_blocks(env, folders)
     try:
-        steps = step_texts(plan, env.get_template) if plan.steps else ()
+        steps = _step_texts(plan, env) if plan.steps else ()
         template = env.get_template(plan.scheduler.template)
         return template.render(values._asdict(), step_texts=steps, runtime=runtime(plan, main))
     except jinja2.TemplateSyntaxError as error:
@@ -119,6 +133,22 @@ def render(
             raise  # a packaged template: an error of jobgen, not of the user
         reason = f"{type(error).__name__}: {error}"
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {reason}") from None
+
+
+def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
+    """Return the functions of the steps, step_1 and so on; they define those that a job without steps has."""
+    template = env.get_template("step.sh.j2")
+    values = [{one.name: one.value for one in settings(job)} for job in (plan, *plan.steps)]
+    names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
+    return [
+        template.render(
+            words(one)._replace(site=plan.site)._asdict(),
+            changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB],
+        )
+        .replace("\n\n", "\n")
+        .rstrip("\n")
+        for one, own in zip(plan.steps, values[1:], strict=True)
+    ]
 
 
 def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.launch.expansion import names, of_ranks, parts
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
-from jobgen.rendering.network_lines import network_lines
+from jobgen.rendering.environment import environment_lines
 from jobgen.rendering.quoting import each, item, quoted, sh
 from jobgen.rendering.runtime import Setting, settings
 
@@ -50,8 +50,7 @@ class Words(NamedTuple):
     settings: tuple[str, ...]  # lines
     # The function environment
     activate: str | None  # the file that activates the virtual environment
-    threads: int  # of OpenMP
-    network: tuple[str, ...]  # lines
+    environment: tuple[str, ...]  # lines that set variables
     commands: tuple[str, ...]  # that the host must have
     needs: tuple[str, ...]  # lines that check the container, the training module and the program
     # The functions rank, program and launch
@@ -101,8 +100,7 @@ def words(plan: Plan) -> Words:
         directives=directive_lines(plan),
         settings=tuple(map(assignment, settings(plan))),
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
-        threads=max(1, plan.resources.cpus.rank // plan.site.threads_per_core),
-        network=tuple(network_lines(plan)),
+        environment=environment_lines(plan),
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
         needs=tuple(dict.fromkeys(line for one in jobs for line in _needs(one))),
         rank_lines=launch_words.rank_lines(plan),

@@ -10,12 +10,14 @@ from jobgen.options import BY_KEY
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.runs import regular_file, run_directory
 from jobgen.runs.run_directory import RunRecord
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.secrets import masked, masked_data
 
 _ELSEWHERE = ("format", "submitted", "script_sha256", "name", "options", "derived", "sources")
 _SWEEP = "sweep."
 _BRIEF, _COLUMNS = 24, 8  # characters of a value, and columns, that fit in a summary
-_DIRECTIVE = re.compile(r"^#(SBATCH|PBS)[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
+_PREFIXES = "|".join(dict.fromkeys(row.prefix for row in SCHEDULERS.values() if row.prefix))
+_DIRECTIVE = re.compile(rf"^({_PREFIXES})[ \t]+(-[^\s=]+)[= \t]*(.*)$", re.MULTILINE)
 
 
 class Fact(NamedTuple):
@@ -128,7 +130,7 @@ def _script(text: str) -> Iterator[tuple[str, Fact]]:
         words = program[1].replace(' "$@"', "")
         yield "program", Fact(masked(words), "job.sh", "What every rank runs.")
     directives: dict[str, list[str]] = {}
-    for scheduler, option, value in _DIRECTIVE.findall(text):
-        directives.setdefault(f"#{scheduler} {option}", []).append(value or "yes")
+    for prefix, option, value in _DIRECTIVE.findall(text):
+        directives.setdefault(f"{prefix} {option}", []).append(value or "yes")
     for name, values in directives.items():
         yield name, Fact(masked(" ".join(values)), "job.sh")

@@ -31,7 +31,7 @@ NAME = "plan.json"
 
 
 class PlanValue(msgspec.Struct, frozen=True):
-    """A resolved value, its origin, and the value that was asked for (null: none)."""
+    """A resolved value, its origin, and the value of the request (null: none)."""
 
     value: Any
     origin: str

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,16 +13,12 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
-from jobgen.rendering.runtime import runtime
-from jobgen.runs import environment_file, intent, modes, plan_file, run_directory, states, submit_command
-from jobgen.runs import git as checkout
+from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
-from jobgen.runs.plan_file import Git, PlanFile
+from jobgen.runs.plan_file import PlanFile
 from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import Layer, Specification
-
-DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
 
 class Order(NamedTuple):
@@ -62,7 +57,7 @@ def scheduler_of(name: str | None, layer: Layer | None, site: str | None, beside
 
         name = load(place, None, beside).file.scheduler
     if name is None:
-        raise JobgenError("submit: say to which: jobgen submit slurm, or pbs, or a --site")
+        raise JobgenError(f"submit: say to which: jobgen submit {one_of(SCHEDULERS)}, or a --site")
     if name in COMMANDS and name not in SCHEDULERS:
         raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
     if name not in SCHEDULERS:
@@ -142,35 +137,6 @@ def run_root(spec: Specification, directory: str) -> Path:
     return Path(directory, spec.workdir or "", spec.runs_dir)
 
 
-def make_run_dir(root: Path, name: str, group: bool = False) -> Path:
-    """Make a new directory NAME-YYYYMMDD-HHMMSS (UTC); further ones of the same second get a number.
-
-    Raises:
-        JobgenError: it cannot be made.
-    """
-    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        for number in range(1, 10_000):
-            path = root / (stem if number == 1 else f"{stem}-{number}")
-            with suppress(FileExistsError):
-                modes.make(path, group)
-                return path
-    except OSError as error:
-        raise JobgenError(f"the run directory {shown(str(root))} cannot be made: {error.strerror}") from None
-    raise JobgenError(f"{root} has 9999 runs of this second already")
-
-
-def git_of(directory: str) -> tuple[Git | None, bytes]:
-    """Return the checkout as plan.json describes it, and the diff to store next to plan.json."""
-    state = checkout.state(directory)
-    if state is None:
-        return None, b""
-    kept = 0 < len(state.diff) <= DIFF_LIMIT
-    about = Git(state.commit, state.branch, bool(state.diff), state.sha256, "git.diff" if kept else None)
-    return about, state.diff if kept else b""
-
-
 def submit(order: Order, text: str, new: bool = False) -> Submission:
     """Make the run directory with all its files and submit the script from there. If there is no job in the
     end, remove the directory. Unless ``new``, complete an interrupted submission of the same script instead.
@@ -183,14 +149,14 @@ def submit(order: Order, text: str, new: bool = False) -> Submission:
     """
     _check_nodes(order.plan)
     spec, (file, diff) = order.plan.spec, _plan_file(order, text)
-    files, group = _files(order, file, text, diff), bool(spec.group_readable)
+    files, group = run_files.contents(order.plan, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
     on_path(scheduler.command)
-    directory = make_run_dir(run_root(spec, order.directory), file.name, group)
+    directory = run_files.make_run_dir(run_root(spec, order.directory), file.name, group)
     handle = -1
     try:
-        _fill(directory, files, group)
+        run_files.fill(directory, files, group)
         with intent.alone(directory.parent):
             handle = _begin(directory, file)
             others = [] if new else intent.others(directory, file.script_sha256)
@@ -269,7 +235,7 @@ def finish(job: Submission) -> None:
 def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     """Return plan.json, and the diff to store next to it."""
     spec = order.plan.spec
-    about, diff = git_of(os.path.join(order.directory, spec.workdir or ""))
+    about, diff = run_files.git_of(os.path.join(order.directory, spec.workdir or ""))
     sources = [plan_file.source("file", path) for path in order.files]
     if spec.site is not None:
         sources.append(plan_file.source("site", spec.site.path))
@@ -278,27 +244,3 @@ def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     command = ["jobgen", *sys.argv[1:]] if order.command is None else order.command
     folders = [os.path.abspath(path) for path in order.templates]
     return plan_file.of(order.plan, text, command, order.directory, sources, folders, about), diff
-
-
-def _files(order: Order, file: PlanFile, text: str, diff: bytes) -> dict[str, bytes]:
-    """Return the contents of the files of a run directory by their names."""
-    files = {
-        submit_command.SCRIPT: text.encode(),
-        "submitted-from": os.fsencode(f"{file.directory}\n"),
-        plan_file.NAME: plan_file.text(file).encode("ascii"),
-        "git.diff": diff,
-        environment_file.NAME: environment_file.content(order.plan.spec),
-    }
-    if order.plan.spec.runtime == "beside":
-        beside = runtime(order.plan)
-        files[beside.file] = beside.text.encode()
-    return {name: data for name, data in files.items() if data}
-
-
-def _fill(directory: Path, files: Mapping[str, bytes], group: bool) -> None:
-    try:
-        for name, data in files.items():
-            shared = group and name != environment_file.NAME
-            modes.write(directory / name, data, shared, executable=name == submit_command.SCRIPT)
-    except OSError as error:
-        raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None

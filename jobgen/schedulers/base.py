@@ -139,13 +139,11 @@ class Scheduler:
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()
     keys = RequestKeys()
-    array_form = ""
     array_rule = " of at least two indices"
-    dependency_form = ""
     queue_lists = True  # a job may name several queues
     memory_in_request = False
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
-    one_file_a_task = frozenset("a")  # codes; the log of an array needs one
+    one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     behaviour = Behaviour()
@@ -185,8 +183,8 @@ class Scheduler:
 
     def writes(self, key: str) -> bool:
         """Return whether the scheduler has a directive for an option."""
-        known = {"array": self.array_form, "after": self.dependency_form}
-        return bool(known.get(key)) or key in (*self.forms, *self.lists, *self.in_request)
+        field = {"array": "array", "after": "dependency"}.get(key)
+        return field in self.request_forms or key in (*self.forms, *self.lists, *self.in_request)
 
     def check(self, spec: Specification) -> None:
         """Refuse combinations of options that the scheduler does not support."""

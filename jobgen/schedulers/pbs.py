@@ -39,12 +39,12 @@ class Pbs(Scheduler):
     family = "PBS"
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
-        "walltime": "-l walltime={}", "array": "{}", "dependency": "{}", "output": "-o {}", "error": "-e {}",
-        "join": "-j oe", "mail": "-m {}", "mail_user": "-M {}", "requeue": "-r y", "no_requeue": "-r n",
+        "walltime": "-l walltime={}", "array": "-J {}", "dependency": "-W depend={}",
+        "output": "-o {}", "error": "-e {}", "join": "-j oe",
+        "mail": "-m {}", "mail_user": "-M {}", "requeue": "-r y", "no_requeue": "-r n",
         "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
     }  # fmt: skip
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
-    dependency_form = "-W depend={}"
     queue_lists = False
     in_request: tuple[str, ...] = ("constraint",)
     constant_directives = ("-S /bin/bash",)

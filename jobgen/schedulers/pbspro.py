@@ -59,7 +59,6 @@ class PbsPro(Pbs):
         heeds_first=frozenset({"-l"}),
         heeds_all=frozenset({"-W depend"}),
     )
-    array_form = "-J {}"
     memory_in_request = True
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
@@ -105,19 +104,16 @@ class PbsPro(Pbs):
         return size(mib, "b")
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
-        memory = f":mem={resources.memory}" if resources.memory else ""
         parts = (
-            f"{one.nodes or 'N'}:ncpus={one.cpus}:mpiprocs={one.ranks}"
-            + (f":{one.devices}" if one.devices else "")
-            + memory
-            + chunk
+            _chunk(one.nodes or "N", one.cpus, one.ranks, one.devices, resources.memory) + chunk
             for one in resources.chunks
         )
         return [f"-l select={'+'.join(parts)}", f"-l place={place}"]
 
     def site_request(self, gres: str | None) -> list[str]:
-        ask = "-l select={nodes}:ncpus={cpus_per_node}:mpiprocs={ranks_per_node}"
-        return [ask + (":ngpus={gpus_per_node}" if gres is not None else ""), "-l place=scatter"]
+        devices = "ngpus={gpus_per_node}" if gres is not None else None
+        select = _chunk("{nodes}", "{cpus_per_node}", "{ranks_per_node}", devices, None)
+        return [f"-l select={select}", "-l place=scatter"]
 
     def total_memory(self, mib: int) -> str:
         return size(mib, "b")
@@ -138,14 +134,10 @@ class PbsPro(Pbs):
         """Return select and place. Equal nodes are scattered; PBS places tasks without nodes freely."""
         ranks, cpus = request.ranks_per_node, request.cpus_per_rank
         count = request.nodes or (request.ranks if not ranks else None) or 1
-        forms = {
-            "select={}": count,
-            "ncpus={}": (cpus or 1) * (ranks or 1) if cpus or ranks else None,
-            "mpiprocs={}": ranks,
-            "{}": devices * bool(request.gpus_per_node),
-            "mem={}": size(request.mem, "b") if request.mem else None,
-        }
-        lines = ["-l " + ":".join(form.format(value) for form, value in forms.items() if value) + chunk]
+        cores = (cpus or 1) * (ranks or 1) if cpus or ranks else None
+        memory = size(request.mem, "b") if request.mem else None
+        select = _chunk(count, cores, ranks, devices * bool(request.gpus_per_node), memory)
+        lines = [f"-l select={select}{chunk}"]
         if request.nodes or request.exclusive:
             place = "scatter" if request.nodes else "free"
             lines.append(f"-l place={place}{':excl' if request.exclusive else ''}")
@@ -154,6 +146,14 @@ class PbsPro(Pbs):
     def attributes(self, text: str) -> list[str]:
         """Return the attributes in a value of -W, some of which are lists themselves."""
         return re.split(r",(?=\s*\w+=)", text)
+
+
+def _chunk(
+    nodes: int | str, cpus: int | str | None, ranks: int | str | None, devices: str | None, memory: str | None
+) -> str:
+    """Return the request of equal nodes in a value of select."""
+    named = {"ncpus": cpus, "mpiprocs": ranks, "": devices, "mem": memory}
+    return ":".join([str(nodes), *(f"{name}={value}".lstrip("=") for name, value in named.items() if value)])
 
 
 PBSPRO = PbsPro()

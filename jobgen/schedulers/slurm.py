@@ -58,10 +58,13 @@ class Slurm(Scheduler):
     family = "Slurm"
     request_forms = {
         "name": "--job-name={}", "queue": "--partition={}", "account": "--account={}", "resources": "{}",
-        "walltime": "--time={}", "array": "{}", "dependency": "{}", "output": "--output={}",
-        "error": "--error={}", "mail": "--mail-type={}", "mail_user": "--mail-user={}",
+        "walltime": "--time={}", "array": "--array={}", "dependency": "--dependency={}",
+        "output": "--output={}", "error": "--error={}",
+        "mail": "--mail-type={}", "mail_user": "--mail-user={}",
         "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
         "no_requeue": "--no-requeue", "memory": "--mem={}", "signal": "--signal=B:{}@{}",
+        "nodes": "--nodes={}", "ranks_per_node": "--ntasks-per-node={}",
+        "cpus_per_rank": "--cpus-per-task={}",
     }  # fmt: skip
     directive_order = (
         *("name", "request", "memory", "walltime", "log", "constant", "signal", "requeue", "options"),
@@ -86,8 +89,6 @@ class Slurm(Scheduler):
         escapes=False,
         comments=True,
     )
-    array_form = "--array={}"
-    dependency_form = "--dependency={}"
     one_file_a_task = frozenset("aj")
     node_step = agent = "srun"
 
@@ -132,8 +133,8 @@ class Slurm(Scheduler):
         return size(mib).upper()
 
     def site_request(self, gres: str | None) -> list[str]:
-        lines = ["--nodes={nodes}", "--ntasks-per-node={ranks_per_node}", "--cpus-per-task={cpus_per_task}"]
-        return [*lines, f"--gres={gres}:{{gpus_per_node}}"] if gres is not None else lines
+        devices = f"--gres={gres}:{{gpus_per_node}}" if gres is not None else None
+        return self._node_lines("{nodes}", "{ranks_per_node}", "{cpus_per_task}", devices)
 
     def dependency(self, kind: str, job: str) -> str:
         if not re.fullmatch(r"\d+(_\d+)?", job):
@@ -144,22 +145,21 @@ class Slurm(Scheduler):
         return f"{name}-{'%A_%a' if array else '%j'}.log"
 
     def resources(self, request: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
-        forms = {
-            "--nodes={}": request.nodes,
-            "--ntasks-per-node={}": request.ranks_per_node,
-            "--cpus-per-task={}": request.cpus_per_rank,
-            "{}": devices or None,
-            "--mem={}": size(request.mem).upper() if request.mem else None,
-        }
-        return [form.format(value) for form, value in forms.items() if value is not None], []
+        lines = self._node_lines(request.nodes, request.ranks_per_node, request.cpus_per_rank, devices)
+        if request.mem:
+            lines.append(self.request_forms["memory"].format(size(request.mem).upper()))
+        return lines, []
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
-        return [
-            f"--nodes={resources.allocated or 'N'}",
-            f"--ntasks-per-node={resources.ranks_per_node}",
-            f"--cpus-per-task={resources.cpus.task}",
-            *([resources.devices] if resources.devices else []),
-        ]
+        nodes, ranks = resources.allocated or "N", resources.ranks_per_node
+        return self._node_lines(nodes, ranks, resources.cpus.task, resources.devices)
+
+    def _node_lines(
+        self, nodes: int | str | None, ranks: int | str | None, cpus: int | str | None, devices: str | None
+    ) -> list[str]:
+        values = {"nodes": nodes, "ranks_per_node": ranks, "cpus_per_rank": cpus}
+        lines = [self.request_forms[key].format(one) for key, one in values.items() if one is not None]
+        return [*lines, devices] if devices else lines
 
     def sizes(self, given: Mapping[str, str]) -> Request:
         request = super().sizes(given)

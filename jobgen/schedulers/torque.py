@@ -50,7 +50,7 @@ class Torque(Pbs):
         alternatives=(*Pbs.keys.alternatives, frozenset({"-l mem", "-l pmem"})),
     )
     behaviour = Pbs.behaviour._replace(hosts_by_core=True)
-    request_forms = {**Pbs.request_forms, "memory": "-l {}"}
+    request_forms = {**Pbs.request_forms, "array": "-t {}", "memory": "-l {}"}
     lacks = {
         "hostfile": Pbs.lacks["hostfile"],
         "comment": "Torque does not store comments of users",
@@ -68,7 +68,6 @@ class Torque(Pbs):
         letters="a:A:b:c:C:d:D:e:EfF:hIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz",
         heeds_all=frozenset({"-W stagein", "-W stageout", "-W x"}),
     )
-    array_form = "-t {}"
     array_rule = "; the list of these indices is too long"
     log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
@@ -94,16 +93,12 @@ class Torque(Pbs):
         return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
-        parts = (
-            f"{one.nodes or 'N'}:ppn={one.cpus}" + (f":{one.devices}" if one.devices else "") + chunk
-            for one in resources.chunks
-        )
+        parts = (_chunk(one.nodes or "N", one.cpus, one.devices) + chunk for one in resources.chunks)
         return [f"-l nodes={'+'.join(parts)}"]
 
     def site_request(self, gres: str | None) -> list[str]:
-        return [
-            "-l nodes={nodes}:ppn={cpus_per_node}" + (":gpus={gpus_per_node}" if gres is not None else "")
-        ]
+        devices = "gpus={gpus_per_node}" if gres is not None else None
+        return [f"-l nodes={_chunk('{nodes}', '{cpus_per_node}', devices)}"]
 
     def ranges(self, ranges: Ranges) -> Ranges:
         return without_steps(ranges)
@@ -123,11 +118,17 @@ class Torque(Pbs):
         if cpus > 1 and ranks > 1:
             why = "Torque counts cores only: ppn is their product"
             lost.append(Lack("cpus", f"{cpus} cores for each of {ranks} ranks", why, lost=False))
-        gpus = f":{devices}" if devices and request.gpus_per_node else ""
-        lines = [f"-l nodes={nodes}:ppn={ranks * cpus}{gpus}{chunk}"]
+        equal = _chunk(nodes, ranks * cpus, devices if request.gpus_per_node else None)
+        lines = [f"-l nodes={equal}{chunk}"]
         if request.mem:
-            lines.append(f"-l {self.memory(request.mem, nodes, ranks * cpus)}")
+            memory = self.memory(request.mem, nodes, ranks * cpus)
+            lines.append(self.request_forms["memory"].format(memory))
         return lines, lost
+
+
+def _chunk(nodes: int | str, cores: int | str, devices: str | None) -> str:
+    """Return the request of equal nodes in a value of nodes."""
+    return f"{nodes}:ppn={cores}" + (f":{devices}" if devices else "")
 
 
 TORQUE = Torque()

@@ -29,7 +29,11 @@ VARIABLES = {
 
 
 class FarDevice(NamedTuple):
-    """A device whose nearest adapters a variable leaves out: these, those it has, and both links."""
+    """A device that a variable separates from its nearest adapters.
+
+    ``has`` are the adapters that the variable leaves it, ``nearer`` those that it excludes; ``link`` and
+    ``nearest`` are the kinds of their links to the device.
+    """
 
     device: str
     has: tuple[str, ...]

@@ -9,14 +9,24 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import click
 import pytest
 from support import ROOT
 from support.require import need_command
 
+from jobgen.commands.cli import cli
+from jobgen.commands.completion.candidates import values
+from jobgen.commands.job_options import JobCommand
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.jobfile.tables import AT
 from jobgen.options import BY_KEY, OPTIONS
+from jobgen.plan.plan import resolve
+from jobgen.runs.submission import scheduler_of
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, queued
 from jobgen.sites.loader import load
 from jobgen.sites.search import names
 
@@ -96,7 +106,9 @@ CASES: tuple[tuple[str, list[str]], ...] = (
     ),
     ("jobgen pbs --site ", names()),
     ("jobgen slurm --set resources.nodes", ["resources.nodes="]),
-    ("jobgen submit ", ["pbs", "slurm", "local"]),
+    ("jobgen submit ", ["pbs", "slurm"]),
+    ("jobgen doctor ", ["pbs", "slurm", "local"]),
+    ("jobgen local --q", []),
     ("jobgen site sh", ["show"]),
     ("jobgen site show pola", ["polaris"]),
     ("jobgen site refresh pola", ["polaris"]),
@@ -160,8 +172,86 @@ def test_files_are_the_shell_s_own(line: str, kind: str, environment: dict[str, 
     assert ("job.toml" in found) == (kind == ":default")
 
 
-def test_every_option_is_offered(environment: dict[str, str], tmp_path: Path) -> None:
-    assert {option.flag for option in OPTIONS} <= set(in_bash(["jobgen", "pbs", "--"], environment, tmp_path))
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_scheduler_is_offered(
+    command: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    rows = [row for row in SCHEDULERS.values() if row.command_name == command]
+    accepted = {option.flag for option in OPTIONS if not all(option.key in row.lacks for row in rows)}
+    offered = set(in_bash(["jobgen", command, "--"], environment, tmp_path))
+    assert offered & {option.flag for option in OPTIONS} == accepted
+
+
+# Options without which a word of another one is refused.
+MORE = {
+    "mpi": {"launcher": "mpirun"},
+    "container": {"image": "a.sif"},
+    "requeue_on": {"requeue": "3"},
+}
+
+
+def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, *path, name)
+
+
+def is_accepted(path: tuple[str, ...], parameter: click.Parameter, command: click.Command, word: str) -> bool:
+    """Whether a command accepts a word; of a scheduler's command, whether a job can be planned with it."""
+    key = parameter.name or ""
+    kinds = [path[0]] if path[0] in COMMANDS else list(queued() if path == ("submit",) else COMMANDS)
+    try:
+        if key == "scheduler" and path == ("submit",):
+            return scheduler_of(word, None, None, "") == word
+        if key == "settings":
+            return True  # a test of its own
+        if key == "site" or parameter.human_readable_name == "NAME":
+            return load(word).name == word
+        if not isinstance(command, JobCommand) or key not in BY_KEY:
+            parameter.type_cast_value(click.Context(command), word)
+            return True
+    except JobgenError:
+        return False
+    return any(is_planned(kind, key, word) for kind in kinds)
+
+
+def is_planned(kind: str, key: str, word: str) -> bool:
+    try:
+        values = {**MORE.get(key, {}), key: [word] if BY_KEY[key].multiple else word}
+        resolve(read_spec(kind, values, ("train.py",)))
+    except JobgenError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), list(commands(cli)), ids=lambda one: " ".join(one) if isinstance(one, tuple) else ""
+)
+def test_completion_offers_what_the_command_accepts(
+    path: tuple[str, ...], command: click.Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for parameter in command.params:
+        if parameter.name == "queue":
+            continue  # those of the machine
+        offered = [one.value for one in values(parameter, command, {}, (), "") if one.value[0] != ":"]
+        allowed = getattr(BY_KEY[parameter.name].parse, "allowed", ()) if parameter.name in BY_KEY else ()
+        for word in dict.fromkeys((*offered, *allowed)):
+            assert is_accepted(path, parameter, command, word) == (word in offered), (parameter.name, word)
+
+
+def test_the_keys_of_a_job_file_that_are_offered_exist() -> None:
+    command = cli.get_command(click.Context(cli), "slurm")
+    assert command is not None
+    [parameter] = (one for one in command.params if one.name == "settings")
+    places = {one.value for one in values(parameter, command, {}, (), "")}
+    lacks = SCHEDULERS["slurm"].lacks
+    assert places == {f"{'.'.join(at)}=" for at, one in AT.items() if one.key not in lacks} | {"train."}
 
 
 def test_a_scheduler_that_does_not_answer_is_not_waited_for(

@@ -557,14 +557,19 @@ ASKED = (
     ({"queue": "small", "nodes": "3"}, "queue", "problem", "small takes at most 2 nodes"),
     ({"nodes": "5"}, "queue", "problem", "workq takes at most 4 nodes"),
     ({"reservation": "R12.s"}, "queue", "problem", "there is no R12"),
-    ({"nodes": "3"}, "nodes", "ok", "PBS has 3"),
-    ({"nodes": "9"}, "nodes", "problem", "PBS has 3 nodes, and the job requests 9"),
-    ({"cpus_per_rank": "9"}, "nodes", "problem", "0 of PBS's 3 nodes have 9 cores, and the job requests 2"),
+    ({"nodes": "3"}, "nodes", "ok", "PBS Pro has 3"),
+    ({"nodes": "9"}, "nodes", "problem", "PBS Pro has 3 nodes, and the job requests 9"),
+    (
+        {"cpus_per_rank": "9"},
+        "nodes",
+        "problem",
+        "0 of the 3 nodes of PBS Pro have 9 cores, and the job requests 2",
+    ),
     (
         {"accelerator": "cuda", "gpus_per_node": "4"},
         "nodes",
         "problem",
-        "1 of PBS's 3 nodes have 8 cores and 4 devices, and the job requests 2",
+        "1 of the 3 nodes of PBS Pro have 8 cores and 4 devices, and the job requests 2",
     ),
 )
 

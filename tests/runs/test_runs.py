@@ -20,7 +20,7 @@ from support.site_manuals import JOBS
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
-from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, states, submission
+from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, run_files, states, submission
 from jobgen.runs.node_files import Log
 from jobgen.schedulers.jobs import LIVE
 from jobgen.spec import SweepRequest
@@ -83,13 +83,13 @@ def test_packages_are_those_of_the_job_s_environment(tmp_path: Path) -> None:
 
 
 def test_run_directories_of_one_second(tmp_path: Path) -> None:
-    found = [submission.make_run_dir(tmp_path / "a b", "exp") for _ in range(50)]
+    found = [run_files.make_run_dir(tmp_path / "a b", "exp") for _ in range(50)]
     assert len(set(found)) == 50
     assert all(path.is_dir() for path in found)
 
 
 WRONG = {
-    "submit": "say to which: jobgen submit slurm, or pbs",
+    "submit": "say to which: jobgen submit pbs or slurm",
     "submit local": "a local run has no queue to wait in",
     "submit slrm": "must be pbs or slurm; did you mean slurm?",
     "submit slurm --nodes 0": "--nodes 0 (command line)",

@@ -26,7 +26,7 @@ from support.jobs import path_with
 
 from jobgen.commands import watch
 from jobgen.errors import JobgenError
-from jobgen.runs import cancellation, intent, job_recovery, states, submission, waiting
+from jobgen.runs import cancellation, intent, job_recovery, run_files, states, submission, waiting
 from jobgen.runs.states import State
 
 # A job in the queue is a line "ID DIRECTORY". The file "act" is what the command for submission does, and "mute"
@@ -322,7 +322,7 @@ def test_many_submissions_at_once_make_one_job(fake: Fake) -> None:
 
 def test_a_run_that_was_not_yet_submitted(fake: Fake) -> None:
     """Killed after the run directory was made, and before its submission was recorded."""
-    run = submission.make_run_dir(fake.root / "runs", "exp")
+    run = run_files.make_run_dir(fake.root / "runs", "exp")
     (run / "plan.json").write_text(json.dumps({"scheduler": fake.scheduler}))
     assert fake.states()[0].state == "submitting"
     os.utime(run, (1, 1))
@@ -334,7 +334,7 @@ def test_a_run_that_was_not_yet_submitted(fake: Fake) -> None:
 
 def record(fake: Fake, **facts: object) -> Path:
     """Make a run whose submission was interrupted."""
-    run = submission.make_run_dir(fake.root / "runs", "exp")
+    run = run_files.make_run_dir(fake.root / "runs", "exp")
     (run / "plan.json").write_text(json.dumps({"scheduler": fake.scheduler}))
     os.close(intent.begin(run, fake.scheduler, "0"))
     head = json.loads((run / intent.NAME).read_text())

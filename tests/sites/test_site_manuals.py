@@ -13,7 +13,7 @@ from support.site_manuals import DEMANDS, JOBS
 
 from jobgen import JobSpec, render
 from jobgen.plan.plan import resolve
-from jobgen.rendering.network_lines import network_lines
+from jobgen.rendering.environment import environment_lines
 from tools.write_site_pages import sites
 
 
@@ -68,7 +68,7 @@ unset = ["GONE"]
 def test_values_of_other_variables_and_variables_to_unset(before: str, after: str, tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text(f'title = "Ours"\nscheduler = "slurm"\n{NETWORK}')
     job = JobSpec("slurm", ("train.py",), site=str(tmp_path / "ours.toml"), network="a")
-    lines = "\n".join(network_lines(resolve(job)))
+    lines = "\n".join(environment_lines(resolve(job)))
     shown = 'echo "$SEARCH ${COPY:--} $PLAIN ${GONE:--}"'
     code = f"set -euo pipefail\nexport {before}\n{lines}\n{shown}"
     done = subprocess.run(["bash", "-c", code], env={}, capture_output=True, text=True, check=True)

@@ -137,8 +137,9 @@ def output_directory(script: Script) -> Iterator[Hit]:
 def bad_array(script: Script) -> Iterator[Hit]:
     yield from rerun_array(script)
     dialect = script.dialect
+    array = key_of(dialect.scheduler.request_forms.get("array", ""))
     for option in script.options:
-        if option.flag == key_of(dialect.scheduler.array_form) and not dialect.accepts_array(option.value):
+        if option.flag == array and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
             yield Hit(option.line, reason)
 

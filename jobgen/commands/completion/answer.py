@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from jobgen.commands.completion.candidates import DIRECTORIES, FILES, Candidate, values
+from jobgen.commands.completion.candidates import DIRECTORIES, FILES, Candidate, flag_fits, values
 from jobgen.errors import JobgenError, visible
 
 
@@ -74,13 +74,13 @@ def _candidates(
                     one if one.value in (FILES, DIRECTORIES) else Candidate(f"{flag}={one.value}", one.about)
                 )
     elif current.startswith("-"):
-        yield from _flags(place.command)
+        yield from _flags(place)
     elif isinstance(place.command, click.Group):
         yield from _commands(place.command, current, described)
     elif (argument := _argument(place)) is not None:
         yield from values(argument, place.command, place.given, place.arguments, current)
     elif not current:
-        yield from _flags(place.command)
+        yield from _flags(place)
 
 
 def _walk(cli: click.Command, words: Sequence[str]) -> _Place:
@@ -116,9 +116,9 @@ def _argument(place: _Place) -> click.Argument | None:
     return known[at] if at < len(known) else known[-1] if known and known[-1].nargs == -1 else None
 
 
-def _flags(command: click.Command) -> Iterator[Candidate]:
-    for parameter in command.get_params(click.Context(command)):
-        if isinstance(parameter, click.Option) and not parameter.hidden:
+def _flags(place: _Place) -> Iterator[Candidate]:
+    for parameter in place.command.get_params(click.Context(place.command)):
+        if isinstance(parameter, click.Option) and flag_fits(place.command, place.arguments, parameter):
             for flag in (*parameter.opts, *parameter.secondary_opts):
                 if flag.startswith("--"):
                     yield Candidate(flag, (parameter.help or "").split("  [")[0].split(". ")[0])

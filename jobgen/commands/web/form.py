@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from jobgen.commands.accepted import accepts
 from jobgen.commands.init import example
-from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites.display import scheduler
@@ -63,12 +63,17 @@ def groups() -> dict[str, list[Field]]:
 
 
 def _field(option: Option) -> Field:
-    without = " ".join(name for name, row in SCHEDULERS.items() if option.key in row.lacks)
-    takes = next(name for name, row in SCHEDULERS.items() if option.key not in row.lacks)
+    takes = next(name for name, row in SCHEDULERS.items() if accepts(row, option.key))
     shown = "" if option.switch or isinstance(option.parse, Choice) else example_text(option, takes)
     more = f"  [default: {option.default}]" if option.default and "[default" not in option.about else ""
     return Field(
-        option.key, option.flag, option.about + more, _kind(option), tuple(_words(option)), shown, without
+        option.key,
+        option.flag,
+        option.about + more,
+        _kind(option),
+        tuple(_words(option)),
+        shown,
+        _without(option.key),
     )
 
 
@@ -97,9 +102,11 @@ def _words(option: Option) -> Iterable[Word]:
         yield from (Word("yes"), Word("no"))
     if isinstance(option.parse, Choice):
         for word in option.parse.allowed:
-            starts = LAUNCHERS[word].starts if option.key == "launcher" else None
-            names = (name for name, row in SCHEDULERS.items() if starts and not starts(row.command_name))
-            yield Word(word, " ".join(names))
+            yield Word(word, _without(option.key, word))
+
+
+def _without(key: str, word: str = "") -> str:
+    return " ".join(name for name, row in SCHEDULERS.items() if not accepts(row, key, word))
 
 
 def site_entry(path: str) -> SiteEntry:

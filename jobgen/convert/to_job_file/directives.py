@@ -100,13 +100,13 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
 
 def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest, line: int) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
-    request = script.request
+    request, forms = script.request, source.scheduler.request_forms
     others = []
     if request.array and not file.try_add("array", request.array):
-        others.append(source.scheduler.array_form.format(request.array))
+        others.append(forms["array"].format(request.array))
     after = [f"{kind}:{job}" for one in request.depend for kind, job in request_reader.jobs(one)]
     if request.depend and not file.try_add("after", after):
-        others.append(source.scheduler.dependency_form.format(",".join(request.depend)))
+        others.append(forms["dependency"].format(",".join(request.depend)))
     if request.exclusive:
         file.values["exclusive"] = True
     if request.output:
@@ -122,7 +122,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     for option, text, why in content.unconverted:
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
-        elif text not in _WRITTEN and not text.startswith(source.scheduler.dependency_form.format("")):
+        elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
     if (request.nodes or 1) > 1 and _FREE in others:

@@ -57,7 +57,7 @@ def _request(
     if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
-        array = script.heeded[key_of(source.scheduler.array_form)]
+        array = script.heeded[key_of(source.scheduler.request_forms["array"])]
         remarks.append(
             Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
         )

@@ -109,13 +109,13 @@ class Dialect:
     task_suffix = ""  # that it adds to the name of the log of each task of an array
     yearless_dates = False  # a date without its year is the next such day
     feature_separator = ":"  # in a constraint
-    features_are_resources = False  # with their own names
+    features_are_resources = False  # a feature of a node is a resource NAME=VALUE
     chunks_share_nodes = False
     sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
-    default_logs: Mapping[str, str] = {}  # with ``{}`` for the id
+    default_logs: Mapping[str, str] = {}  # names of the logs, in which ``{}`` is the id of the job
     own_logs = NEVER  # a pattern of the names of its logs, if a script names none
-    directory_logs: Mapping[str, str] = {}  # the same in a directory; without them like default_logs
-    no_index = ""  # what stands in names for the index of a job that is no array
+    directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs
+    no_index = ""  # the index in the names of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
@@ -123,9 +123,8 @@ class Dialect:
     job_variables: Mapping[str, str] = {}
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
-    set_if_requested: tuple[
-        str, ...
-    ] = ()  # meanings of variables that are unset if the request does not say it
+    # Meanings of variables that are set only if a directive requests the number.
+    set_if_requested: tuple[str, ...] = ()
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
@@ -151,12 +150,7 @@ class Dialect:
 
     def origin(self, given: Mapping[str, Option], field: str) -> Directive | None:
         """Return the directive in effect that sets a field of the request; None without one."""
-        forms = {
-            **self.scheduler.request_forms,
-            "array": self.scheduler.array_form,
-            "dependency": self.scheduler.dependency_form,
-        }
-        keys = self.size_keys.get(field) or (key_of(forms.get(field, "")),)
+        keys = self.size_keys.get(field) or (key_of(self.scheduler.request_forms.get(field, "")),)
         key = next((key for key in keys if key in given), None)
         if key is None:
             return None
@@ -169,14 +163,7 @@ class Dialect:
 
     def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
         """Add the values without a field in a request; ``given`` are the options in effect, by their keys."""
-        read = {
-            key_of(form)
-            for form in (
-                *self.scheduler.request_forms.values(),
-                self.scheduler.array_form,
-                self.scheduler.dependency_form,
-            )
-        }
+        read = set(map(key_of, self.scheduler.request_forms.values()))
         content.unconverted += [
             (one, f"{one.flag} {one.value}".strip(), "has no counterpart")
             for key, one in given.items()
@@ -232,8 +219,8 @@ class Dialect:
         for key in ("name", "queue", "account", "output", "error", "mail_user") if forms else ():
             setattr(request, key, given.get(key_of(forms[key])))
         request.account = request.account or None
-        request.array = given.get(key_of(self.scheduler.array_form))
-        depend = given.get(key_of(self.scheduler.dependency_form), "")
+        request.array = given.get(key_of(forms.get("array", "")))
+        depend = given.get(key_of(forms.get("dependency", "")), "")
         request.depend = tuple(part for part in depend.split(",") if part)
         request.walltime = self.seconds(given.get(key_of(forms.get("walltime", "")), ""))
         return request

@@ -67,7 +67,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) 
 
 
 def _read_totals(content: ScriptRequest, given: Mapping[str, Option]) -> None:
-    """Set the resources of a job without a select: those of one chunk."""
+    """Set the resources of a job without a select, which PBS gives to one chunk."""
     request = content.request
     cores, gpus = (number(request.totals.get(name)) for name in ("ncpus", "ngpus"))
     first = next((given[key] for key in ("-l ncpus", "-l ngpus", "-l mem") if key in given), None)

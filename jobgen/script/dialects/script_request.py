@@ -1,4 +1,4 @@
-"""The directives of a script for conversion: a request, and the values that it has no field for."""
+"""The content of the directives of a script, for conversion: a request, and values outside of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The lines of a script that set up the network: the interface, and the settings of the site."""
+"""The environment variables that options, and the settings of a site, set in the function environment.
+
+Those of ``--env`` and ``--env-file`` are in the function variables, those of an accelerator in its template.
+"""
 
 from collections.abc import Iterator
 
@@ -8,7 +11,13 @@ from jobgen.rendering.quoting import sh
 from jobgen.sites.line_forms import reference
 
 
-def network_lines(plan: Plan) -> list[str]:
+def environment_lines(plan: Plan) -> tuple[str, ...]:
+    """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
+    threads = max(1, plan.resources.cpus.rank // plan.site.threads_per_core)
+    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_network_lines(plan))
+
+
+def _network_lines(plan: Plan) -> list[str]:
     """Return the settings of the interface and of the site.
 
     Gloo and Open MPI require full names of interfaces, TensorPipe only one.
