@@ -20,9 +20,9 @@ def golden(path: Path, target: str) -> Path:
 
 
 def result(path: Path, target: str) -> str:
-    """The converted script, and behind it, as comments, what was said about it."""
+    """The converted script, and behind it, as comments, the remarks on it."""
     source = path.read_bytes()
     script = Script(source, guess(source.decode().split("\n")))
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
-    said = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
-    return done.text + "".join(said)
+    lines = [f"# {one.line}: {'' if one.lost else 'look: '}{one.what}: {one.why}\n" for one in done.remarks]
+    return done.text + "".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_job_files import convert, values
+from convert.conversions import job_file, values
 
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
 SLURM = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gres=gpu:2 -t 10\n"
@@ -12,7 +12,7 @@ LIST = "scontrol show hostnames $SLURM_JOB_NODELIST"
 
 def left_out(text: str) -> tuple[list[int], str]:
     """The lines that are left out, and the setup of the job file."""
-    done = convert(text)
+    done = job_file(text)
     lines = [one.line for one in done.remarks if one.why.startswith("is left out: at most the launch line")]
     assert not any(one.lost for one in done.remarks if one.why.startswith("is left out: at most"))
     return lines, values(done.text).get("setup") or ""

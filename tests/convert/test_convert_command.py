@@ -1,0 +1,66 @@
+"""The command ``jobgen convert``: its messages, its status and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.jobs import jobgen
+
+from jobgen.errors import one_of
+from jobgen.script.dialects.table import DIALECTS
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", ["slurm_mpirun_over_ssh", "pbspro_mpirun_two_nodes"])
+def test_our_own_script_gets_one_sentence(name: str) -> None:
+    text = (HERE.parent / "golden" / f"{name}.sh").read_text(encoding="utf-8")
+    done = jobgen("convert", "-", "--to", "toml", stdin=text)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "-: was made by jobgen: the job file has its directives" in done.stderr
+    assert "OMPI_" not in done.stdout
+    done = jobgen("convert", "-", "--to", "torque", stdin=text)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "was made by jobgen, which makes it for torque, too" in done.stderr
+
+
+def test_the_command_says_what_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "job.pbs"
+    path.write_text("#!/bin/bash\n#PBS -l select=1\n#PBS -k doe\nhostname\n")
+    done = jobgen("convert", path, "--to", "slurm")
+    assert done.returncode == 1
+    guessed, *lost = done.stderr.splitlines()
+    assert guessed == f"{path}: read as PBS Pro because of select=1 (line 2); --scheduler overrides this"
+    assert lost == [f"{path}:3: cannot be translated: -k doe: has no counterpart in Slurm"]
+    assert "#SBATCH --nodes=1\n" in done.stdout
+
+
+def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    text = "#!/bin/bash\n#PBS -l select=1\ncd /work\n"
+    assert jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text).returncode == 0
+    assert path.stat().st_mode & 0o100
+    assert "#SBATCH --nodes=1\n" in path.read_text()
+    done = jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text)
+    assert (done.returncode, "--force overwrites it" in done.stderr) == (2, True)
+    assert jobgen("convert", "-", "--to", "slurm", "-o", path, "--force", stdin=text).returncode == 0
+
+
+TARGETS = one_of((*DIALECTS, "toml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "convert: name a script, or - for standard input"),
+        (("job.sh",), f"--to is missing: say {TARGETS}"),
+        (("job.sh", "--to", "slrm"), f"--to slrm (command line): must be {TARGETS}; did you mean slurm?"),
+        (("/nowhere", "--to", "slurm"), "/nowhere (command line): cannot be read: No such file or directory"),
+        (("/dev/null", "--to", "slurm"), "/dev/null (command line): has no directives: say whose it is with --scheduler"),
+        (("job.sh", "--to", "slurm", "--scheduler", "nqs"), f"--scheduler nqs (command line): must be {one_of(DIALECTS)}"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_sentence(words: tuple[str, ...], sentence: str) -> None:
+    done = jobgen("convert", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")

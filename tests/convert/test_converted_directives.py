@@ -1,0 +1,241 @@
+"""Directives for another scheduler, and remarks on those that it does not support."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import ONE, convert, remarks
+
+from jobgen.convert.to_scheduler import conversion
+from jobgen.script.script import Script
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "what"),
+    [
+        ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
+        ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
+        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
+        ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
+        ("#PBS -k doe", "slurm", "-k doe"),
+        ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
+        ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
+        ("#PBS -W depend=on:3", "slurm", "-W depend=on:3"),
+        ("#PBS -l walltime=1h", "slurm", "-l walltime=1h"),
+        ("#PBS -l ngpus=16\n#PBS -l select=1", "slurm", "-l ngpus=16"),
+        ("#SBATCH --constraint=a100", "pbspro", "--constraint=a100"),
+        ("#SBATCH --constraint=[a100*2&ib]", "torque", "--constraint=[a100*2&ib]"),
+        ("#PBS -l select=1:gpu_type=a100", "slurm", "-l select=1:gpu_type=a100"),
+        ("#SBATCH --qos=long", "pbspro", "--qos=long"),
+        ("#SBATCH --comment='night run'", "torque", "--comment=night run"),
+        ("#SBATCH --licenses=matlab:2", "torque", "--licenses=matlab:2"),
+        ("#SBATCH --licenses=a|b", "pbspro", "--licenses=a|b"),
+        ("#SBATCH --licenses=a@server:2", "pbspro", "--licenses=a@server:2"),
+        ("#PBS -l select=1\n#PBS -l matlab=2", "slurm", "-l matlab=2"),
+        ("#SBATCH -p gpu --reservation=night", "pbspro", "--reservation=night"),
+        ("#SBATCH --begin=now+2hours", "pbspro", "--begin=now+2hours"),
+        ("#PBS -l select=1\n#PBS -a 12011000", "slurm", "-a 12011000"),
+        ("#PBS -l select=1\n#PBS -p 5", "slurm", "-p 5"),
+        ("#SBATCH --nice=5000", "torque", "--nice=5000"),
+        ("#SBATCH --exclusive=user", "pbspro", "--exclusive=user"),
+        ("#SBATCH --mail-type=END,TIME_LIMIT_80", "torque", "--mail-type=END,TIME_LIMIT_80"),
+        ("#SBATCH --mail-type=TIME_LIMIT\n#SBATCH --mail-type=END", "torque", "--mail-type=TIME_LIMIT,END"),
+        ("#PBS -l select=1\n#PBS -m aj", "slurm", "-m aj"),
+        ("#SBATCH --dependency=afterok:12_3", "pbspro", "--dependency=afterok:12_3"),
+        ("#SBATCH --dependency=aftercorr:12", "torque", "--dependency=aftercorr:12"),
+        ("#SBATCH --gres=gpu:a100:4", "pbspro", "--gres=gpu:a100:4"),
+        ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
+        ("#SBATCH --array=1,2,7", "pbspro", "the array 1,2,7"),
+        ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
+        ("#SBATCH --output=%x-%t.log", "pbspro", "the output file %x-%t.log"),
+        ("#SBATCH --array=1-4 --output=%x-%j.log", "pbspro", "the output file %x-%j.log"),
+        ("#SBATCH --mem=0", "pbspro", "--mem=0"),
+        ("#SBATCH --gres=dcu:4", "pbspro", "--gres=dcu:4"),
+        ("#SBATCH --cpus-per-task=$N", "pbspro", "--cpus-per-task=$N"),
+        ("#SBATCH --mem=lots", "pbspro", "--mem=lots"),
+        ("#SBATCH --gres=gpu:2,nvme:100", "pbspro", "--gres=gpu:2,nvme:100"),
+        ("#SBATCH --nodes=2 --gpus=3", "pbspro", "--gpus=3"),
+        ("#SBATCH --cpus-per-gpu=4", "pbspro", "--cpus-per-gpu=4"),
+        ("#SBATCH --nodes=2 --ntasks=5", "pbspro", "--ntasks=5"),
+        ("#SBATCH -N 2 --time=0", "torque", "--time=0"),
+        ("#SBATCH -N 2 --time=UNLIMITED", "torque", "--time=UNLIMITED"),
+        ("#SBATCH -N 1 --gres=gpu:1080ti:2", "pbspro", "--gres=gpu:1080ti:2"),
+        ("#SBATCH -N 1 --gres=gpu:tesla-k80:2,tmpfs:10", "pbspro", "--gres=gpu:tesla-k80:2,tmpfs:10"),
+        ("#SBATCH -N 1 --gpus=2080:2", "torque", "--gpus=2080:2"),
+    ],
+)
+def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what: str) -> None:
+    done = convert(f"#!/bin/bash\n{text}\nhostname\n", target)
+    assert what in [remark.what for remark in done.remarks if remark.lost]
+    assert f"# not translated: {what}: " in done.text
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "target", "expected"),
+    [
+        ("slurm", "--begin=2026-12-01T10:00", "pbspro", "-a 202612011000"),
+        ("slurm", "--begin=2026-12-01", "torque", "-a 202612010000"),
+        ("pbspro", "-a 202612011000.30", "slurm", "--begin=2026-12-01T10:00:30"),
+        ("torque", "-a 2612011000", "slurm", "--begin=2026-12-01T10:00"),
+        ("torque", "-a 2000", "slurm", "--begin=20:00"),
+        ("torque", "-a 12011000", "pbspro", "-a 12011000"),
+        ("slurm", "--nice", "torque", "-p -100"),
+        ("slurm", "--nice=-5", "pbspro", "-p 5"),
+        ("pbspro", "-p -5", "slurm", "--nice=5"),
+        ("slurm", "--qos=high", "torque", "-l qos=high"),
+        ("torque", "-W x=QOS:high", "slurm", "--qos=high"),
+        ("slurm", "--reservation=night", "torque", "-l advres=night"),
+        ("slurm", "--reservation=R12", "pbspro", "-q R12"),
+        ("torque", "-W x=FLAGS:ADVRES:night.1", "slurm", "--reservation=night.1"),
+        ("pbspro", "-q R12", "slurm", "--reservation=R12"),
+        ("slurm", "--licenses=matlab:2,ansys", "pbspro", "-l ansys=1"),
+        ("slurm", "--constraint=a100&ib", "torque", "-l nodes=1:ppn=1:a100:ib"),
+        ("torque", "-l nodes=2:ppn=1:a100:ib", "slurm", "--constraint=a100&ib"),
+        ("slurm", "--constraint=gpu_type=a100", "pbspro", "-l select=1:gpu_type=a100"),
+        ("slurm", "--exclusive", "torque", "-l naccesspolicy=singlejob"),
+        ("torque", "-n", "slurm", "--exclusive"),
+        ("slurm", "--mail-type=NONE", "pbspro", "-m n"),
+        ("slurm", "--mail-type=BEGIN\n#SBATCH --mail-type=END", "pbspro", "-m be"),
+        ("torque", "-m n", "slurm", "--mail-type=NONE"),
+        ("slurm", "--array=1-4 --output=%x-%j-%a.log", "torque", "-t 1-4"),
+        ("torque", "-o a-${PBS_JOBID}-$PBS_ARRAYID", "slurm", "--output=a-%j-%a"),
+        ("torque", "-o a-$PBS_ARRAYID", "pbspro", "-o a-^array_index^"),
+        ("torque", "-W depend=afterokarray:12[].head", "pbspro", "-W depend=afterok:12[]"),
+        ("pbspro", "-W depend=afterany:12[].head:13", "torque", "-W depend=afteranyarray:12[]"),
+        ("torque", "-W depend=afterstartarray:12[]", "slurm", "--dependency=after:12"),
+        ("pbspro", "-l select=1:naccelerators=8", "slurm", "--gres=npu:8"),
+        ("torque", "-l nodes=1:ppn=1,vmem=8gb", "pbspro", "-l vmem=8gb"),
+        ("pbspro", "-l select=1 -l cput=10:00:00", "torque", "-l cput=10:00:00"),
+    ],
+)
+def test_what_jobgen_has_options_for(source: str, text: str, target: str, expected: str) -> None:
+    prefix = {"slurm": "#SBATCH"}
+    done = convert(f"#!/bin/bash\n{prefix.get(source, '#PBS')} {text}\nhostname\n", target, source)
+    assert [remark.what for remark in done.remarks if remark.lost] == []
+    line = f"{prefix.get(target, '#PBS')} {expected}"
+    assert any(one == line or one.startswith(f"{line},") for one in done.text.split("\n")), done.text
+
+
+def test_a_partition_with_the_name_of_a_reservation() -> None:
+    done = convert("#!/bin/bash\n#SBATCH --partition=R0\n#SBATCH --nodes=1\nhostname\n", "pbspro")
+    assert "#PBS -q" not in done.text
+    assert "PBS Pro reads a queue of this name as a reservation" in str(done.remarks)
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_of_several_partitions_the_first(target: str) -> None:
+    done = convert("#SBATCH -N 1\n#SBATCH -p a,b,c\n./a", target)
+    assert "#PBS -q a\n" in done.text
+    assert remarks(done) == [(True, 3, "the queues b,c")]
+
+
+def test_no_limit_is_no_limit_of_zero_seconds() -> None:
+    assert "walltime" not in convert("#SBATCH -N 1\n#SBATCH -t 0-0\n./a", "pbspro").text
+    assert remarks(convert("#SBATCH -N 1\n#SBATCH -t 0-0\n./a", "pbspro")) == [(True, 3, "--time=0-0")]
+
+
+def test_one_chunk_is_packed_on_one_node() -> None:
+    done = convert("#PBS -l select=1:ncpus=1\n#PBS -l place=pack\n./a", "slurm")
+    assert "#SBATCH --nodes=1\n" in done.text
+    assert remarks(done) == []
+
+
+@pytest.mark.parametrize(("shell", "first"), [("", "#!/bin/bash"), ("#PBS -S /bin/sh\n", "#!/bin/sh")])
+def test_slurm_gets_the_first_line_that_it_demands(shell: str, first: str) -> None:
+    script = Script(f"{shell}#PBS -l nodes=1:ppn=1\n./a\n".encode(), "torque")
+    done = conversion.convert(script, "slurm")
+    assert done.text.startswith(f"{first}\n#SBATCH --nodes=1\n")
+    assert remarks(done) == [(False, 1, first)]
+    assert conversion.convert(script, "pbspro").text.startswith("#PBS")
+
+
+def test_remarks_name_their_own_directive() -> None:
+    done = convert("#SBATCH -N 1\n#SBATCH -J n\n#SBATCH -c 4\n#SBATCH -o %x_%j.o\n./a", "torque")
+    assert remarks(done) == [(False, 4, "--cpus-per-task=4")]
+    done = convert("#SBATCH -N 1\n#SBATCH -J n\n#SBATCH -c 4\n#SBATCH -o %x_%j.o\n./a", "pbspro")
+    assert remarks(done) == [(False, 5, "--output=%x_%j.o")]
+
+
+def test_commented_directives_are_one_remark() -> None:
+    done = convert("#SBATCH -N 1\n##SBATCH -a 1-2\n##SBATCH -x\n##SBATCH -y\n./a", "pbspro")
+    assert len(remarks(done)) == 1
+
+
+def test_a_directive_without_its_value() -> None:
+    assert (True, 3, "-o") in remarks(convert(f"{ONE}#SBATCH -o\n#SBATCH -e err\n./a", "pbspro"))
+
+
+@pytest.mark.parametrize(("target", "kept"), [("torque", True), ("slurm", False)])
+def test_the_shell_of_a_directive(target: str, kept: bool) -> None:
+    done = convert("#PBS -l select=1:ncpus=1\n#PBS -S /bin/bash\n./a", target, "pbspro")
+    assert ("#PBS -S /bin/bash\n" in done.text) == kept
+    assert "-S" not in convert(f"{ONE}#SBATCH --account=<your account>\n./a", "torque").text
+
+
+def test_mail_without_an_event() -> None:
+    assert "#PBS -m n\n" in convert("#SBATCH -N 1 --mail-user=a@b\n./a", "pbspro").text
+    assert "#SBATCH --mail-type=FAIL\n" in convert("#PBS -l select=1\n#PBS -M a@b\n./a", "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("options", "expected", "remark"),
+    [
+        ("-n 4 --gres=gpu:1 --mem=16G", "1:ncpus=4:mpiprocs=4:ngpus=1:mem=16gb", "--mem=16G of each node"),
+        ("-n 1 --gres=gpu:2 --mem=16G", "1:ncpus=1:mpiprocs=1:ngpus=2:mem=16gb", ""),
+        ("-n 4 -c 6 --mem-per-cpu=8G", "4:ncpus=6:mem=48gb", ""),
+        ("-N 1 -n 4 -c 6 --mem-per-cpu=8G", "1:ncpus=24:mpiprocs=4:mem=192gb", ""),
+        ("-N 2 -n 8 --ntasks-per-node=8", "2:ncpus=4:mpiprocs=4", "--ntasks=8"),
+        ("-N 2 -n 8 --ntasks-per-node=4", "2:ncpus=4:mpiprocs=4", ""),
+        ("--ntasks-per-node=8 --gres=gpu:1", "1:ncpus=8:mpiprocs=8:ngpus=1", ""),
+        ("--mem=9G\n#SBATCH -c 2 --mem-per-cpu=1G", "1:ncpus=2:mem=2gb", ""),
+        ("-N 4 -n 2", "2:ncpus=1:mpiprocs=1", "--nodes=4"),
+        ("--gpus=8", "1:ngpus=8", "--gpus=8"),
+        ("--gpus=4 --ntasks-per-gpu=1 -c 2", "4:ncpus=2:ngpus=1", ""),
+        ("-N 2 --gpus-per-node=4 --ntasks-per-gpu=1 -c 2", "2:ncpus=8:mpiprocs=4:ngpus=4", ""),
+        ("-N 2 --gpus=4 --ntasks-per-gpu=2 -c 2", "2:ncpus=8:mpiprocs=4:ngpus=2", ""),
+        ("-N 2 --exclusive", "2", "--exclusive"),
+    ],
+)
+def test_what_slurm_decides_itself(options: str, expected: str, remark: str) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH {options}\nhostname\n", "pbspro")
+    assert f"#PBS -l select={expected}\n" in done.text
+    assert [one.what for one in done.remarks] == [remark] * bool(remark)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected", "remark"),
+    [
+        ("select=2:system=polaris", ["--gpus-per-node=4", "--exclusive"], "ALCF Polaris gives whole nodes"),
+        ("select=2:system=unknown", ["--nodes=2"], "names no cores"),
+        ("ncpus=8,mem=4gb,ngpus=1", ["--nodes=1", "--cpus-per-task=8", "--mem=4G", "--gpus-per-node=1"], "one node"),
+        ("select=2:ncpus=2:mpiprocs=4", ["--ntasks-per-node=4", "--cpus-per-task=1"], "1 for each of 4"),
+        ("select=2:ncpus=9:mpiprocs=4", ["--cpus-per-task=2"], "2 for each of 4"),
+        ("select=2:ncpus=4:mem=lots", ["--nodes=2"], "mem=lots cannot be read"),
+        ("select=2:ncpus=4:ngpus=X", ["--nodes=2"], "ngpus=X cannot be read"),
+        ("select=2:ncpus=8:mpiprocs=2:ompthreads=4", ["export OMP_NUM_THREADS=4"], ""),
+    ],
+)  # fmt: skip
+def test_nodes_of_a_site(request_: str, expected: list[str], remark: str) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l {request_}\n#PBS -l place=scatter\nhostname\n", "slurm")
+    assert all(one in done.text for one in expected), done.text
+    assert remark in str(done.remarks)
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_script_that_requests_nothing(target: str) -> None:
+    done = convert("#SBATCH -t 10\n./a", target)
+    assert not any(one in done.text for one in ("select", "nodes=", "place"))
+    assert remarks(done) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "target", "request_"),
+    [
+        ("--mem=1G", "torque", "-l nodes=1:ppn=1\n#PBS -l mem=1gb"),
+        ("--mem=1G", "pbspro", "-l select=1:mem=1gb\n#PBS -l place=scatter"),
+        ("--exclusive", "pbspro", "-l select=1\n#PBS -l place=scatter:excl"),
+        ("-N 1", "torque", "-l nodes=1:ppn=1"),
+    ],
+)
+def test_a_script_that_requests_something(option: str, target: str, request_: str) -> None:
+    text = convert(f"#SBATCH -t 10 {option}\n./a", target).text
+    assert all(f"#PBS {one}\n" in text for one in request_.split("\n#PBS "))

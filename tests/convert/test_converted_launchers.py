@@ -1,0 +1,341 @@
+"""Launch lines for another scheduler: srun, mpirun and aprun."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+from convert.conversions import MPIRUN, ONE, body, convert, remarks
+
+from jobgen.script.commands import commands
+from jobgen.script.syntax import parse
+
+TWO = 'mpirun -np {} --hostfile "$PBS_NODEFILE" --map-by ppr:{}:node --bind-to none'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "reasons"),
+    [
+        ('ARGS="--wait=60 -K"\nsrun $ARGS ./a', TWO.format(4, 2) + " $(mpi_exports) ./a", []),
+        ("ARGS=-K\nsrun $ARGS ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", []),
+        ('RUN="python x.py"\nsrun $RUN', TWO.format(4, 2) + " $(mpi_exports) $RUN", []),
+        ('srun --comment "a b" --cpu_bind=v ./a', TWO.format(4, 2) + " $(mpi_exports) ./a", []),
+        ("srun --cpu-bind=none --unbuffered ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", []),
+        ("X=1\nsrun -n4 --ntasks-per-node=$X ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", []),
+        ("timeout 9 srun -n2 ./a", "timeout 9 " + TWO.format(2, 1) + " $(mpi_exports) ./a", ["srun uses a free node"]),
+        ("srun -n1 -w $H ./a", 'mpirun -np 1 --host "$H" --bind-to none $(mpi_exports) ./a', []),
+        ("srun -l --cpu-bind=cores ./a", TWO.format(4, 2)[:-4] + "core --tag-output $(mpi_exports) ./a", []),
+        ("srun --gpus-per-task=1 ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", ["sees all devices"]),
+        ("srun -D /x --export=ALL,A=b ./a", f"env A=b {TWO.format(4, 2)} -wdir /x -x A $(mpi_exports) ./a", []),
+        ("A=1 B=2 srun ./a", f"A=1 B=2 {TWO.format(4, 2)} $(mpi_exports) -x A -x B ./a", []),
+        ("timeout 9 env A=1 srun ./a", f"timeout 9 env A=1 {TWO.format(4, 2)} $(mpi_exports) -x A ./a", []),
+        ("mpirun -np 4 ./a", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 4 ./a', []),
+        ("module load intel-mpi/2021\nsrun ./a", 'mpirun -n 4 -ppn 2 -genv I_MPI_PIN off -f "$PBS_NODEFILE" ./a', []),
+        ("module load mpich\nsrun ./a", 'mpirun -n 4 -ppn 2 -bind-to none -f "$PBS_NODEFILE" ./a', []),
+    ],
+)  # fmt: skip
+def test_srun(text: str, expected: str, reasons: list[str]) -> None:
+    lines, of_lines = body("--nodes=2 --ntasks-per-node=2", text)
+    assert lines[-1] == expected
+    assert not any(lost for lost, _, _ in of_lines)
+    done = convert(f"#!/bin/bash\n#SBATCH -N2 --ntasks-per-node=2\n{text}\n", "pbspro")
+    assert all(one in str(done.remarks) for one in reasons)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "expected_remarks"),
+    [
+        ("srun python x.py", "python x.py", []),
+        ("timeout 9 srun -n1 --export=ALL,A=b ./a", "timeout 9 env A=b ./a", []),
+        ("srun --output o.log -e e.log ./a", "> o.log 2> e.log ./a", []),
+        ("srun -o o.log -i in ./a", "< in > o.log 2>&1 ./a", []),
+        ("srun -o $LOG ./a", '> "$LOG" 2>&1 ./a', []),
+        ("srun --output=o-%t.log ./a", "./a", [(True, 3, "--output o-%t.log")]),
+        ("srun --input=none ./a", "< /dev/null ./a", []),
+        ('R="srun -n 1"\n$R ./a', "./a", []),
+        ("module load openmpi\nsrun ./a", f"{MPIRUN} ./a", []),
+        ("export OMPI_MCA_x=1\nsrun ./a", f"{MPIRUN} ./a", []),
+        ("srun --mpi=pmix ./a", f"{MPIRUN} ./a", [(False, 3, "srun")]),
+        ("srun --mpi=none ./a", "./a", []),
+        ("srun bash -c 'echo $SLURM_PROCID'", f"{MPIRUN} bash -c 'echo $OMPI_COMM_WORLD_RANK'", None),
+    ],
+)
+def test_one_task_of_srun(
+    text: str, expected: str, expected_remarks: list[tuple[bool, int, str]] | None
+) -> None:
+    done = convert(ONE + text, "pbspro")
+    assert done.text.splitlines()[-1] == expected
+    assert expected_remarks is None or remarks(done) == expected_remarks
+
+
+def test_one_task_among_others_finds_the_variables_of_the_same_launcher() -> None:
+    lines = convert("#SBATCH -N 1 -n 2\nsrun -n1 ./a\nsrun ./b", "pbspro").text.splitlines()
+    assert [line.split()[:3] for line in lines[-2:]] == [["mpirun", "-np", "1"], ["mpirun", "-np", "2"]]
+
+
+def test_a_variable_that_holds_the_launcher() -> None:
+    done = convert('#SBATCH -N 1 -n 4\nRUN="srun -n 4"\n$RUN ./a\n$RUN ./b', "pbspro")
+    command = 'mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to none'
+    assert done.text.endswith(f"\nRUN=\n{command} ./a\n{command} ./b\n")
+    assert not any(one.lost for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "expected_remarks"),
+    [
+        ('RUN="srun ./a"\n$RUN x', "$RUN x", [(True, 3, "srun"), (True, 4, "$RUN x")]),
+        ('RUN="srun -n 4"\necho $RUN\n$RUN ./a', None, [(True, 3, "srun")]),
+        ('RUN="mpirun ./a"\n$RUN x', "$RUN x", [(True, 4, "$RUN x")]),
+    ],
+)
+def test_a_variable_that_holds_more(text: str, expected: str | None, expected_remarks: list[object]) -> None:
+    done = convert(f"#SBATCH -N 1 -n 4\n{text}", "pbspro")
+    assert expected is None or done.text.splitlines()[-1] == expected
+    assert [one for one in remarks(done) if one[0]] == expected_remarks
+
+
+def test_labels_of_open_mpi_have_a_remark() -> None:
+    done = convert("#SBATCH -N 1 -n 2\nsrun -l ./a | sort", "pbspro")
+    assert (False, 3, "--label") in remarks(done)
+
+
+@pytest.mark.parametrize(("text", "lost_binding"), [("srun ./a", True), ("mpirun ./a", False)])
+def test_gpus_of_each_task_are_those_of_the_node(text: str, lost_binding: bool) -> None:
+    done = convert(f"#SBATCH -N 1 -n 2\n#SBATCH --gpus-per-task=1\n{text}", "pbspro")
+    assert ((False, 3, "--gpus-per-task=1") in remarks(done)) == lost_binding
+
+
+def test_the_input_of_one_rank() -> None:
+    done = convert("#SBATCH -N 1 -n 2\nsrun --input=in ./a", "pbspro")
+    assert done.text.endswith("--bind-to none < in ./a\n")
+    assert (False, 3, "--input in") in remarks(done)
+
+
+@pytest.mark.parametrize("nodes", ["<count>", "2-4"])
+def test_an_srun_of_a_number_of_nodes_that_is_not_known(nodes: str) -> None:
+    done = convert(f"#SBATCH --nodes={nodes}\nsrun ./a\nsrun -N 1 -n 1 ./b", "pbspro")
+    assert done.text.endswith("\nsrun ./a\n./b\n")
+    assert (True, 3, "srun ./a") in remarks(done)
+
+
+def test_a_step_on_fewer_nodes() -> None:
+    done = convert("#SBATCH -N 2\nsrun -n 8 -N 1 ./a", "pbspro")
+    assert (False, 3, "srun -n 8 -N 1 ./a") in remarks(done)
+
+
+def test_ranks_that_do_not_divide() -> None:
+    done = convert("#SBATCH -N 10 -n 256\nsrun ./a", "pbspro")
+    assert "mpirun -np 256 " in done.text
+
+
+def test_arguments_behind_a_redirection() -> None:
+    words = [[word.text for word in one.words] for one in commands(parse(b"a > log -x 3 2>&1 y < in z"))]
+    assert words == [["a", "-x", "3", "y", "z"]]
+    done = convert("#SBATCH -N 1 -n 4\nsrun > log ./a", "pbspro")
+    assert "\nsrun > log ./a\n" in done.text
+    assert remarks(done) == [(True, 3, "srun")]
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "target", "expected"),
+    [
+        ("-N 1 -n 4", "mpirun ./a", "pbspro", "mpirun -n 4 ./a"),
+        ("-N 1", "mpirun ./a", "pbspro", "mpirun ./a"),
+        ("-N 1 -n 4", "mpirun -np 2 ./a", "pbspro", "mpirun -np 2 ./a"),
+        ("-N 1 -n 4", 'M="mpirun -np 2"\n$M ./a', "pbspro", "$M ./a"),
+        (
+            "-N 2 --ntasks-per-node=4 -c 2",
+            "mpirun -n 8 ./a",
+            "torque",
+            'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) --map-by ppr:4:node -n 8 ./a',
+        ),
+        ("-N 2 --ntasks-per-node=4", "module load mpich\nmpirun ./a", "torque", 'mpirun -f "$PBS_NODEFILE" -n 8 ./a'),
+    ],
+)  # fmt: skip
+def test_mpirun_keeps_the_ranks_that_slurm_counts(
+    options: str, text: str, target: str, expected: str
+) -> None:
+    assert convert(f"#SBATCH {options}\n{text}", target).text.splitlines()[-1] == expected
+
+
+def test_an_mpirun_that_is_not_read() -> None:
+    done = convert(
+        "#SBATCH -N 2 --ntasks-per-node=8\nmodule load openmpi\nmpirun -output-filename x ./a", "torque"
+    )
+    assert remarks(done) == [(False, 4, "mpirun -output-filename x ./a")]
+    assert "look at its ranks" in done.remarks[0].why
+
+
+@pytest.mark.parametrize(("module", "guessed"), [("", True), ("module load openmpi\n", False)])
+def test_the_mpi_of_mpirun_has_a_remark_if_it_is_a_guess(module: str, guessed: bool) -> None:
+    done = convert(f"#SBATCH -N 1 -n 4\n{module}srun ./a", "pbspro")
+    assert ("the options are for Open MPI" in str(done.remarks)) == guessed
+
+
+def test_the_mpi_of_the_options_that_mpirun_gets_has_a_remark() -> None:
+    done = convert("#SBATCH -N 2 -n 4\nmpirun ./a", "pbspro")
+    assert [(one.line, one.what) for one in done.remarks if "Open MPI" in one.why] == [(3, "mpirun")]
+
+
+def test_a_wrapper_of_mpirun() -> None:
+    done = convert("#SBATCH -N 2 -n 4\nmodule load openmpi\nvalgrind --tool=massif mpirun ./a", "pbspro")
+    assert 'valgrind --tool=massif mpirun --hostfile "$PBS_NODEFILE"' in done.text
+
+
+def test_the_list_of_variables_is_made_when_the_job_runs() -> None:
+    script = convert("#!/bin/bash\n#SBATCH -N 2\nexport A=1\nsrun ./a\n", "pbspro").text
+    function = re.search(r"^mpi_exports\(\) \{\n.*?\n\}\n", script, re.MULTILINE | re.DOTALL)
+    assert function is not None
+    there = {
+        "PATH": "/usr/bin:/bin",
+        "LINES": "a\nB=c",
+        "PBS_JOBID": "1.x",
+        "PBS_NODENUM": "0",
+        "HOME": "/root",
+    }
+    done = subprocess.run(
+        ["bash", "-c", f"f() {{ :; }}; export -f f\n{function[0]}mpi_exports"],
+        env={**there, "CUDA_VISIBLE_DEVICES": "0", "PMI_RANK": "1", "OMPI_MCA_x": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(done.stdout.split("\n")) == ["", "-x LINES", "-x PATH", "-x PBS_JOBID"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "mpiexec -n 8 --ppn 4 --cpu-bind list:0-3:4,5 --envall --env A=b ./a",
+            "env A=b srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=4 --cpu-bind=mask_cpu:0xf,0x30"
+            " --kill-on-bad-exit=1 ./a",
+        ),
+        (
+            "mpiexec -n 2 -perhost 1 ./a",
+            "srun --ntasks=2 --ntasks-per-node=1 --cpus-per-task=16 --kill-on-bad-exit=1 --mpi=pmi2 ./a",
+        ),
+        (
+            "aprun -n 8 -N 4 -d 2 -cc depth ./a",
+            "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=2 --cpu-bind=cores --kill-on-bad-exit=1 --mpi=pmi2 ./a",
+        ),
+        (
+            "C=verbose,list:0:1\nmpiexec -n 2 --cpu-bind $C ./a",
+            "srun --ntasks=2 --cpus-per-task=16 --cpu-bind=mask_cpu:0x1,0x2 --kill-on-bad-exit=1 ./a",
+        ),
+        ("mpirun -np 32 ./a", "srun --ntasks=32 --cpus-per-task=1 --kill-on-bad-exit=1 --mpi=pmix ./a"),
+        ("module load impi\nmpirun -np 2 ./a", "srun --ntasks=2 --cpus-per-task=16 --kill-on-bad-exit=1 --mpi=pmi2 ./a"),
+        (
+            "mpirun -np 2 bash -c 'echo $OMPI_COMM_WORLD_RANK'",
+            "srun --ntasks=2 --cpus-per-task=16 --kill-on-bad-exit=1 --mpi=pmix bash -c 'echo $SLURM_PROCID'",
+        ),
+        ("mpirun -np 1 ./a : -np 3 ./b", "mpirun -np 1 ./a : -np 3 ./b"),
+    ],
+)  # fmt: skip
+def test_mpirun(text: str, expected: str) -> None:
+    lines, of_lines = body("-l select=2:ncpus=16", text, "slurm")
+    assert lines[-1] == expected
+    assert any(lost for lost, _, _ in of_lines) == (text in expected)
+
+
+def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
+    # srun ignores --ntasks-per-node alone, as the job has SLURM_NTASKS.
+    lines, _ = body("-l select=3:ncpus=28:mpiprocs=28", "mpiexec -ppn 1 ./a", "slurm")
+    assert lines[-1].startswith("srun --ntasks=3 --ntasks-per-node=1 ")
+
+
+@pytest.mark.parametrize(
+    ("text", "plugin", "title"),
+    [
+        ("mpirun -np 2 ./a", "pmix", "Open MPI"),
+        ("aprun -n 2 ./a", "pmi2", "MPICH"),
+        ("mpiexec.hydra -n 2 ./a", "pmi2", "MPICH"),
+        ("mpirun_rsh -np 2 ./a", "pmi2", "MPICH"),
+        ("mpiexec_mpt -n 2 ./a", "pmi2", "MPICH"),
+        ("export MV2_X=1\nmpirun -np 2 ./a", "pmi2", ""),
+        ("module load cray-mpich\naprun -n 2 ./a", "pmi2", ""),
+    ],
+)
+def test_the_plugin_of_srun(text: str, plugin: str, title: str) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{text}", "slurm")
+    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 --mpi={plugin} ./a"
+    assert (f"--mpi={plugin} is for {title}" in str(done.remarks)) == bool(title)
+
+
+def test_placement_of_mpt_has_a_remark() -> None:
+    done = convert("#PBS -l select=1:ncpus=2:mpiprocs=2\nmpiexec_mpt -n 2 -ppn 2 omplace ./a", "slurm")
+    assert (False, 3, "omplace") in remarks(done)
+
+
+@pytest.mark.parametrize(
+    "command", ["ibrun ./a", "mpiexecjl -n 2 julia x", "jsrun -n 2 ./a", "mpirun.lsf ./a"]
+)
+def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
+    for options, target in (
+        ("#SBATCH -N 1 -n 2", "pbspro"),
+        ("#PBS -l select=1:ncpus=2:mpiprocs=2", "slurm"),
+    ):
+        done = convert(f"{options}\n{command}", target)
+        assert done.text.splitlines()[-1] == command
+        assert (True, 3, command) in remarks(done)
+
+
+HEAD = "#PBS -l nodes=2:ppn=16\n"
+END = "--kill-on-bad-exit=1 --mpi=pmi2 ./a"
+
+
+def line(text: str) -> str:
+    """The last line of a script with this command, for Slurm."""
+    return convert(f"{HEAD}module load cray-mpich\n{text}", "slurm").text.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "new"),
+    [
+        ("-n 24 -N 12", "--ntasks=24 --ntasks-per-node=12"),
+        ("-n24 -N12 -d2", "--ntasks=24 --ntasks-per-node=12 --cpus-per-task=2"),
+        ("--pes=24 --pes-per-node 12 --cpus-per-pe=2", "--ntasks=24 --ntasks-per-node=12 --cpus-per-task=2"),
+        ("-n $N -cc cpu", '--ntasks="$N" --cpu-bind=cores'),
+        ("-n 4 -cc numa_node", "--ntasks=4 --cpu-bind=ldoms"),
+        ("-n 4 -cc none", "--ntasks=4 --cpu-bind=none"),
+        ("-n 4 -cc 0,4,8-9", "--ntasks=4 --cpu-bind=map_cpu:0,4,8,9"),
+        ("-n 2 -cc 0-3:4,5", "--ntasks=2 --cpu-bind=mask_cpu:0xf,0x30"),
+        ("-n 2 -ss -q", "--ntasks=2 --mem-bind=local --quiet"),
+        ("", "--ntasks=1"),
+        ("-B", ""),
+    ],
+)
+def test_options_with_a_counterpart(options: str, new: str) -> None:
+    assert line(f"aprun {options} ./a") == " ".join(filter(None, ["srun", new, END]))
+
+
+def test_a_variable_of_the_ranks() -> None:
+    assert line("aprun -n 2 -e A=b ./a") == f"env A=b srun --ntasks=2 {END}"
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["-S 6", "-j 1", "-m 2g", "-L 3", "-F exclusive", "-r 1", "-sn 1", "-t 60", "-T", "-cc x,1", "-j1"],
+)
+def test_an_option_without_a_counterpart_is_named(option: str) -> None:
+    text = f"{HEAD}module load cray-mpich\naprun -n 2 {option} ./a -j 3"
+    done = convert(text, "slurm")
+    assert done.text.endswith(f"srun --ntasks=2 {END} -j 3\n")
+    named = [
+        (one.lost, one.line, one.what.replace(" ", "")) for one in done.remarks if "counterpart" in one.why
+    ]
+    assert named == [(True, 4, option.replace(" ", ""))]
+
+
+@pytest.mark.parametrize("option", ["-b", "-B", "--bypass-app-transfer"])
+def test_an_option_that_changes_nothing_is_named(option: str) -> None:
+    found = remarks(convert(f"{HEAD}aprun {option} ./a", "slurm"))
+    assert (False, 3, "-B" if option == "-B" else "-b") in found
+
+
+@pytest.mark.parametrize("text", ["aprun -n 1 ./a : -n 2 ./b", "aprun -n 1 --unknown ./a", "aprun -n 1"])
+def test_a_line_that_stays(text: str) -> None:
+    done = convert(HEAD + text, "slurm")
+    assert done.text.endswith(f"{text}\n")
+    assert any(one.lost and one.line == 3 and "the line is unchanged" in one.why for one in done.remarks)

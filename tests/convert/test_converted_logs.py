@@ -1,0 +1,103 @@
+"""The log files of a job under another scheduler."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from convert.conversions import ONE, convert, remarks
+
+from jobgen.convert.to_scheduler import conversion
+from jobgen.script.script import Script
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected", "remark"),
+    [
+        ("#SBATCH -o %x-%j.log", "pbspro", 'exec > "$PBS_JOBNAME-${PBS_JOBID%%[!0-9]*}.log" 2>&1', "--output=%x-%j.log"),
+        (
+            "#SBATCH -J n -o %x_%u_%j.log",
+            "pbspro",
+            'exec > "n_${PBS_O_LOGNAME}_${PBS_JOBID%%[!0-9]*}.log" 2>&1',
+            "--output=%x_%u_%j.log",
+        ),
+        ("#SBATCH -o %x.log", "torque", 'exec > "$PBS_JOBNAME.log" 2>&1', "--output=%x.log"),
+        ("#SBATCH -J n -o %x.log", "pbspro", "#PBS -o n.log", ""),
+        ("#SBATCH -a 0-3 -o l/%A_%a.out", "torque", "#PBS -o l/${PBS_JOBID}_$PBS_ARRAYID.out", ""),
+        ("#SBATCH -J n -o %j-%x", "torque", "#PBS -o $PBS_JOBID-n", ""),
+        ("#SBATCH -o '$A`b`%j'", "pbspro", 'exec > "\\$A\\`b\\`${PBS_JOBID%%[!0-9]*}" 2>&1', "--output=$A`b`%j"),
+        ("#SBATCH -e e.%j -o o", "pbspro", 'exec 2> "e.${PBS_JOBID%%[!0-9]*}"', "--error=e.%j"),
+        (
+            "#SBATCH -o %N-%u.%J",
+            "pbspro",
+            'exec > "$(hostname -s)-$PBS_O_LOGNAME.${PBS_JOBID%%[!0-9]*}" 2>&1',
+            "--output=%N-%u.%J",
+        ),
+        ("#SBATCH -a 5 -o a-%a", "pbspro", "export PBS_ARRAY_INDEX=5", "the array 5"),
+        ("#SBATCH -a 5 -o a-%a", "pbspro", "#PBS -o a-5", "the array 5"),
+        ("#SBATCH -o a-%a", "pbspro", "#PBS -o a-4294967294", ""),
+        ("#PBS -o out/\n#PBS -l select=1", "slurm", "#SBATCH --output=out/%j.OU", ""),
+        ("#PBS -j eo\n#PBS -o a.o\n#PBS -e b.e\n#PBS -l select=1", "slurm", "#SBATCH --output=b.e", ""),
+        ("#PBS -j eo\n#PBS -o a.o\n#PBS -l select=1", "slurm", "#SBATCH --output=%x.e%j", ""),
+        ("#PBS -o logs\n#PBS -l select=1", "slurm", "#SBATCH --output=logs", "-o logs"),
+        ("#PBS -o a^array_index^\n#PBS -l select=1", "slurm", "#SBATCH --output=a^array_index^", ""),
+        ("#SBATCH -N1\n#PBS -q old", "pbspro", "##PBS -q old", "#PBS -q old"),
+        ("#PBS -l select=1\n#PBS -q new\n#SBATCH -p old", "slurm", "##SBATCH -p old", "#SBATCH -p old"),
+        ("#SBATCH -N1\n# SBATCH -p old", "pbspro", "# SBATCH -p old", "# SBATCH -p old"),
+        ("#SBATCH -J 'a b'", "pbspro", "#PBS -N a_b", "a b"),
+    ],
+)  # fmt: skip
+def test_names_and_other_directives(text: str, target: str, expected: str, remark: str) -> None:
+    done = convert(f"#!/bin/bash\n{text}\nhostname\n", target)
+    assert expected in done.text.splitlines()
+    assert [one.what for one in done.remarks] == [remark] * bool(remark)
+    assert not any(one.lost for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("log", "target", "line"),
+    [
+        ("-o x.log", "slurm", "#SBATCH --output=x.log-%a"),
+        ("-o x.log", "pbspro", "#PBS -o x.log-^array_index^"),
+        ("-o x.$PBS_ARRAYID", "slurm", "#SBATCH --output=x.%a"),
+        ("-N x", "slurm", "#SBATCH --output=%x.o%A-%a"),
+    ],
+)
+def test_torque_adds_the_index_to_a_log(log: str, target: str, line: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=1\n#PBS -t 1-3\n#PBS -j oe\n#PBS {log}\n./a", target, "torque")
+    assert line in done.text.splitlines()
+    back = conversion.convert(Script(done.text.encode(), target), "torque")
+    assert ("#PBS -o x.log\n" in back.text) == (log == "-o x.log")
+
+
+def test_a_log_in_the_directory_of_the_job() -> None:
+    done = convert("#SBATCH -N 1 -D /w -o l/x.log -e /e.log\n./a", "pbspro")
+    assert "#PBS -o /w/l/x.log\n#PBS -e /e.log\n" in done.text
+    done = convert("#PBS -l nodes=1:ppn=1\n#PBS -d /w\n#PBS -o x.log\n#PBS -j oe\n./a", "slurm")
+    assert remarks(done) == [(False, 4, "the output file x.log")]
+
+
+def test_the_default_log_of_slurm_in_the_script() -> None:
+    text = "mv slurm-$SLURM_JOB_ID.out slurm-*.out logs"
+    assert (True, 3, "slurm-$SLURM_JOB_ID.out") in remarks(convert(ONE + text, "pbspro"))
+    assert remarks(convert(f"#SBATCH -N 1 -o slurm-x.out\n{text}", "pbspro")) == []
+
+
+def test_the_home_directory_in_a_log() -> None:
+    done = convert("#PBS -l select=1:ncpus=1\n#PBS -o ~/x.out\n./a", "slurm", "pbspro")
+    assert remarks(done) == [(False, 3, "-o ~/x.out")]
+    assert "does not expand ~" in done.remarks[0].why
+
+
+@pytest.mark.parametrize(
+    ("index", "output"),
+    [("7", "12_7.out"), (None, "12_4294967294.out")],
+)
+def test_each_task_of_the_submission_has_its_log(index: str | None, output: str, tmp_path: object) -> None:
+    done = convert("#SBATCH -N 1\n#SBATCH -o %A_%a.out\necho $SLURM_ARRAY_TASK_ID", "pbspro")
+    variables = {"PATH": "/usr/bin:/bin", "PBS_JOBID": "12[7].server", "PBS_O_WORKDIR": str(tmp_path)}
+    variables |= {"PBS_ARRAY_INDEX": index} if index else {}
+    run = subprocess.run(["bash", "-c", done.text], env=variables, cwd="/", check=False)
+    assert run.returncode == 0
+    found = subprocess.run(["ls"], cwd=str(tmp_path), capture_output=True, text=True, check=True)
+    assert found.stdout == f"{output}\n"

@@ -1,0 +1,117 @@
+"""Arguments, arrays and nodes that a script expects from its submission."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import ONE, convert, remarks
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("python x.py $1", "$1"),
+        ("python x.py --size=${2}", "${2}"),
+        ('python x.py "$@"', "$@"),
+        ("echo $*", "$*"),
+        ("test $# -eq 0", "$#"),
+        ("while getopts a: o; do :; done", "getopts a: o"),
+        ("shift", "shift"),
+        ("cat <<END\n$1\nEND", "$1"),
+    ],
+)
+def test_arguments_of_the_script(text: str, what: str) -> None:
+    line = 4 if text.startswith("cat") else 3
+    pbspro, torque = convert(ONE + text, "pbspro"), convert(ONE + text, "torque")
+    assert remarks(pbspro) == [(True, line, what)]
+    assert "qsub -v" in pbspro.remarks[0].why
+    assert remarks(torque) == [(False, line, what)]
+    assert "qsub -F" in torque.remarks[0].why
+    assert remarks(convert(f"#PBS -l nodes=1:ppn=1\n{text}", "slurm")) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["f() { echo $1; shift; }\nf a", "set -- a b\necho $1", "awk '{print $1}' x"]
+)
+def test_arguments_of_functions_and_of_other_programs(text: str) -> None:
+    assert remarks(convert(ONE + text, "pbspro")) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("pbspro", 'exec > "${PBS_JOBID%%[!0-9]*}_${PBS_ARRAY_INDEX:-4294967294}.out"'),
+        ("torque", 'exec > "${PBS_JOBID%%[!0-9]*}_${PBS_ARRAYID:-4294967294}.out"'),
+        ("pbspro", 'exec 2> "${PBS_JOBID%%[!0-9]*}${PBS_ARRAY_INDEX:+_$PBS_ARRAY_INDEX}.err"'),
+    ],
+)
+def test_an_array_of_the_submission(target: str, expected: str) -> None:
+    done = convert("#SBATCH -N 1\n#SBATCH -o %A_%a.out -e %j.err\n./a $SLURM_ARRAY_TASK_ID", target)
+    assert expected in done.text.splitlines()
+    lines = [
+        (False, 3, "--error=%j.err"),
+        (False, 3, "--output=%A_%a.out"),
+        (False, 4, "$SLURM_ARRAY_TASK_ID"),
+    ]
+    assert remarks(done) == lines
+    assert f"qsub {'-J' if target == 'pbspro' else '-t'} FIRST-LAST" in done.remarks[-1].why
+
+
+def test_an_array_of_a_directive_needs_no_word() -> None:
+    assert remarks(convert("#SBATCH -N 1 -a 0-3 -o a-%a\n./a $SLURM_ARRAY_TASK_ID", "pbspro")) == []
+
+
+READS = "M=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "request_", "how"),
+    [
+        ("pbspro", "-l select=1:ncpus=8:mpiprocs=4:ngpus=2", "qsub -l select=N:ncpus=8:mpiprocs=4:ngpus=2"),
+        ("torque", "-l nodes=1:ppn=8:gpus=2", "qsub -l nodes=N:ppn=8:gpus=2"),
+    ],
+)
+def test_nodes_that_only_the_submission_names(target: str, request_: str, how: str) -> None:
+    text = f"#SBATCH --ntasks-per-node=4 -c 2 --gres=gpu:2\n{READS}srun ./a $SLURM_NTASKS"
+    done = convert(text, target)
+    assert f"#PBS {request_}\n" in done.text
+    assert [one.why for one in done.remarks if one.what == "$SLURM_JOB_NODELIST"] == [
+        f"no directive requests nodes, and Slurm gives one: for N, submit with {how}"
+    ]
+    assert (False, 3, "$SLURM_JOB_NODELIST") in remarks(done)
+    assert 'mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:4:node ' in done.text
+    ranks = {"pbspro": '$(wc -l < "$PBS_NODEFILE")', "torque": '$((4 * $(sort -u "$PBS_NODEFILE" | wc -l)))'}
+    assert f"SLURM_NTASKS={ranks[target]}\n" in done.text
+
+
+@pytest.mark.parametrize("step", ["srun", "srun -N $SLURM_NNODES", "srun --ntasks-per-node=1"])
+def test_a_step_on_all_nodes_of_the_submission(step: str) -> None:
+    done = convert(f"#SBATCH -t 10\n./x $SLURM_NNODES\n{step} ./a", "pbspro")
+    assert 'mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:1:node ' in done.text
+
+
+def test_an_mpirun_on_all_nodes_of_the_submission() -> None:
+    text = f"#SBATCH --ntasks-per-node=2 -c 2\n{READS}mpirun ./a"
+    assert 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) ./a\n' in convert(text, "pbspro").text
+    assert "$(mpi_exports) --map-by ppr:2:node ./a\n" in convert(text, "torque").text
+
+
+@pytest.mark.parametrize(
+    ("target", "how"), [("pbspro", "-l select=N -l place=scatter"), ("torque", "-l nodes=N:ppn=1")]
+)
+def test_how_to_submit_a_script_that_requests_nothing(target: str, how: str) -> None:
+    found = [one.why for one in convert("#SBATCH -t 10\n./a $SLURM_NNODES", target).remarks]
+    assert [one.rpartition("with ")[2] for one in found] == [f"qsub {how}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#SBATCH --gres=gpu:1\necho nodes: $SLURM_JOB_NODELIST",
+        "#SBATCH --gres=gpu:1\nSLURM_NNODES=2\n./a $SLURM_NNODES",
+        "#SBATCH -n 4\n./a $SLURM_NTASKS",
+        "#SBATCH -N 2\n./a $SLURM_NNODES",
+        "#SBATCH --gres=gpu:1\n./a",
+    ],
+)
+def test_nodes_of_the_script(text: str) -> None:
+    assert not any("no directive requests nodes" in one.why for one in convert(text, "pbspro").remarks)

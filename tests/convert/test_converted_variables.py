@@ -1,0 +1,150 @@
+"""Variables of a scheduler and of a launcher in a script for another scheduler."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import MPIRUN, ONE, body, convert, remarks
+
+from jobgen.script.bare_names import bare_names
+from jobgen.script.syntax import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("echo $(( $SLURM_JOB_ID % 16384 ))", "echo $(( ${PBS_JOBID%%[!0-9]*} % 16384 ))"),
+        ("expr 1 + $(echo -n $SLURM_JOBID | tail -c 4)", "expr 1 + $(echo -n ${PBS_JOBID%%[!0-9]*} | tail -c 4)"),
+        ('mkdir "run-${SLURM_JOB_ID}"', 'mkdir "run-${PBS_JOBID%%[!0-9]*}"'),
+        ("scontrol show job $SLURM_JOB_ID", 'qstat -f "$PBS_JOBID"'),
+        ("tee $A.$SLURM_JOB_ID/x", "tee $A.${PBS_JOBID%%[!0-9]*}/x"),
+        ("echo ${SLURM_JOB_ID:-0}", "echo ${PBS_JOBID:-0}"),
+        ("x=$SLURM_JOB_NODELIST; scontrol show hostname $x", "x=$SLURM_JOB_NODELIST; awk '!seen[$1]++' \"$PBS_NODEFILE\""),
+        ("echo $SLURM_PROCID $((SLURM_LOCALID + 1))", "echo 0 $((0 + 1))"),
+        ("echo 'SLURM_JOB_ID and srun'", "echo 'SLURM_JOB_ID and srun'"),
+    ],
+)  # fmt: skip
+def test_a_line_for_pbs(text: str, expected: str) -> None:
+    lines, of_lines = body("--nodes=2", text)
+    assert lines[-1] == expected
+    assert not any(lost for lost, _, _ in of_lines)
+
+
+def test_the_tasks_of_an_array_keep_ids_of_their_own() -> None:
+    done = convert(
+        "#!/bin/bash\n#SBATCH --array=1-3\necho $SLURM_JOB_ID $SLURM_ARRAY_JOB_ID\n", "pbspro"
+    ).text
+    assert done.endswith("echo $PBS_JOBID $SLURM_ARRAY_JOB_ID\n")
+    assert "SLURM_ARRAY_JOB_ID=${PBS_JOBID%%[!0-9]*}\n" in done
+
+
+ARRAY = "#SBATCH -N 1 -a 0-3\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[[ A -lt 1 && $B -eq C+1 ]]", ["A", "C"]),
+        ("[ A -lt 1 ]", []),
+        ("[[ A == B ]]", []),
+        ("[[ -v A ]]; [ -v B ]; [[ -f C ]]", ["A", "B"]),
+        ("let i=A+1 j=2", ["A"]),
+        ("echo ${x[A]} A; x[B-1]=2", ["A", "B"]),
+    ],
+)
+def test_names_without_a_dollar(text: str, names: list[str]) -> None:
+    assert [one.text for one in bare_names(parse(text.encode()))] == names
+
+
+def test_names_in_arithmetic_are_translated() -> None:
+    text = "[[ SLURM_ARRAY_TASK_ID -lt 1 ]] && echo ${x[SLURM_ARRAY_TASK_ID]}\nlet i=SLURM_NTASKS+1"
+    done = convert(ARRAY + text, "pbspro")
+    assert "[[ PBS_ARRAY_INDEX -lt 1 ]] && echo ${x[PBS_ARRAY_INDEX]}\n" in done.text
+    assert "SLURM_NTASKS=1\nexport SLURM_NTASKS\n" in done.text
+    assert remarks(done) == []
+
+
+def test_a_rank_in_text_that_srun_starts() -> None:
+    done = convert(f'{ONE}RUN="torchrun --node_rank \\$SLURM_PROCID t.py"\nsrun bash -c "$RUN"', "pbspro")
+    assert "--node_rank \\$OMPI_COMM_WORLD_RANK t.py" in done.text
+    assert done.text.endswith(f'{MPIRUN} bash -c "$RUN"\n')
+    assert (False, 3, "SLURM_PROCID") in remarks(done)
+
+
+def test_a_rank_that_no_srun_sets() -> None:
+    done = convert(f"{ONE}bash -c 'echo $SLURM_PROCID'", "pbspro")
+    assert done.text.endswith("bash -c 'echo $SLURM_PROCID'\n")
+    assert remarks(done) == [(True, 3, "SLURM_PROCID")]
+
+
+@pytest.mark.parametrize("head", [ARRAY, ONE])
+def test_each_task_has_an_id_of_its_own(head: str) -> None:
+    text = "mkdir $SLURM_JOB_ID\necho $((SLURM_JOB_ID % 9)) $SLURM_ARRAY_TASK_ID"
+    done = convert(head + text, "pbspro")
+    assert "mkdir $PBS_JOBID\n" in done.text
+    assert "echo $((${PBS_JOBID%%[!0-9]*} % 9))" in done.text
+    assert (False, 4, "$SLURM_JOB_ID") in remarks(done)
+
+
+def test_an_index_that_programs_read() -> None:
+    assert remarks(convert(f"{ARRAY}./a", "torque")) == [(False, 2, "--array=0-3")]
+    assert remarks(convert(f"{ARRAY}./a $SLURM_ARRAY_TASK_ID", "torque")) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "lines"),
+    [("", "1", [4]), ("#SBATCH --exclusive\n", "$(nproc)", [3, 5]), ("#SBATCH -c 4\n", "4", [])],
+)
+def test_cores_that_no_directive_requests(options: str, value: str, lines: list[int]) -> None:
+    done = convert(f"{ONE}{options}# cores\n./a $SLURM_CPUS_ON_NODE", "pbspro")
+    assert f"SLURM_CPUS_ON_NODE={value}\n" in done.text
+    assert [one.line for one in done.remarks] == lines
+
+
+def test_a_variable_that_the_script_sets_in_some_cases() -> None:
+    text = "[ $X ] && SLURM_ARRAY_TASK_ID=1\n./a $SLURM_ARRAY_TASK_ID ${SLURM_JOB_ID:=1}\nSLURM_NTASKS=3\n./b $SLURM_NTASKS"
+    done = convert(ARRAY + text, "torque")
+    assert "\nSLURM_ARRAY_TASK_ID=${PBS_ARRAYID:-}\nexport SLURM_ARRAY_TASK_ID\n" in done.text
+    assert "./a $SLURM_ARRAY_TASK_ID ${PBS_JOBID:=1}\nSLURM_NTASKS=3\n" in done.text
+    done = convert(f"{ONE}SLURM_JOB_ID=${{SLURM_JOB_ID:-0}}\necho $SLURM_JOB_ID", "pbspro")
+    assert "\nSLURM_JOB_ID=${PBS_JOBID%%[!0-9]*}\nexport" in done.text
+
+
+@pytest.mark.parametrize(("given", "defined"), [("", False), ("#SBATCH -c 2\n", True)])
+def test_variables_that_only_an_option_sets(given: str, defined: bool) -> None:
+    done = convert(f"{ONE}{given}export OMP_NUM_THREADS=${{SLURM_CPUS_PER_TASK:-8}}", "pbspro")
+    assert ("SLURM_CPUS_PER_TASK=2\n" in done.text) == defined
+    assert remarks(done) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("aprun -n 2 bash -c 'echo $ALPS_APP_PE'", "ALPS_APP_PE", "SLURM_PROCID"),
+        ("mpiexec --ppn 2 -n 2 bash -c 'echo $PMI_LOCAL_RANK'", "PMI_LOCAL_RANK", "SLURM_LOCALID"),
+        ("mpirun_rsh -np 2 bash -c 'echo $MV2_COMM_WORLD_SIZE'", "", "SLURM_NTASKS"),
+    ],
+)
+def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, new: str) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{text}", "slurm")
+    assert done.text.endswith(f"echo ${new}'\n")
+    assert any(old in one.what.split(", ") for one in done.remarks if "programs that" in one.why) or not old
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("#PBS -l select=2:ncpus=8:mpiprocs=2\nhostname", "slurm", "export OMP_NUM_THREADS=8"),
+        ("#PBS -l ncpus=8\nhostname", "slurm", "export OMP_NUM_THREADS=8"),
+        ("#PBS -l select=1:ncpus=8\nexport OMP_NUM_THREADS=2", "slurm", "export OMP_NUM_THREADS=2"),
+        ("#PBS -l select=1:ncpus=8\n#PBS -v OMP_NUM_THREADS=2\nhostname", "slurm", "export OMP_NUM_THREADS=2"),
+        ("#PBS -l select=1\nhostname", "slurm", None),
+        ("#SBATCH -N 1 -n 4 -c 2\nsrun ./a", "pbspro", "export OMP_NUM_THREADS=2"),
+        ("#SBATCH -N 1 -n 4 -c 2\nsrun ./a", "torque", None),
+        ("#SBATCH -N 1 -n 1 -c 2\n./a", "pbspro", None),
+        ("#SBATCH -N 1 -n 8\npython a.py", "pbspro", None),
+        ("#SBATCH -N 1 -c 8\nsrun torchrun a.py", "pbspro", "unset OMP_NUM_THREADS"),
+    ],
+)  # fmt: skip
+def test_the_threads_that_pbs_pro_sets(text: str, target: str, expected: str | None) -> None:
+    lines = convert(f"#!/bin/bash\n{text}\n", target).text.splitlines()
+    assert [line.partition("  #")[0] for line in lines if "OMP_NUM" in line] == [expected] * bool(expected)

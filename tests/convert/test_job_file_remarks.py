@@ -1,0 +1,160 @@
+"""Job files of scripts: the remarks on jobs that differ from their scripts, and none on the others."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import job_file, values
+
+HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "why"),
+    [
+        ("for i in 1 2; do\n  srun ./a $i\ndone", 5, "the program is in a loop"),
+        ("if x; then srun ./a; fi", 5, "the program is in a condition"),
+        ("srun ./a < data", 5, "the ranks have no standard input"),
+        ("yes | srun ./a", 5, "the program is not in a pipeline"),
+        ("srun --output $X ./a", 5, "is known only when the job runs"),
+        ("srun -n 3 ./a", 5, "3 ranks are not divisible by 2 nodes"),
+        ("srun -N 1 -n 4 ./a", 5, "the launcher uses 1 of 2 nodes"),
+        ("python t.py", 2, "runs its program on the first one only"),
+        ("srun ./a *.txt $@", 5, "$1 to $9"),
+        ("srun --foo 1 torchrun --nproc-per-node 4 t.py", 5, "jobgen starts torchrun without it"),
+    ],
+)
+def test_what_is_lost_has_a_remark_with_its_line(body: str, line: int, why: str) -> None:
+    done = job_file(HEAD + body + "\n")
+    assert [one.line for one in done.remarks if one.lost and why in one.why] == [line], done.remarks
+    values(done.text)
+
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 -N 1 -n 1 {}\n{}\n"
+TORQUE = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n{}{}\n"
+GPUS = "#!/bin/bash\n#SBATCH -N 1 -n 1 --gres=gpu:2 {}\n{}\n"
+
+
+# The form of the script, its options, its commands, the line of the remark, part of its reason, and whether
+# something is lost.
+DIFFERENCES = {
+    "the error file": (SLURM, "-o x.%j -e e.%j", "srun ./a", 2, "one log file", True),
+    "a log that is emptied": (SLURM, "-o x.log", "srun ./a", 2, "a later job appends", False),
+    "a module": (SLURM, "", "module load gcc\nset -e\nsrun ./a", 3, "the script goes on", False),
+    "a status": (SLURM, "", "srun ./a\necho done", 4, "ends with the status of the program", False),
+    "a failure": (SLURM, "", "srun ./a\nexit 3", 4, "ends with the status of the program", False),
+    "a status that is dropped": (SLURM, "", "srun ./a || true", 1, "ends with the status of the program", False),
+    "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
+    "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
+    "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
+    "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),
+    "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
+    "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),
+    "tasks of the submission": (
+        "#SBATCH -t 10 {}\n{}\n", "", "mpirun -np $SLURM_NTASKS ./a", 2, "known only when the job runs", False,
+    ),
+    "ranks of a node": (SLURM, "", "N=$(nvidia-smi -L | wc -l)\nmpirun --ppn $N ./a", 4, "known only when", False),
+    "tasks that do not divide": (SLURM, "-N 2 -n 49", "srun ./a", 2, "49 tasks are not divisible", True),
+    "all cores": (SLURM, "--exclusive", "./a", 2, "has all cores of the node", False),
+    "an exit of the program": (SLURM, "", "for i in 1 2; do\n  ./a || exit 1\ndone\ncp a b", 6, "after an exit", False),
+    "options of aprun": (TORQUE, "", "aprun -j 1 -n 4 ./a", 3, "without it", True),
+    "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "if it has options or a launcher", True),
+    "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
+    "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
+    "tasks that differ": (SLURM, "-n 4", "make -j $SLURM_NTASKS\nmake x", 3, "and the script 4", False),
+    "an unknown MPI": (SLURM, "-n 4", "srun ./a", 3, "is a guess", False),
+    "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
+    "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
+    "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),
+    "memory of all cores": (SLURM, "--exclusive --mem-per-cpu=1G", "srun ./a", 2, "of an exclusive node", False),
+    "a program of several GPUs": (GPUS, "", "python3 t.py", 3, "may start its own ranks", False),
+    "torchrun": (TORQUE, "", "./a", 3, "torchrun, which the job must have", False),
+    "a rendezvous": (GPUS, "", "torchrun --nproc-per-node=2 --rdzv-backend=c10d t.py", 3, "first node", False),
+    "an unreadable program": (TORQUE, "", "cd /x\na --b=./%(k)d-x.txt", 4, "bash cannot read", True),
+    "a file of functions": (SLURM, "", ". ./functions\nsrun ./a\ncollect x", 3, "functions and aliases", False),
+    "an environment that is left": (SLURM, "", "srun ./a\ndeactivate\n./b", 4, "in the environment, too", False),
+    "a value of the program": (
+        SLURM, "", "for i in 1 2; do ./a || F=1; done\ncp x y$F", 4, "process of its own", False,
+    ),
+    "a directory of the program": (
+        SLURM, "", "if [ -d x ]; then cd x; ./a; fi\nmv out ..", 4, "no effect on the commands after", False,
+    ),
+    "a function with arguments": (
+        SLURM, "", "f() { srun ./a $1; cp y z; }\nf 1\nf 2", 3, "call the whole function", True,
+    ),
+    "a path of a container": (
+        SLURM, "", "export PYTHONPATH=$H/x\nsrun --container-image=i python t.py", 3, "reach the container", True,
+    ),
+    "a shell of a directive": (TORQUE, "#PBS -S /bin/tcsh\n", "./a", 3, "commands in bash", True),
+    "a clock": (SLURM, "", "t=$SECONDS\nsrun ./a\necho $((SECONDS - t))", 5, "a clock, of their own", False),
+    "no value": (SLURM, "-o", "srun ./a", 2, "has no value", True),
+    "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
+    "free nodes": (
+        "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=free\n{}{}\n", "", "mpirun ./a", 2, "on one host", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_a_difference_has_a_remark(name: str) -> None:
+    form, options, body, line, why, lost = DIFFERENCES[name]
+    done = job_file(form.format(options, body))
+    values(done.text)
+    found = [(one.line, one.lost) for one in done.remarks if why in one.why]
+    assert found == [(line, lost)], done.remarks
+
+
+EQUAL = {
+    "a step beside a message": (SLURM, "", "srun ./a &\nid=$!\necho x\nsleep 5\nkill $id", "the script beside it"),
+    "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
+    "a status that is kept": (SLURM, "-c 1", "set -e\nsrun bash a.sh\nrc=$?\ncp a b\nexit $rc", "ends with the status"),
+    "another device": (SLURM, "--gres=dcu:1", "srun python t.py --cuda", "requests none"),
+    "an appended log": (SLURM, "-o x.log --open-mode=append", "srun ./a", "appends"),
+    "a python of an environment": (SLURM, "", "conda activate x\nsrun python t.py", "python3"),
+    "an MPI": (SLURM, "-n 4", "module load openmpi\nsrun ./a", "is a guess"),
+    "ranks of a node": (SLURM, "-N 2 -n 8", "mpirun -n 8 -N 4 ./a", "of 2 nodes"),
+    "ranks without MPI": (SLURM, "-n 4", "srun python t.py", "is a guess"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_what_stays_the_same_has_no_remark(name: str) -> None:
+    form, options, body, why = EQUAL[name]
+    assert not [one for one in job_file(form.format(options, body)).remarks if why in one.why]
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("./a &\n./b x | ./c &\n", [3, 4]),
+        ("./a &\nfor i in 1 2; do\n  ./b $i > $i 2>&1 &\ndone\n", [3, 5]),
+        ("if [ -f x ]; then ./a & fi; ./b &\n", [3, 3]),
+        ("./a &\n./b &\nwait\n./c &\n", [6]),
+        ('./a &\none=$!\n./b & ids+=($!)\n./c &\nwait "$one" ${ids[0]}\n', [6]),
+        ('./a &\n./b &\nwait "$!"\n', [3]),
+        ("for i in 1 2; do ./a $i & done\nfor id in $(jobs -p); do wait $id; done\n", []),
+        ("f() { ./a & }\n: $((A & 1)) $(./b &)\n", []),
+    ],
+)
+def test_each_process_that_nothing_waits_for(body: str, lines: list[int]) -> None:
+    done = job_file(SLURM.format("", f"{body}srun ./z"))
+    assert [one.line for one in done.remarks if "ends with it" in one.why] == lines
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "what", "lost"),
+    [
+        ("python2 -m torch.distributed.launch --nproc_per_node 1 t.py", 3, "python2", True),
+        ("module load python/2.7\npython -m torch.distributed.launch --nproc_per_node 1 t.py", 4, "python", True),
+        ("module load python/2.7\ntorchrun --nproc-per-node 1 t.py", 4, "torchrun", True),
+        ("srun ./t.py x", 3, "./t.py", False),
+    ],
+)  # fmt: skip
+def test_another_interpreter_has_a_remark(body: str, line: int, what: str, lost: bool) -> None:
+    done = job_file(SLURM.format("", body))
+    found = [(one.line, one.what, one.lost) for one in done.remarks if "with python3" in one.why]
+    assert found == [(line, what, lost)]
+
+
+def test_a_launcher_of_python_3() -> None:
+    done = job_file(SLURM.format("", "python3 -m torch.distributed.launch --nproc_per_node 1 t.py"))
+    assert not any("with python3" in one.why for one in done.remarks)

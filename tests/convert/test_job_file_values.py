@@ -1,0 +1,320 @@
+"""Job files of scripts: the options that they have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from convert.conversions import job_file, values
+
+from jobgen.convert.to_job_file.builder import JobFile, accepted
+
+HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
+PROGRAMS = {
+    "run-time arguments": (
+        "srun python -u train.py --id $SLURM_JOB_ID \"$1\" --out=/s/${USER}_x '$HOME' \"a $B\"",
+        {
+            "command": ["train.py", "--id", "$SLURM_JOB_ID", "$1", "--out=/s/${USER}_x", "$argument_1", "a $B"],
+            "expand": True,
+            "setup": "set -eu\nargument_1='$HOME'\n",
+        },
+    ),
+    "words of a constant": ("O='--a 1 --b'\nsrun python t.py $O", {"command": ["t.py", "--a", "1", "--b"]}),
+    "words that only a shell splits": (
+        "if [ -e x ]; then O='--a 1'; else O=; fi\nsrun python t.py $O",
+        {
+            "command": ["bash", "-c", "exec python t.py $O"],
+            "setup": "set -eu\nif [ -e x ]; then O='--a 1'; else O=; fi\nexport O\n",
+        },
+    ),
+    "an array": (
+        'A=(--x "1 2")\nA+=("$SLURM_JOB_ID")\nsrun ./a "${A[@]}"',
+        {"command": ["bash", "-c", 'A=(--x "1 2")\nA+=("$SLURM_JOB_ID")\nexec ./a "${A[@]}"']},
+    ),
+    "options before the first command": (
+        "module load cuda/12\nexport A=1\nif true; then export B=2; fi\nexport C=3\nsrun ./a",
+        {
+            "module": ["cuda/12"],
+            "env": {"A": "1"},
+            "setup": "set -eu\nif true; then export B=2; fi\nexport C=3\n",
+            "command": ["./a"],
+        },
+    ),
+    "before and after": (
+        "D=/tmp/$USER\nN=3\ncp data $D\nsrun ./a\ncp $D/out$((N + 1)) .",
+        {
+            "setup": "set -eu\nD=/tmp/$USER\nN=3\nexport D\nexport N\n",
+            "before": "set +o pipefail\ncp data $D\n",
+            "after": 'set +o pipefail\n[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e\ncp $D/out$((N + 1)) .\n',
+        },
+    ),
+    "variables of one command": ("B=2 ./prepare\nA=$X srun ./a", {"before": "set +o pipefail\nB=2 ./prepare\n", "command": ["env", "A=$X", "./a"]}),
+    "a directory": ("cd /data/run\nsrun ./a", {"workdir": "/data/run"}),
+    "two directories": ("cd /data/run\ncd x && srun ./a", {"setup": "set -eu\ncd /data/run\ncd x || exit\n"}),
+    "options of mpirun": (
+        'mpirun -np 8 --mca btl ^openib -x A=1 -x PATH -x B="$C" ./a',
+        {"launcher": "mpirun", "launcher_arg": ["--mca", "btl", "^openib"], "env": {"A": "1"}, "setup": 'set -eu\nexport B="$C"\n'},
+    ),
+    "options of mpiexec": ("mpiexec -genv A 1 -n 8 ./a", {"env": {"A": "1"}}),
+    "options of srun": ("srun --export=ALL,A=1 --gpu-bind=closest ./a", {"env": {"A": "1"}, "launcher_arg": ["--gpu-bind=closest"]}),
+    "a constant of options": ("O='--unbuffered --wait=60'\nsrun $O ./a", {"command": ["./a"]}),
+    "an argument of torch.distributed.launch": (
+        "srun --ntasks-per-node=1 python -m torch.distributed.launch --nproc_per_node=4 t.py --x",
+        {"launcher": "torchrun", "command": ["t.py", "--local_rank=$LOCAL_RANK", "--x"], "ranks_per_node": 4},
+    ),
+    "colossalai": ("colossalai run --nproc_per_node 4 t.py", {"launcher": "colossalai", "command": ["t.py"], "ranks_per_node": 4}),
+    "a group and a function": (
+        "main() {\n  echo begin\n  srun ./a\n  echo end\n}\nmain \"$@\"",
+        {"command": ["./a"], "setup": "set -eu\necho begin\n"},
+    ),
+    "the text of a shell": (
+        "srun bash -c 'echo $SLURM_PROCID'\n", {"command": ["bash", "-c", "echo $SLURM_PROCID"]},
+    ),
+    "the text of a shell with values": (
+        'L=$(date)\nsrun bash -c "$L \\$SLURM_PROCID"', {"command": ["bash", "-c", 'eval "$L \\$SLURM_PROCID"']},
+    ),
+    "paths of several names": (
+        "A=/d/x$B/$C/y\nsrun ./a /d/x$B/$C/z",
+        {"setup": "set -eu\nA=/d/x$B/$C/y\n", "command": ["./a", "/d/x$B/$C/z"], "expand": True},
+    ),
+    "threads": ("export OMP_NUM_THREADS=1\nsrun ./a", {"env": {"OMP_NUM_THREADS": "1"}}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_of_eight_gpus(name: str) -> None:
+    body, expected = PROGRAMS[name]
+    done = job_file(HEAD + body + "\n")
+    found = values(done.text)
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["gpus_per_node"] == "a100:4"
+    assert not [one for one in done.remarks if one.lost]
+
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 -N 1 -n 1 {}\n{}\n"
+TORQUE = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n{}{}\n"
+GPUS = "#!/bin/bash\n#SBATCH -N 1 -n 1 --gres=gpu:2 {}\n{}\n"
+HIDDEN = [
+    "-u",
+    "RANK",
+    "-u",
+    "LOCAL_RANK",
+    "-u",
+    "WORLD_SIZE",
+    "-u",
+    "LOCAL_WORLD_SIZE",
+    "-u",
+    "TORCHELASTIC_RUN_ID",
+]
+VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "Python 2": (SLURM, "", "module load python/2.7\nsrun python t.py", {"command": ["python", "t.py"]}),
+    "arguments behind a redirection": (SLURM, "", "srun ./a > log -x 3", {"command": ["./a", "-x", "3"]}),
+    "a backslash in quotes": (SLURM, "", 'srun ./a "\\t%E"', {"command": ["./a", "\\t%E"]}),
+    "commands on one line": (SLURM, "", "umask 7 ; A=$(b) ; ulimit -s 9\nsrun ./a", {"setup": "set +e\numask 7; A=$(b); ulimit -s 9\n"}),
+    "commands on one line after it": (
+        SLURM, "", "srun ./a; cp a b ; wait; cp b c; exit 0", {"after": "set +eu +o pipefail\ncp a b; cp b c\n"},
+    ),
+    "a version of Python": (SLURM, "", "python -V\n./a", {"command": ["./a"]}),
+    "the status of the program": (
+        SLURM, "", 'srun ./a\nif [ "${?}" = 0 ]; then cp x y; fi',
+        {"after": 'set +eu +o pipefail\n(exit "$JOBGEN_STATUS")\nif [ "${?}" = 0 ]; then cp x y; fi\n'},
+    ),
+    "the keyword time": (SLURM, "", "time -p ./a b", {"command": ["./a", "b"]}),
+    "spack": (SLURM, "", "spack load x\nsrun ./a", {"setup": "set +e\nspack load x\n", "before": None}),
+    "memory of GPUs": (
+        "#!/bin/bash\n#SBATCH --gpus=1 {}\n{}\n", "--mem-per-gpu=5G", "srun ./a", {"directive": ["--mem-per-gpu=5G"]},
+    ),
+    "a value and an array of one name": (
+        SLURM, "", "x=`ls`\nsrun ./a\nx=($x)\ncp $x y", {"setup": "set +e\nx=`ls`\nexport x\n"},
+    ),
+    "a name in arithmetic": (
+        SLURM, "", "n=$(ls | wc -l)\nsrun ./a\n[[ n -lt 2 ]] && ./b", {"setup": "set +e\nn=$(ls | wc -l)\nexport n\n"},
+    ),
+    "a directory of logs": (SLURM, "--chdir=/d/x -o l/%j", "srun ./a", {"log": "/d/x/l/%j", "workdir": "/d/x"}),
+    "errors after set -e": (
+        SLURM, "", "false\nexport Y=$(date)\nset -e\n./a", {"setup": "set +e\nfalse\nexport Y=$(date)\nset -e\n"},
+    ),
+    "mail for all events": (
+        SLURM, "--mail-user=_X_ --mail-type=FAIL,ALL", "srun ./a",
+        {"mail_on": "begin,end,fail", "directive": ["--mail-user=_X_"]},
+    ),
+    "a function as program": (
+        TORQUE, "", 'f() { eval "$@"; }\nf x\nf y', {"command": ["bash", "-c", 'f() { eval "$@"; }\nf y']},
+    ),
+    "an empty variable": (SLURM, "", 'A=""\nsrun ./a $A ""', {"command": ["./a", ""]}),
+    "a variable directory": (SLURM, "", "$HOME/bin/a x", {"command": ["$HOME/bin/a", "x"]}),
+    "a variable as program": (SLURM, "", "c='./a b'\n$c", {"command": ["bash", "-c", "$c"]}),
+    "the end of an environment": (SLURM, "", "source v/bin/activate\n./a\ndeactivate", {"command": ["./a"], "after": None}),
+    "GPUs and others": (
+        SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a",
+        {"directive": ["--gres=gpu:v100:1,nvme:5"], "gpus_per_node": None, "accelerator": "cpu"},
+    ),
+    "the totals of a job": (
+        "#!/bin/bash\n#PBS -l {}\n#PBS -l walltime=1:00:00\n{}\n", "ncpus=4,mem=4gb,vmem=5gb,host=a", "mpirun -np 4 ./a",
+        {"ranks_per_node": 4, "cpus_per_rank": 1, "mem": "4096M", "directive": None},
+    ),
+    "ranks of each GPU": (
+        "#!/bin/bash\n#SBATCH -t 10 -N 2 {}\n{}\n", "--gpus-per-node=4 --ntasks-per-gpu=1", "srun ./a",
+        {"ranks_per_node": 4, "gpus_per_node": 4, "directive": None},
+    ),
+    "no GPUs": (SLURM, "--gres=gpu:0", "srun ./a", {"gpus_per_node": None, "accelerator": "cpu"}),
+    "a library that starts ranks": (
+        GPUS, "--ntasks-per-node=1", "A=1 python3.9 t.py",
+        {"command": ["env", *HIDDEN, "A=1", "python3.9", "t.py"], "gpus_per_node": 2},
+    ),
+    "the MPI of a program with a Python file": (SLURM, "-n 2", "srun ./a t.py", {"mpi": "openmpi"}),
+    "the MPI of Horovod": (SLURM, "-n 2 -J horovod", "module load mpich\nsrun python t.py # hvd", {"mpi": "mpich"}),
+    "tasks that do not divide": (SLURM, "-N 2 -n 49", "srun ./a", {"ranks_per_node": 25, "directive": None}),
+    "the MPI of a Python program": (SLURM, "-n 2", "srun --mpi=pmi2 ./a.py", {"mpi": "mpich"}),
+    "the MPI of srun": (SLURM, "-n 4", "srun --mpi=pmi2 ./a", {"mpi": "mpich"}),
+    "options of the shell": (
+        SLURM, "", "set -e\nset -o pipefail\n./a | tee x", {"command": ["bash", "-c", "set -e -o pipefail\n./a | tee x"]},
+    ),
+    "an array of a condition": (
+        SLURM, "", "A=(1)\nif [ $X ]; then\n  A+=(2)\nfi\n./a ${A[@]}",
+        {"command": ["bash", "-c", "A=(1)\nif [ $X ]; then\n  A+=(2)\nfi\nexec ./a ${A[@]}"]},
+    ),
+    "functions of a file": (SLURM, "", ". ./functions\nprepare x\nsrun ./a", {"setup": "set +e\n. ./functions\nprepare x\n"}),
+    "free nodes": (
+        "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=free\n{}{}\n", "", "mpirun ./a", {"directive": None},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values(name: str) -> None:
+    form, options, body, expected = VALUES[name]
+    found = values(job_file(form.format(options, body)).text)
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_no_time_limit_stays_none() -> None:
+    assert values(job_file("#SBATCH -n 1\nsrun ./a\n").text)["walltime"] == "queue"
+    assert "--time=0" in values(job_file("#SBATCH -n 1 -t 0\nsrun ./a\n").text)["directive"]
+
+
+def test_a_loop_of_a_script_without_launcher_is_its_program() -> None:
+    text = "#SBATCH -n 1\nD=x\nf() { echo $1; }\nfor i in 1 2; do\n  f $i; python t.py $D $i > log.$i\ndone\n"
+    done = job_file(text)
+    code = "f() { echo $1; }\nfor i in 1 2; do\n  f $i; python t.py $D $i > log.$i\ndone"
+    assert values(done.text)["command"] == ["bash", "-c", code]
+    assert "export D" in values(done.text)["setup"]
+    assert ["has no launcher in the script" in one.why for one in done.remarks] == [True]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "after"),
+    [
+        ("for i in 1 2; do\n  ./a $i &\ndone\nwait", "for i in 1 2; do\n  ./a $i &\ndone\nwait", None),
+        (
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}\ncp a b",
+            "for i in 1; do ./a & ids+=($!); done\necho x\nwait ${ids[@]}",
+            "set +eu +o pipefail\ncp a b\n",
+        ),
+        ("for i in 1 2; do ./a $i; done\nwait", "for i in 1 2; do ./a $i; done", None),
+    ],
+)
+def test_the_wait_for_processes_of_the_program(body: str, code: str, after: str | None) -> None:
+    found = values(job_file(SLURM.format("", body)).text)
+    assert found["command"][2].strip() == code
+    assert found.get("after") == after
+
+
+def test_a_directive_that_jobgen_refuses_is_left_out_with_a_remark() -> None:
+    file = JobFile({"gpus_per_node": 1, "directive": ["--gres=nvme:5", "--exclude=n1"], "launcher": "srun"})
+    file.values |= {"walltime": "1h", "command": ["./a"]}
+    assert values(accepted(file, "slurm", 3))["directive"] == ["--exclude=n1"]
+    assert [(one.line, one.what, one.lost) for one in file.remarks] == [(3, "--gres=nvme:5", True)]
+    file.values |= {"mpi": "none"}
+    accepted(file, "slurm", 3)
+    assert "jobgen refuses it" in file.remarks[-1].why
+    assert file.remarks[-1].what == "the job file"
+
+
+def test_what_the_options_refuse_stays_a_directive() -> None:
+    text = "#!/bin/bash\n#SBATCH --nice=-3\n#SBATCH --begin=teatime\n#SBATCH --hold\nsrun hostname\n"
+    assert 'directive = ["--nice=-3", "--begin=teatime", "--hold"]\n' in job_file(text).text
+
+
+def test_the_mpi_that_srun_names_for_one_rank() -> None:
+    text = job_file(SLURM.format("-n 1", "srun --mpi=pmi2 python3 t.py")).text
+    assert 'mpi = "mpich"' in text or 'mpi = "intel"' in text
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "nodes"),
+    [
+        ("--gres=gpu:2", "torchrun --nnodes=$SLURM_NNODES --nproc-per-node=2 t.py", "submitted"),
+        ("--ntasks-per-node=2", "H=$(scontrol show hostnames $SLURM_JOB_NODELIST)\nsrun ./a $H", "submitted"),
+        ("--ntasks-per-node=2", "H=$SLURM_JOB_NODELIST\nmpirun -np 4 ./a $H", None),
+        ("-n 2", "srun ./a $SLURM_NTASKS", None),
+        ("-N 2-4", "srun ./a $SLURM_NNODES", None),
+        ("--gres=gpu:2", "echo $SLURM_NNODES\nsrun ./a", None),
+    ],
+)
+def test_nodes_that_only_the_submission_names(options: str, body: str, nodes: str | None) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{body}\n")
+    assert values(done.text).get("nodes") == nodes
+    assert any("those of its submission" in one.why for one in done.remarks) == (nodes is not None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("srun python2 t.py", ["python2", "t.py"]),
+        ("srun python2.7 -u t.py", ["python2.7", "-u", "t.py"]),
+        ("/opt/bin/python2 -m x.y", ["/opt/bin/python2", "-m", "x.y"]),
+        ("P=python2\nsrun $P t.py", ["python2", "t.py"]),
+        ("python2.7 t.py *.txt", ["bash", "-c", "exec python2.7 t.py *.txt"]),
+        ("module load python/2.7\nsrun python -u t.py", ["python", "-u", "t.py"]),
+        ("module load anaconda2\nsrun python -m x", ["python", "-m", "x"]),
+        ("conda activate tf_py2\nsrun python t.py", ["python", "t.py"]),
+        ("conda create -n x python=2.7\nsrun python t.py", ["python", "t.py"]),
+        ("virtualenv -p python2 v\n. v/bin/activate\npython t.py", ["python", "t.py"]),
+        ("export PATH=/opt/python2.7/bin:$PATH\npython t.py", ["python", "t.py"]),
+        ("module load python/2.7\nsrun ./t.py", ["env", "./t.py"]),
+        ("module load python/2.7\nsrun ./t.py *.txt", ["bash", "-c", "exec ./t.py *.txt"]),
+        ("module load numpy2 py2025\nsrun python t.py", ["t.py"]),
+        ("module load python/2.7\nsrun python3 t.py", ["t.py"]),
+    ],
+)
+def test_the_interpreter_of_python_2(body: str, command: list[str]) -> None:
+    done = job_file(SLURM.format("", body))
+    found = values(done.text)["command"]
+    assert [word.strip() for word in found] == command
+    assert not any("with python3" in one.why for one in done.remarks)
+
+
+APRUN = "#!/bin/bash\n#PBS -l nodes=2:ppn=4\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "named"),
+    [
+        ("-n 8 -N 4", 4, {}),
+        ("-n 8 -N 8", 4, {"-N 8": False}),
+        ("-n 4 -d 2 -S 1 -j 1", 2, {"-S 1": False, "-j 1": True}),
+        ("-n 8 -b -ss -cc depth", 4, {"-b": False, "-ss": False, "-cc depth": False}),
+        ("-n 8 -cc none", 4, {}),
+        ("-B", 4, {"-B": False}),
+        ("-n 8 -m 1g -q", 4, {"-m 1g": True, "-q": True}),
+    ],
+)
+def test_options_of_aprun(options: str, ranks: int, named: dict[str, bool]) -> None:
+    done = job_file(APRUN.format(f"aprun {options} ./a -x"))
+    found = values(done.text)
+    assert (found["ranks_per_node"], found["command"]) == (ranks, ["./a", "-x"])
+    assert {one.what: one.lost for one in done.remarks if one.what.startswith("-")} == named
+
+
+def test_one_rank_is_the_default() -> None:
+    done = job_file(APRUN.replace("nodes=2", "nodes=1").format("time aprun ./a"))
+    assert values(done.text)["ranks_per_node"] == 1
+    assert (False, "aprun") in [(one.lost, one.what) for one in done.remarks]
+
+
+@pytest.mark.parametrize("launcher", ["aprun", "mpirun"])
+def test_several_programs_of_a_job_file(launcher: str) -> None:
+    done = job_file(APRUN.format(f"{launcher} -n 2 ./a x : -n 6 ./b"))
+    assert values(done.text)["command"] == ["./a", "x"]
+    assert [(one.line, one.what) for one in done.remarks if "are missing" in one.why] == [(3, ": -n 6 ./b")]
