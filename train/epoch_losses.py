@@ -1,5 +1,6 @@
 """The losses of an epoch: kept on the device, and added up over the ranks only when they are reported."""
 
+import math
 import time
 from typing import NamedTuple
 
@@ -7,17 +8,21 @@ import torch
 from torch import distributed
 
 from .checkpoints import Progress
+from .data.feed import SideStream
 from .loss_functions import LossSum
 
 
 class Place(NamedTuple):
-    """The step after which a report was posted."""
+    """The step after which a report was posted.
+
+    gradient_norm: may be on the device until the report is collected
+    """
 
     epoch: int
     step: int
     in_epoch: int
     lr: float
-    gradient_norm: float | None
+    gradient_norm: torch.Tensor | float | None
     seconds: float
 
 
@@ -31,11 +36,14 @@ class _Report(NamedTuple):
 
 
 class EpochLosses:
-    """The losses of an epoch. Losses that are not reported yet stay on the device of this rank."""
+    """The losses of an epoch. Losses that are not reported yet stay on the device of this rank.
 
-    def __init__(self, at: Progress) -> None:
+    stream: in which reports are read, so that they wait for their own step only
+    """
+
+    def __init__(self, at: Progress, stream: SideStream) -> None:
         self.report_total, self.since, self.samples = at.epoch_loss, at.since_log, at.samples
-        self._start = time.monotonic()
+        self._start, self._stream = time.monotonic(), stream
         self._report: _Report | None = None
 
     def add(self, loss: LossSum, samples: int) -> None:
@@ -66,8 +74,19 @@ class EpochLosses:
         if self._report is None:
             return None
         place, total, work, steps, samples, rate = self._report
-        work.wait()
-        loss = total.item() / samples
+
+        def read() -> tuple[float, float | None]:
+            work.wait()
+            norm = place.gradient_norm
+            return total.item() / samples, None if norm is None else float(norm)
+
+        loss, norm = self._stream.run(read)
+        place = place._replace(gradient_norm=_finite(norm))
         self.report_total += loss * samples
         self.since, self.samples, self._report = self.since[steps:], self.samples - samples, None
         return place, loss, rate
+
+
+def _finite(value: float | None) -> float | None:
+    """Return `value`, or None if it is not finite, such as an overflowed norm: JSON cannot express it."""
+    return value if value is not None and math.isfinite(value) else None

@@ -1,10 +1,14 @@
 """--explain: the arithmetic of the batch, and the memory that each ZeRO stage needs. Does not import torch.
 
-The memory is that of weights, gradients and Adam's states in mixed precision, without activations and
-buffers. Stages 2 and 3 and offload are DeepSpeed's own estimates (estimate_zero2_model_states_mem_needs in
-runtime/zero/stage_1_and_2.py, estimate_zero3_model_states_mem_needs in runtime/zero/stage3.py). They count 20
-bytes per parameter: weights 2 in half precision and 4 in fp32, gradients 2 and 4, Adam 8. DeepSpeed has no
-estimate for stages 0 and 1: the same 20 bytes are used here, of which stage 1 shards the 16 in fp32.
+The memory is that of weights, gradients, Adam's states and DeepSpeed's bucket in mixed precision, without
+activations. Stages 2 and 3 and offload are DeepSpeed's own estimates, to which the bucket is added
+(estimate_zero2_model_states_mem_needs in runtime/zero/stage_1_and_2.py,
+estimate_zero3_model_states_mem_needs in runtime/zero/stage3.py). They count 20 bytes per parameter: weights 2
+in half precision and 4 in fp32, gradients 2 and 4, Adam 8. DeepSpeed has no estimate for stages 0 and 1: the
+same 20 bytes are used here, of which stage 1 shards the 16 in fp32.
+
+From stage 1 on, gradients are collected in a bucket of half precision, reduce_bucket_size elements in any
+model. Stage 3 keeps it; stages 1 and 2 have it in the backward pass, before there are gradients in fp32.
 """
 
 import os
@@ -15,6 +19,7 @@ from .config.batches import Batch
 
 GIB = 2**30
 BUFFERS = 1.5  # DeepSpeed's additional_buffer_factor for the host's memory
+BUCKET = 500_000_000  # DeepSpeed's default of reduce_bucket_size
 
 
 class Need(NamedTuple):
@@ -37,18 +42,28 @@ class Model(NamedTuple):
     by_layer: bool = False
 
 
-def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
-    """Yield the memory of each ZeRO stage, without and with the offload that it supports."""
+def needs(model: Model, nodes: int, per_node: int, bucket: int = BUCKET) -> Iterator[Need]:
+    """Yield the memory of each ZeRO stage, without and with the offload that it supports.
+
+    bucket: reduce_bucket_size
+    """
     everything, ranks = model.parameters, nodes * per_node
     whole = int(everything * 4 * per_node * BUFFERS)  # each rank builds the model in the host's memory first
-    largest = 4 * model.largest
+    largest, buffer = 4 * model.largest, 2 * bucket
     yield Need("ZeRO 0", "--zero-stage 0", 20 * everything, whole)
-    yield Need("ZeRO 1", "--zero-stage 1", 4 * everything + 16 * everything // ranks, whole)
-    yield Need("ZeRO 2", "--zero-stage 2", 2 * everything + int(18 * everything / ranks), whole)
-    states = int(everything * max(4 * ranks, 16) * BUFFERS)
-    yield Need("ZeRO 2, states on the host", "--zero-stage 2 --offload optimizer", 2 * everything, states)
+    backward, step = 12 * everything // ranks + buffer, 16 * everything // ranks
+    yield Need("ZeRO 1", "--zero-stage 1", 4 * everything + max(backward, step), whole)
+    backward, step = 14 * everything // ranks + buffer, int(18 * everything / ranks)
+    yield Need("ZeRO 2", "--zero-stage 2", 2 * everything + max(backward, step), whole)
+    host_states = int(everything * max(4 * ranks, 16) * BUFFERS)
+    yield Need(
+        "ZeRO 2, states on the host",
+        "--zero-stage 2 --offload optimizer",
+        2 * everything + buffer,
+        host_states,
+    )
     layers = int(largest * per_node * BUFFERS) if model.by_layer else whole
-    yield Need("ZeRO 3", "--zero-stage 3", largest + int(18 * everything / ranks), layers)
+    yield Need("ZeRO 3", "--zero-stage 3", largest + int(18 * everything / ranks) + buffer, layers)
     for what, option, on_device, on_host in (
         ("states", "optimizer", int(2 * everything / ranks), 16),
         ("all", "all", 0, 18),
@@ -56,7 +71,7 @@ def needs(model: Model, nodes: int, per_node: int) -> Iterator[Need]:
         fp32_copy = 0 if model.by_layer else 4 * per_node
         host = int(everything * max(fp32_copy, on_host / nodes) * BUFFERS)
         options = f"--zero-stage 3 --offload {option}"
-        yield Need(f"ZeRO 3, {what} on the host", options, largest + on_device, host)
+        yield Need(f"ZeRO 3, {what} on the host", options, largest + on_device + buffer, host)
 
 
 def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = False) -> list[str]:
@@ -77,15 +92,18 @@ def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = Fals
     ]
 
 
-def table(model: Model, nodes: int, per_node: int, device: float, host: float) -> list[str]:
+def table(
+    model: Model, nodes: int, per_node: int, device: float, host: float, bucket: int = BUCKET
+) -> list[str]:
     """Return lines that compare the memory of each stage with that of a device and of a node, in bytes."""
     lines = [
         f"{model.parameters:,} parameters, the largest layer {model.largest:,}; "
         f"{nodes} node(s) x {per_node} rank(s)",
-        f"memory for weights, gradients and Adam's states in mixed precision, per device and per node, of "
-        f"{_in_words(device)} and {_in_words(host)}; activations and DeepSpeed's buffers need more:",
+        f"memory for weights, gradients, Adam's states and a bucket of {_in_words(2 * bucket)} in mixed "
+        f"precision, per device and per node, of {_in_words(device)} and {_in_words(host)}; activations and, "
+        "with offload, the gradients of the largest layer need more:",
     ]
-    for need in needs(model, nodes, per_node):
+    for need in needs(model, nodes, per_node, bucket):
         lacks = [
             name
             for name, has, wants in (("device", device, need.device), ("node", host, need.host))

@@ -15,7 +15,7 @@ from .config import Settings
 from .config.batches import Batch
 from .config.recipe import length
 from .data import Task, sampling
-from .data.feed import Feed
+from .data.feed import Feed, SideStream
 from .device import Device
 from .engines import Engine
 from .epoch_losses import EpochLosses, Place
@@ -51,6 +51,7 @@ class Training:
         self._source = task.train.augmented(settings.augment, settings.seed)
         self._train_set = Feed(self._source, device.torch, settings.workers)
         self._test_set = Feed(task.test, device.torch, settings.workers)
+        self._reports = SideStream(device.torch)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(
@@ -97,7 +98,7 @@ class Training:
             sampling.steps(order, *self._batch, *engine.share, in_epoch, bool(self._settings.drop_last)),
             end - in_epoch,
         )
-        losses, bar = EpochLosses(self._at), Bar(self._run, in_epoch, end, self._title(epoch))
+        losses, bar = EpochLosses(self._at, self._reports), Bar(self._run, in_epoch, end, self._title(epoch))
         epoch_start = step_start = time.monotonic()
         evaluation_seconds = self._watch.seconds.get("evaluate", 0.0)
         if in_epoch and self._evaluation_due(in_epoch == end) and self._evaluation_step != self._step:
@@ -117,7 +118,7 @@ class Training:
             now = self._step == 1 or last or self._evaluation_due(last)
             self._report(losses, bar)  # the report that was posted one step ago
             if now or in_epoch % self._log_every == 0:
-                norm = _finite(engine.gradient_norm())
+                norm = engine.gradient_norm()
                 losses.post(Place(epoch, self._step, in_epoch, rate, norm, self._seconds()))
             if now:
                 self._report(losses, bar)
@@ -312,8 +313,3 @@ def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
     run.line(message)
     distributed.barrier()  # launchers may end all ranks when the first one exits
     raise Resumable(message)
-
-
-def _finite(value: float | None) -> float | None:
-    """Return `value`, or None if it is not finite, such as an overflowed norm: JSON cannot express it."""
-    return value if value is not None and math.isfinite(value) else None

@@ -1,66 +1,58 @@
-"""python -m benchmarks.gpu [--out DIR] [--device cpu --tiny] [PART...]: run the parts and write the results.
+"""python -m benchmarks.gpu images|language [--out DIR] [--device cpu --tiny]: measure, and write the results.
 
-Exit status: 0 done, 1 a result is wrong or a part failed, 2 there is no GPU, or a part does not exist.
+Exit status: 0 done, 1 a result is wrong or a part failed, 2 there is no GPU, or a package is missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
-import signal
-import subprocess
+import platform
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.gpu.parts import PARTS
-from benchmarks.gpu.rows import Row, read, table, write
+from benchmarks.gpu.rows import Row, table, write
 
-ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 240  # seconds, after which no further part begins
 
 
 def main(argv: Sequence[str]) -> int:
-    asked = parser().parse_args(argv)
-    names = asked.parts or list(PARTS)
-    if reason := refusal(asked.device, asked.tiny, names):
+    options = parser().parse_args(argv)
+    if reason := refusal(options.device, options.tiny):
         print(f"benchmarks.gpu: {reason}", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # it must end its parts, too
-    began, granted, rows = time.monotonic(), 0.0, []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            granted += PARTS[name].seconds
-            left = granted * (10 if asked.tiny else 1) - (time.monotonic() - began)
-            print(f"benchmarks.gpu: {name}: {PARTS[name].about}", file=sys.stderr, flush=True)
-            rows += run(name, asked.device, asked.tiny, left, Path(folder) / name)
-            facts = {
-                "device": asked.device,
-                "tiny": asked.tiny,
-                "seconds": round(time.monotonic() - began, 1),
-            }
-            write(asked.out, rows, facts)  # after each part: the benchmark may be ended at any time
-    print(table(rows), end="")
-    print(f"benchmarks.gpu: {facts['seconds']} s; written: {asked.out}/gpu.md and gpu.json", file=sys.stderr)
+    os.environ["JOBGEN_ACCELERATOR"] = options.device
+    began, rows = time.monotonic(), []
+    for row in measured(options, began):
+        rows.append(row)
+        seconds = round(time.monotonic() - began, 1)
+        print(f"{seconds:6} {row}", file=sys.stderr, flush=True)
+        facts = {"program": options.program, "tiny": options.tiny, "seconds": seconds}
+        write(options.out, options.program, rows, facts)
+    print(table(rows), end="", flush=True)
     return int(any(row.verdict == "wrong" for row in rows))
 
 
 def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
-    made.add_argument("--out", type=Path, default=Path("benchmark-gpu"), metavar="DIR", help="of the results")
-    made.add_argument("--device", default="cuda", choices=("cuda", "rocm", "cpu"))
-    made.add_argument("--tiny", action="store_true", help="small models and few steps, to try the benchmark")
-    made.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    return made
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__)
+    parser.add_argument("program", choices=("images", "language"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("benchmark-gpu"), metavar="DIR", help="of the results"
+    )
+    parser.add_argument("--size", default="124m", choices=("124m", "1.3b"), help="of the language model")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "rocm", "cpu"))
+    parser.add_argument(
+        "--tiny", action="store_true", help="small models and few steps, to try the benchmark"
+    )
+    return parser
 
 
-def refusal(device: str, tiny: bool, names: Sequence[str]) -> str:
+def refusal(device: str, tiny: bool) -> str:
     """Return the reason why the benchmark cannot run; '' if it can."""
-    if unknown := [name for name in names if name not in PARTS]:
-        return f"no part {unknown[0]}: there are {', '.join(PARTS)}"
     for package in ("torch", "numpy"):
         if not importlib.util.find_spec(package):
             return f"the Python package {package} is not installed in {sys.prefix}"
@@ -73,38 +65,38 @@ def refusal(device: str, tiny: bool, names: Sequence[str]) -> str:
     return ""
 
 
-def run(name: str, device: str, tiny: bool, seconds: float, folder: Path) -> list[Row]:
-    """Run a part in a process of its own. Return its rows, and one for an early end."""
-    if seconds < 5:
-        return [Row(name, PARTS[name].about, "its time was used by earlier parts", verdict="left out")]
-    folder.mkdir()
-    out, errors = folder / "rows.jsonl", folder / "errors.txt"
-    command = [sys.executable, "-m", "benchmarks.gpu.child", name, device, str(int(tiny)), str(out)]
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    env = {**os.environ, "JOBGEN_ACCELERATOR": device, "PYTHONPATH": path}
-    if tiny:
-        env["TORCHDYNAMO_DISABLE"] = "1"  # to compile these models takes minutes on a CPU
-    with open(errors, "w") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
-        )
+def measured(options: argparse.Namespace, began: float) -> Iterator[Row]:
+    """Yield the rows of the program. A part that fails does not end the others."""
+    from benchmarks.gpu import ours
+
+    program = importlib.import_module(f"benchmarks.gpu.{options.program}")
+    here = ours.alone()
+    yield Row("environment", "Python, device", f"{platform.python_version()}, {ours.name(here)}")
+    for package in ("torch", "deepspeed"):
+        yield Row("environment", package, version(package))
+    for part in program.PARTS:
+        if time.monotonic() - began > LIMIT * (10 if options.tiny else 1):
+            yield Row(part.__name__, "", "the time was used by earlier parts", verdict="left out")
+            continue
         try:
-            status = process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            late = Row(name, "the rest of this part", f"not done in {seconds:.0f} s", verdict="left out")
-            return [*read(out), late]
-        finally:
-            with suppress(ProcessLookupError):  # the part, and processes that it has left
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if status == 0:
-        return read(out)
-    said = [line for line in errors.read_text(errors="replace").splitlines() if line.strip()]
-    return [
-        *read(out),
-        Row(name, "the part failed", (said or [f"status {status}"])[-1][:300], verdict="wrong"),
-    ]
+            yield from part(here, options.tiny, options.size)
+        except ModuleNotFoundError as error:
+            yield Row(part.__name__, "the rest", f"{error.name} cannot be imported", verdict="left out")
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}".partition("\n")[0][:300]
+            yield Row(part.__name__, "the rest", text, verdict="wrong")
+        ours.forget(here)
+
+
+def version(package: str) -> str:
+    """Return the version of a package, or the reason why it cannot be imported."""
+    try:
+        return str(getattr(importlib.import_module(package), "__version__", "?"))
+    except Exception as error:  # a package may fail in any way on a machine that it was not made for
+        return f"cannot be imported: {type(error).__name__}: {error}".partition("\n")[0]
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # as jobgen.train does: threads of the collective library may abort an orderly end

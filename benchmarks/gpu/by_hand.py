@@ -1,90 +1,177 @@
-"""The loops by hand that the training module is compared with: torch only, compiled as a whole.
+"""The loops by hand that the training module is compared with: torch or DeepSpeed only.
 
-They keep their data on the device, use TF32, autocast to bf16, fused kernels of the optimizer and
-channels_last, and read the loss every ten steps. Model and data are those of the training module.
+They keep their data on the device, use TF32, autocast to bf16, one compiled function of model and loss, fused
+kernels of the optimizer and channels_last, and read the loss every ten steps. Model and data are those of the
+training module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from jobgen.train import data, models
 from jobgen.train.config.language import Size
+from jobgen.train.data.feed import SideStream
 from jobgen.train.models import gpt
 from torch import nn
 from torch.nn import functional
 
-Epoch = Callable[[], None]
-Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Pair = tuple[torch.Tensor, torch.Tensor]
+LR, READ_EVERY = 3e-4, 10
+NAME = "a loop by hand"
 
 
-def images(name: str, samples: data.Data, batch: int, device: torch.device) -> Epoch:
-    """Return an epoch of the model `name` over the images."""
-    flags(device)
-    model = models.build(name, samples.train.images.shape[1:], 10)
-    model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    pixels = torch.tensor(samples.train.images, device=device)
-    labels = torch.tensor(samples.train.labels, device=device)
-    mean, std = (torch.tensor(each, device=device).view(1, -1, 1, 1) * 255 for each in samples[4:])
+@dataclass(frozen=True)
+class Loop:
+    """A loop over `count` samples.
 
-    def forward(images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return functional.cross_entropy(model(images).float(), targets)
+    prepared: the batch of these indices; loss: of a batch; backward, step: of the engine; clear: gradients
 
-    def prepared(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        images = ((pixels[chosen].float() - mean) / std).contiguous(memory_format=torch.channels_last)
-        return images, labels[chosen]
+    The other fields are what a loop may also do: reads: steps between two reads of the loss; norm: of the
+    gradients, read in place of the loss, which then is read one step later; on_host: the order of the epoch
+    is copied batch by batch; side: a stream for the batches
+    """
 
-    return epoch(model, forward, prepared, len(pixels), batch, device)
+    count: int
+    batch: int
+    device: torch.device
+    prepared: Callable[[torch.Tensor], Pair]
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    backward: Callable[[torch.Tensor], Any]
+    step: Callable[[], Any]
+    clear: Callable[[], None]
+    autocast: bool = True
+    reads: int = READ_EVERY
+    norm: Callable[[], torch.Tensor] | None = None
+    on_host: bool = False
+    side: SideStream | None = None
+
+    def epoch(self) -> None:
+        order = torch.randperm(self.count, device="cpu" if self.on_host else self.device)
+        for number, chosen in enumerate(order.split(self.batch)):
+            make = partial(self.prepared, chosen)
+            batch = self.side.run(make) if self.side else make()
+            self.clear()
+            with self._context():
+                loss = self.loss(*batch)
+            self.backward(loss)
+            self.step()
+            if number % self.reads == 0:
+                (self.norm() if self.norm else loss).item()
+            elif self.norm and number % self.reads == 1:
+                loss.item()
+        loss.item()
+
+    def _context(self) -> AbstractContextManager[Any]:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast)
 
 
-def language(size: Size, packed: np.ndarray, vocabulary: int, batch: int, device: torch.device) -> Epoch:
-    """Return an epoch of a GPT over sequences of tokens."""
+class Images:
+    """A model for images, and loops that train it."""
+
+    def __init__(self, name: str, samples: data.Data, device: torch.device) -> None:
+        flags(device)
+        model = models.build(name, samples.train.images.shape[1:], 10)
+        self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._pixels = torch.tensor(samples.train.images, device=device)
+        self._labels = torch.tensor(samples.train.labels, device=device)
+        self._mean, self._std = (torch.tensor(s, device=device).view(1, -1, 1, 1) * 255 for s in samples[4:])
+
+    def loop(self, count: int, batch: int) -> Loop:
+        def loss(images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            return functional.cross_entropy(self.model(images).float(), targets)
+
+        return plain(self.model, loss, self._prepared, count, batch, self._pixels.device)
+
+    def variants(self, count: int, batch: int) -> Iterator[tuple[str, Loop]]:
+        """Yield the loop with one difference each."""
+        loop, gradients = self.loop(count, batch), [p for p in self.model.parameters() if p.requires_grad]
+        yield "as it is", loop
+        yield "nothing is read", replace(loop, reads=count)
+        norm = lambda: nn.utils.get_total_norm([p.grad for p in gradients if p.grad is not None])  # noqa: E731
+        yield "the norm of the gradients is read, too", replace(loop, norm=norm)
+        yield "the order is copied batch by batch", replace(loop, on_host=True)
+        yield "a stream for the batches", replace(loop, side=SideStream(loop.device))
+        compiled = torch.compile(self.model, dynamic=False)
+        loss = torch.compile(functional.cross_entropy, dynamic=False)
+        yield "two graphs", replace(loop, loss=lambda images, labels: loss(compiled(images).float(), labels))
+        whole = torch.compile(
+            lambda images, labels: functional.cross_entropy(self.model(self._scaled(images)).float(), labels),
+            dynamic=False,
+        )
+        yield "uint8 into the graph", replace(loop, prepared=self._raw, loss=whole)
+
+    def _raw(self, chosen: torch.Tensor) -> Pair:
+        chosen = chosen.to(self._pixels.device)
+        return self._pixels[chosen], self._labels[chosen]
+
+    def _scaled(self, images: torch.Tensor) -> torch.Tensor:
+        return ((images.float() - self._mean) / self._std).contiguous(memory_format=torch.channels_last)
+
+    def _prepared(self, chosen: torch.Tensor) -> Pair:
+        images, labels = self._raw(chosen)
+        return self._scaled(images), labels
+
+
+def language(
+    size: Size, packed: np.ndarray, vocabulary: int, batch: int, device: torch.device, zero: int | None = None
+) -> Loop:
+    """Return a loop that trains a GPT over sequences of tokens. zero: a stage of DeepSpeed, not compiled"""
     flags(device)
     model = nn.Sequential(*gpt.layers(size, vocabulary, "gelu", False)).to(device)
     tokens = torch.from_numpy(packed.astype(np.int32)).to(device)
     count = (len(packed) - 1) // size.context
     places = torch.arange(size.context, device=device)
 
-    def forward(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return functional.cross_entropy(model(inputs).flatten(0, 1).float(), targets.flatten())
-
-    def prepared(chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def prepared(chosen: torch.Tensor) -> Pair:
         at = chosen[:, None] * size.context + places
         return tokens[at].long(), tokens[at + 1].long()
 
-    return epoch(model, forward, prepared, count, batch, device)
+    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(forward(inputs).flatten(0, 1).float(), targets.flatten())
+
+    if zero is None:
+        forward: Callable[[torch.Tensor], torch.Tensor] = model
+        return plain(model, loss, prepared, count, batch, device)
+    import deepspeed
+
+    fused = {"fused": True} if device.type != "cpu" else {}
+    settings = {
+        "train_micro_batch_size_per_gpu": batch,
+        "bf16": {"enabled": True},
+        "zero_optimization": {"stage": zero},
+        "optimizer": {
+            "type": "AdamW",
+            "params": {"lr": LR, "weight_decay": 0.0, "torch_adam": True, **fused},
+        },
+    }
+    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
+    forward = engine
+    return Loop(
+        count, batch, device, prepared, loss, engine.backward, engine.step, lambda: None, autocast=False
+    )
+
+
+def plain(
+    model: nn.Module,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    prepared: Callable[[torch.Tensor], Pair],
+    count: int,
+    batch: int,
+    device: torch.device,
+) -> Loop:
+    fused = {"fused": True} if device.type != "cpu" else {}
+    adam = torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.0, **fused)
+    compiled = torch.compile(loss, dynamic=False)
+    return Loop(count, batch, device, prepared, compiled, torch.Tensor.backward, adam.step, adam.zero_grad)
 
 
 def flags(device: torch.device) -> None:
     torch.set_float32_matmul_precision("highest" if device.type == "cpu" else "high")
     torch.backends.cudnn.benchmark = True
-
-
-def epoch(
-    model: nn.Module,
-    forward: Loss,
-    prepared: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
-    count: int,
-    batch: int,
-    device: torch.device,
-) -> Epoch:
-    """Return a function that trains one epoch of `count` samples."""
-    fused = {"fused": True} if device.type != "cpu" else {}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.0, **fused)
-    compiled = torch.compile(forward, dynamic=False)
-
-    def run() -> None:
-        order = torch.randperm(count, device=device)
-        for number, chosen in enumerate(order.split(batch)):
-            optimizer.zero_grad()
-            with torch.autocast(device.type, torch.bfloat16):
-                loss = compiled(*prepared(chosen))
-            loss.backward()
-            optimizer.step()
-            if number % 10 == 0:
-                loss.item()
-        loss.item()
-
-    return run

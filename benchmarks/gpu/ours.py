@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report, size
+from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.addresses import free_port
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
@@ -24,13 +23,29 @@ IMAGES = ("--dataset", "benchmarks.gpu.data:images")  # the task, whose data `im
 VOCABULARY = 50304  # of GPT-2, rounded up to a multiple of 64
 
 
-def alone() -> tuple[ranks.Ranks, Device]:
-    """Make this process a group of one rank. Return it and its device."""
+class Here(NamedTuple):
+    """This rank and its device. env: the environment for other processes, without this rank's variables"""
+
+    me: ranks.Ranks
+    device: Device
+    env: dict[str, str]
+
+
+def alone() -> Here:
+    """Make this process a group of one rank."""
     me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
+    env = dict(os.environ)
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
     peers.connect(me, mine)
-    return me, mine
+    return Here(me, mine, env)
+
+
+def name(here: Here) -> str:
+    if here.device.kind == "cpu":
+        return f"CPU, {os.cpu_count()} cores"
+    about = torch.cuda.get_device_properties(0)
+    return f"{about.name}, {about.total_memory / 2**30:.0f} GiB"
 
 
 def images(count: int) -> data.Data:
@@ -57,78 +72,77 @@ def text(packed: np.ndarray, count: int, context: int, vocabulary: int = VOCABUL
     return data.Task(train, test, outputs=vocabulary, metrics=("perplexity",))
 
 
-Work = Callable[[], None]
-
-
 class Ours:
-    """A training as options describe it. work: the work of a sample of a language model, or None"""
+    """A training as options describe it. events: the metrics of the last rounds, with their names"""
 
-    def __init__(self, options: Sequence[str], task: data.Task, me: ranks.Ranks, mine: Device) -> None:
-        settings = config.parse(["--epochs", "1", *options])
-        self.how = recipe.resolve(settings, 1)
-        self.task, self.mine = task, mine
+    def __init__(self, options: Sequence[str], task: data.Task, here: Here) -> None:
+        self.how, self._here = recipe.resolve(config.parse(options), 1), here
         steps = sampling.steps_per_epoch(len(task.train), *self.how.batch, 1)
-        self.engine = engines.build(self.how, self.how.schedule(steps), task, me, mine)
-        self.work = size.of_work(settings, task, mine, 1)
-        self.folder = Path(tempfile.mkdtemp())
-        self.run = report.Run({"JOBGEN_RUN_DIR": str(self.folder)}, report.Clock(), 0)
-        self.run.line = lambda text: None  # type: ignore[method-assign]
-        self.run.prepare()
-        self._measures = evaluation.measures(task)
+        self.engine = engines.build(self.how, self.how.schedule(steps), task, here.me, here.device)
+        self._task = task
+        self.events: list[dict[str, Any]] = []
 
-    def epoch(self) -> None:
-        """Train one epoch, with the loop of the training module."""
-        settings = self.how.settings
-        loop.Training(
-            self.engine, self.task, self._measures, self.mine, self.how.batch, settings, self.run
-        ).run()
+    def rounds(
+        self, task: data.Task | None = None, between: Callable[[], None] = lambda: None
+    ) -> list[float]:
+        """Train all epochs, in one Training. Return the seconds of each.
+
+        task: other data; between: called after each epoch
+        """
+        seconds, settings, self.events = [], self.how.settings, []
+        start = time.perf_counter()
+
+        def metric(event: str, **values: Any) -> None:
+            nonlocal start
+            self.events.append({"event": event, **values})
+            if event == "epoch":  # the evaluation has waited for the device
+                seconds.append(time.perf_counter() - start)
+                between()
+                start = time.perf_counter()
+
+        run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), 0)
+        run.line, run.metric = lambda text: None, metric  # type: ignore[method-assign, assignment]
+        task = task or self._task
+        measures = evaluation.measures(task)
+        loop.Training(self.engine, task, measures, self._here.device, self.how.batch, settings, run).run()
+        return seconds
 
     def losses(self) -> list[float]:
-        """Return the losses that were logged."""
-        rows = map(json.loads, (self.folder / "metrics.jsonl").read_text().splitlines())
-        return [row["loss"] for row in rows if row["event"] == "step"]
+        """Return the losses of the reported steps."""
+        return [row["loss"] for row in self.events if row["event"] == "step"]
+
+    def last(self, event: str) -> dict[str, Any]:
+        return next(row for row in reversed(self.events) if row["event"] == event)
 
 
-def importable(package: str) -> bool:
-    try:
-        importlib.import_module(package)
-    except Exception:  # a package may fail in any way on a machine that it was not made for
-        return False
-    return True
-
-
-def forget(mine: Device) -> None:
+def forget(here: Here) -> None:
     """Free the memory of models that are no longer used."""
     gc.collect()
     torch.compiler.reset()
-    if mine.kind != "cpu":
-        torch.get_device_module(mine.torch).empty_cache()
+    if here.device.kind != "cpu":
+        torch.get_device_module(here.device.torch).empty_cache()
 
 
-def used(mine: Device) -> int:
+def used(here: Here) -> int:
     """Return the bytes in use on the device; on the CPU those of this process."""
-    if mine.kind == "cpu":
+    if here.device.kind == "cpu":
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
-    return int(torch.get_device_module(mine.torch).memory_allocated())
+    return int(torch.get_device_module(here.device.torch).memory_allocated())
 
 
-def peak(mine: Device, work: Work) -> int:
+def peak(here: Here, work: Callable[[], Any]) -> int:
     """Return the most bytes in use on the device during the work; on the CPU those in use after it."""
-    if mine.kind == "cpu":
+    if here.device.kind == "cpu":
         work()
-        return used(mine)
-    device = torch.get_device_module(mine.torch)
-    device.reset_peak_memory_stats()
+        return used(here)
+    module = torch.get_device_module(here.device.torch)
+    module.reset_peak_memory_stats()
     work()
-    return int(device.max_memory_allocated())
+    return int(module.max_memory_allocated())
 
 
-def language(name: str, *options: str) -> list[str]:
-    """Return the options for a GPT of a size of config/language.py. The data are given by `text`."""
-    return ["--task", "text", "--data", os.devnull, "--model", "gpt", "--size", name, *options]
-
-
-def options_of(settings: dict[str, Any]) -> list[str]:
-    """Return a dict as options of the command line."""
-    return [word for name, value in settings.items() for word in (f"--{name}", str(value))]
+def language(size: Any, *options: str) -> list[str]:
+    """Return the options for a GPT of this size. The data are given by `text`."""
+    form = [word for key, value in size._asdict().items() for word in (f"--{key}", str(value))]
+    return ["--task", "text", "--data", os.devnull, "--model", "gpt", *form, *options]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 IMPORTED = (b"torch", b"deepspeed", b"transformers", b"lightning", b"accelerate", b"jobgen.__main__")
 MODULES = (
-    *("jobgen", "jobgen.train", "benchmarks.gpu", "benchmarks.gpu.child", "benchmarks.gpu.losses"),
+    *("jobgen", "jobgen.train", "benchmarks.gpu", "benchmarks.gpu.correctness"),
     *("deepspeed.checkpoint.ds_to_universal", "deepspeed.launcher.launch", "torch.distributed.run"),
 )
 READ_AT_START = ("LD_PRELOAD", "PYTHONHOME", "DS_ENV_FILE")

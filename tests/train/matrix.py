@@ -82,7 +82,8 @@ class Recorder:
             pixels = pixels.round().long()
             self.seen += (pixels[:, 0, 0, 0] * 17 + pixels[:, 0, 0, 7]).tolist()
         loss = self._inner.train_step(micro_batches, total)
-        self.norms.append(self._inner.gradient_norm())
+        norm = self._inner.gradient_norm()
+        self.norms.append(None if norm is None else float(norm))
         return loss
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -147,6 +148,34 @@ def test_data_are_made_in_a_stream_of_their_own(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr("jobgen.train.data.feed.ACCELERATORS", accelerators)
         made = SideStream(torch.device("cpu")).run(lambda: [{"a": torch.ones(2)}, (torch.zeros(1), 3)])
         assert [each.tolist() for each in trees.leaves(made)] == [[1, 1], [0]]
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_model_and_loss_are_one_graph(half: bool) -> None:
+    need_package("torch")
+    import torch
+    from jobgen.train import loss_functions
+    from jobgen.train.engines.ddp import WithLoss
+
+    graphs: list[torch.fx.GraphModule] = []
+
+    def count(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    def context() -> Any:
+        return torch.autocast("cpu", torch.bfloat16) if half else contextlib.nullcontext()
+
+    inputs, targets = torch.randn(5, 4), torch.arange(5) % 3
+    whole = WithLoss(torch.nn.Linear(4, 3), loss_functions.build("cross_entropy"), torch.float32, context)
+    loss = torch.compile(whole, backend=count, fullgraph=True)(inputs, targets, 4)
+    assert len(graphs) == 1
+    assert torch.equal(loss, whole(inputs, targets, 4))
+    with context():
+        outputs = whole.model(inputs)
+    assert loss.item() == pytest.approx(
+        4 * torch.nn.functional.cross_entropy(outputs[:4].float(), targets[:4]).item()
+    )
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ class Feed:
         # An accelerator gets a copy of all images. The CPU uses the arrays as they are.
         self._source = source if workers or device.type == "cpu" else source.resident(device)
         self._finish = source.scale.on(device) if source.scale else lambda inputs: inputs
-        self._stream = SideStream(device)
+        self._stream = SideStream(device) if self._source is source else None
         threads = min(workers, 1) if source.sequential else workers
         self._ahead = AHEAD * threads
         self._pool = ThreadPoolExecutor(threads, "worker") if threads else None
@@ -54,7 +54,8 @@ class Feed:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         self._source.start(epoch)
         for prepare, total in self._preparations(steps):
-            yield self._stream.run(functools.partial(self._micros, prepare)), total
+            make = functools.partial(self._micros, prepare)
+            yield (self._stream.run(make) if self._stream else make()), total
 
     def _micros(self, prepare: Callable[[], list[Micro]]) -> list[Micro]:
         return [self._on_device(raw) for raw in prepare()]

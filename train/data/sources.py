@@ -184,7 +184,7 @@ class ImagesOnDevice(Source):
         return len(self._labels)
 
     def batch(self, indices: np.ndarray) -> Batch:
-        chosen = torch.from_numpy(indices).to(self._images.device)
+        chosen = torch.from_numpy(indices).pin_memory().to(self._images.device, non_blocking=True)
         return self._changed((self._images[chosen], self._labels[chosen]), indices)
 
 

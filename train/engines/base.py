@@ -68,8 +68,11 @@ class Engine(Evaluator, Protocol):
     def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
 
-    def gradient_norm(self) -> float | None:
-        """Return the 2-norm of the last step's gradients over all ranks; None if it was not computed."""
+    def gradient_norm(self) -> torch.Tensor | float | None:
+        """Return the 2-norm of the last step's gradients over all ranks; None if it was not computed.
+
+        A tensor may be on the device.
+        """
 
     def end_epoch(self) -> None:
         """Called once after the last step of each epoch."""
@@ -148,5 +151,5 @@ def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> 
 
 
 def sum_of(losses: list[torch.Tensor]) -> LossSum:
-    """Return the sum of the losses of several micro batches."""
-    return LossSum(torch.stack(losses).sum())
+    """Return the sum of the losses of several micro batches, as a new tensor: CUDA graphs reuse theirs."""
+    return LossSum(torch.stack(losses).sum() if len(losses) > 1 else losses[0].clone())

@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,32 @@ from ..checkpoints import storage
 from ..config.deepspeed.query import Config, enabled
 from ..data.feed import Micro
 from ..errors import BadInput
-from ..loss_functions import LossSum
+from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
 from . import optimizers
 from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
 from .ema import Average
 from .tuning import with_compile
+
+Context = AbstractContextManager[Any]
+
+
+class WithLoss(nn.Module):
+    """A model and its loss: one pass of DistributedDataParallel and one graph of torch.compile.
+
+    dtype: of floating inputs; autocast: returns the context of the model, which is not that of the loss
+    """
+
+    def __init__(
+        self, model: nn.Module, loss: Objective, dtype: torch.dtype, autocast: Callable[[], Context]
+    ) -> None:
+        super().__init__()
+        self.model, self._loss, self._dtype, self._autocast = model, loss, dtype, autocast
+
+    def forward(self, inputs: Tree, targets: Tree, real: int) -> LossSum:
+        with self._autocast():
+            outputs = call(self.model, cast(inputs, self._dtype))
+        return loss_of(self.model, self._loss, outputs, Micro(inputs, targets, real))
 
 
 class DdpEngine:
@@ -32,13 +52,13 @@ class DdpEngine:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
-        self._loss = with_compile(job.loss, job.speed)
+        self._type = job.device.type
         self.module = job.model.to(job.device.torch, self._dtype)
-        self._model: nn.Module = self.module
+        self._model: nn.Module = WithLoss(self.module, job.loss, self._dtype, self._autocast)
         if job.ranks.world_size > 1:
             devices = None if job.device.type == "cpu" else [job.device.torch]
             self._model = DistributedDataParallel(
-                self.module,
+                self._model,
                 devices,
                 gradient_as_bucket_view=True,
                 static_graph=job.speed.static_graph,
@@ -48,7 +68,6 @@ class DdpEngine:
         self.optimizer = optimizers.build(job.config, self.module, job.speed.fused == "torch")
         self.scheduler = job.schedule.attach(self.optimizer)
         storage.check_state(self.scheduler.state_dict(), job.schedule.source)
-        self._type = job.device.type
         self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
         self._clip = float(job.config.get("gradient_clipping", 0))
         self._after_resume, self._first = False, True
@@ -63,12 +82,9 @@ class DdpEngine:
         begin with other rounding errors than the run that it continues.
         """
         buffers = [buffer.clone() for buffer in self.module.buffers()]
-        with (
-            torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"),
-            self._autocast(),
-        ):
-            outputs = call(self._compiled, cast(micro.inputs, self._dtype))
-        loss_of(self.module, self._loss, outputs, micro).backward()  # type: ignore[no-untyped-call]
+        with torch.random.fork_rng(device_type=self._type if self._type != "cpu" else "cuda"):
+            loss = self._compiled(*micro)
+        loss.backward()
         self.optimizer.zero_grad()
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
@@ -81,13 +97,10 @@ class DdpEngine:
         losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
             with self._exchange(i == len(micro_batches)):
-                with self._autocast():
-                    outputs = call(self._compiled, cast(micro.inputs, self._dtype))
-                loss = loss_of(self.module, self._loss, outputs, micro)
+                loss = self._compiled(*micro)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
                 # samples.
-                product = self._scaler.scale(loss * (self.share.size / total))
-                product.backward()  # type: ignore[no-untyped-call]
+                loss.backward(self._scaler.scale(torch.full_like(loss, self.share.size / total)))
             losses.append(loss.detach())
         if self._first:
             self._first = False
@@ -98,7 +111,7 @@ class DdpEngine:
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
         idle = [n for n, p in self.module.named_parameters() if p.requires_grad and p.grad is None]
-        if idle and self._model is not self.module:
+        if idle and isinstance(self._model, DistributedDataParallel):
             names = ", ".join(idle[:5])
             raise BadInput(
                 f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
@@ -118,7 +131,7 @@ class DdpEngine:
             self.average.update()
 
     def evaluation_mode(self) -> AbstractContextManager[None]:
-        return evaluation(self._model, self.average)
+        return evaluation(self.module, self.average)
 
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
@@ -128,11 +141,11 @@ class DdpEngine:
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
-    def gradient_norm(self) -> float | None:
+    def gradient_norm(self) -> torch.Tensor:
         if self._norm is not None:
-            return float(self._norm)  # the norm before clipping
+            return self._norm  # the norm before clipping
         gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
-        return float(nn.utils.get_total_norm(gradients))
+        return nn.utils.get_total_norm(gradients)
 
     def end_epoch(self) -> None:
         self.scheduler.end_epoch()
@@ -149,7 +162,7 @@ class DdpEngine:
         states = storage.load(directory / "model.pt")
         for name, part in self._states().items():
             part.load_state_dict(states[name])
-        self._after_resume = self._model is not self.module
+        self._after_resume = isinstance(self._model, DistributedDataParallel)
 
     def _states(self) -> dict[str, Any]:
         """Return the objects to load, in order: the schedule overwrites the optimizer's learning rate."""
@@ -160,7 +173,7 @@ class DdpEngine:
             "scaler": self._scaler,
         }
 
-    def _autocast(self) -> AbstractContextManager[Any]:
+    def _autocast(self) -> Context:
         return nullcontext() if self._cast is None else torch.autocast(self._type, self._cast)
 
     def _exchange(self, last: bool) -> AbstractContextManager[Any]:

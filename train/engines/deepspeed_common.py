@@ -67,14 +67,14 @@ class Common:
     def learning_rate(self) -> float:
         return float(self._engine.optimizer.param_groups[0]["lr"])
 
-    def gradient_norm(self) -> float | None:
+    def gradient_norm(self) -> torch.Tensor | float | None:
         if self._muon:
             return self._muon_norm.norm() if self._muon_norm else None
         if not self._own_norm:
             norm = self._engine.get_global_grad_norm()
-            return None if norm is None else float(norm) / self._scale
+            return None if norm is None else norm / self._scale
         if self._clip_norm is not None:
-            return float(self._clip_norm)
+            return self._clip_norm
         return self._norm_of_gradients() if self._gradients else None
 
     def end_epoch(self) -> None:
@@ -130,7 +130,7 @@ class Common:
         self._gradients = [(p, p.grad) for p in self._parameters if p.grad is not None]
         self._zero_gradients()
 
-    def _norm_of_gradients(self) -> float:
+    def _norm_of_gradients(self) -> torch.Tensor:
         by_group: dict[str | None, list[torch.Tensor]] = {None: []}
         for parameter, gradient in self._gradients:
             if getattr(parameter, "ds_pipe_replicated", False):
@@ -149,7 +149,7 @@ class Common:
             total += square
         if self._group is not None:
             distributed.all_reduce(total, group=self._group)
-        return float(total.sqrt())
+        return total.sqrt()
 
 
 class MuonNorm:
