@@ -31,7 +31,7 @@ def misread(assignment: Node) -> bool:
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
-    """Return statements without those that only wait or end the script, and the signs behind these."""
+    """Return the statements that do more than wait or end the script, with their separators."""
     found: list[Node] = []
     dropped = True
     for one in statements:

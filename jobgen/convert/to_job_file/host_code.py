@@ -30,7 +30,7 @@ uniq wc
 """
 _FILES = ("rm", "touch", "cp")
 _REMOTE = ("srun", "ssh")
-# What changes a variable within an expression, and the words with which a command writes a file or runs one.
+# Operators that change a variable in an expression, and arguments with which a command writes or runs a file.
 _CHANGES = re.compile(r"\+\+|--|[^=!<>]=[^=]")
 _WRITES = {"awk": r".*(>|\||system)", "sort": r"-\w*o|--output", "sed": r"-\w*i|--in-place"}
 

@@ -21,7 +21,7 @@ from jobgen.script.syntax import Node, literal
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
-# What jobgen's own command lines have.
+# Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
 --export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --mem --time -t --partition -p
@@ -32,7 +32,7 @@ _OURS = {
 --use-env --nproc-per-node --no-python --machine-rank --num-processes --main-process-port --main-process-ip
 --multi-gpu --num-machines""",
 }
-# What jobgen does in its own way.
+# Options of placement: jobgen places and binds the ranks itself.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _RENDEZVOUS = ("--rdzv-backend",)  # its endpoint and id mean nothing without it

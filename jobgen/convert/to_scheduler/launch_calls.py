@@ -121,7 +121,7 @@ def _ranks(line: LaunchLine, given: Collection[str], script: Script, target: Dia
 
 
 def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each launcher that is left as it is."""
+    """Yield a remark on each launcher that stays unchanged."""
     known = mpirun_line.NAMES if target.scheduler.node_step else _MPIRUNS
     for call in _all(script):
         if call.name not in known and mpirun_line.OTHERS.fullmatch(call.name):
