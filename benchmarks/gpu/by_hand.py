@@ -98,9 +98,6 @@ class Images:
         yield "the norm of the gradients is read, too", replace(loop, norm=norm)
         yield "the order is copied batch by batch", replace(loop, on_host=True)
         yield "a stream for the batches", replace(loop, side=SideStream(loop.device))
-        compiled = torch.compile(self.model, dynamic=False)
-        loss = torch.compile(functional.cross_entropy, dynamic=False)
-        yield "two graphs", replace(loop, loss=lambda images, labels: loss(compiled(images).float(), labels))
         whole = torch.compile(
             lambda images, labels: functional.cross_entropy(self.model(self._scaled(images)).float(), labels),
             dynamic=False,
