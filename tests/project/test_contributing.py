@@ -229,7 +229,7 @@ def add_dialect(copy: Path) -> str:
     insert(table, "import Dialect\n", "from jobgen.script.dialects.lsf import LSF_DIALECT\n")
     insert(table, "TORQUE_DIALECT, ", "LSF_DIALECT, ")
     method = "\n\n" + block(section, "python", 1).rstrip()
-    insert(copy / "jobgen/schedulers/lsf.py", '        return " ".join(_MAIL[one] for one in events)', method)
+    insert(copy / "jobgen/schedulers/lsf.py", '        return " ".join(words[one] for one in events)', method)
     return section
 
 
