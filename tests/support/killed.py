@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from jobgen.commands import cli
-from jobgen.runs import submission, submit_command
+from jobgen.runs import run_files, submit_command
 
 WATCHED = ("jobgen/runs/", "jobgen/schedulers/", "jobgen/commands/cli.py", "/subprocess.py")
 lines, seconds = 0, 0.0
@@ -87,7 +87,7 @@ def submit(name: str, moment: str, whom: str, words: list[str], answer: int) -> 
         before(submit_command, "call_into", lambda: kill_later(float(moment[:-1]), whom))
     else:
         before(submit_command, "call_into", lambda: None)
-        before(submission, "_fill", lambda: kill_at(int(moment), whom))
+        before(run_files, "fill", lambda: kill_at(int(moment), whom))
     status = cli.run([*words, "--name", name, "--", "true"])
     sys.settrace(None)
     print(lines, seconds, flush=True)
