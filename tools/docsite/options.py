@@ -62,8 +62,6 @@ def _facts(option: Option) -> Iterator[str]:
         yield f"- Allowed: {', '.join(f'`{one}`' for one in option.parse.allowed)}"
     if option.default not in (None, ()) and "[default" not in option.help:
         yield f"- Default: `{option.default}`"
-    if option.old:
-        yield f"- Earlier name, which still works: `{option.old}`"
     yield ""
 
 
