@@ -176,7 +176,7 @@ def test_mpirun_reaches_both_nodes(slurm_cluster: Cluster, tmp_path: Path, mpiru
     need_command(mpirun)
     # On a machine that has much more to do than it can, the mpirun of Open MPI 5 may hang when all its programs have ended.
     script = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\n"
-    script += f"for i in 1 2; do timeout 100 {mpirun} -np 4 hostname && break; done\n"
+    script += f"for i in 1 2; do timeout 100 {mpirun} -np 4 hostname > hosts && break; done; cat hosts\n"
     job = slurm_cluster.wait(slurm_cluster.sbatch(script, tmp_path))
     assert job.ok, job.output
     assert two_by_two(sorted(job.output.split()))
