@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from jobgen.errors import one_of
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Option
@@ -80,7 +81,8 @@ def recognized(lines: list[str]) -> Guess:
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
-        reason = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
+        families = one_of(dict.fromkeys(row.scheduler.family for row in DIALECTS.values()))
+        reason = f"read as a shell script: it has no directive of {families}; --scheduler overrides this"
         return Guess(SHELL, "" if len(lines) < whole else reason)
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
