@@ -72,8 +72,8 @@ def _launches(command: Command, constants: Constants, outer: Launch | None, dept
             at += 1
             continue
         end = program_at([_shape(*pair) for pair in zip(words, texts, strict=True)], start, kind)
-        shapes = [text if text is not None else word.text for word, text in zip(words, texts, strict=True)]
-        read = read_options(texts[start:end], shapes[start:end])
+        own = zip(words[start:end], texts[start:end], strict=True)
+        read = read_options(texts[start:end], [word.text if text is None else text for word, text in own])
         options = {name: value for name, (value, _) in read.items()}
         nodes = {name: words[start + place] for name, (_, place) in read.items()}
         outer = Launch(kind, command, options, nodes, outer, command.line, tuple(words[end:]))

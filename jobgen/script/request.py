@@ -18,7 +18,7 @@ def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
 
 
 def settings(options: Sequence[Option], scheduler: Scheduler) -> Iterator[tuple[str, Option]]:
-    """Yield each option with the key that identifies its repetitions: see schedulers/precedence.py."""
+    """Yield each option with the key that identifies its repetitions: see Grammar in schedulers/base.py."""
     return (setting for option in options for setting in scheduler.settings(option))
 
 
