@@ -75,7 +75,7 @@ class Queue(NodeTable, frozen=True):
     which a routing queue moves its jobs: their limits are its limits. A queue that is not ``enabled``
     takes the jobs of a routing queue alone. The nodes of a ``shared`` queue may have other jobs beside.
     ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time.
-    ``request`` replaces that of the site.
+    ``request`` replaces that of the site; ``env`` are variables of its jobs.
     """
 
     about: str = ""
@@ -91,6 +91,16 @@ class Queue(NodeTable, frozen=True):
     request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
+    env: dict[str, str] = {}
+
+
+class LauncherTable(_Table, frozen=True):
+    """The environment variables of jobs with a launcher, besides those of every job and of their queue.
+
+    A variable that several tables have is that of the launcher, then of the queue.
+    """
+
+    env: dict[str, str] = {}
 
 
 class Rules(_Table, frozen=True):
@@ -159,6 +169,7 @@ class SiteFile(_Table, frozen=True):
     detect: Detect = Detect()
     node: NodeTable = NodeTable()
     queues: dict[str, Queue] = {}
+    launcher: dict[str, LauncherTable] = {}
     networks: dict[str, Network] = {}
     rules: Rules = Rules()
 
