@@ -113,6 +113,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    module_use: tuple[str, ...]
     module: tuple[str, ...]
     source: tuple[str, ...]
     conda: str | None

@@ -17,7 +17,7 @@ _KEYS = {
         *("networks", "environment.env", "launcher", "launch.interface"),
         *("rules.master_suffix", "rules.prepend"),
     ),
-    "modules": ("environment.module", "environment.conda", "rules.module_use"),
+    "modules": ("environment.module", "environment.module_use", "environment.conda", "rules.module_use"),
     "login": ("detect",),
     "accounting": ("mandatory", "rules.account"),
     "example": ("differs",),

@@ -43,7 +43,7 @@ CASES = {
     "slurm_deepspeed_exclude_a_host": "slurm --nodes 3 --gpus-per-node 4 --launcher deepspeed --exclude node2",
     "slurm_mpirun_over_ssh": "slurm --nodes 2 --gpus-per-node 2 --launcher mpirun --remote ssh",
     "slurm_npu_srun": "slurm --nodes 2 --gpus-per-node 8 --accelerator npu --launcher srun --env HCCL_CONNECT_TIMEOUT=600",
-    "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
+    "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module-use /opt/site/modulefiles --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
     "slurm_extra_directives_and_launcher_arguments": "slurm --nodes 2 --directive --constraint=a100 --directive '--reservation=\"night shift\"' --launcher torchrun --launcher-arg --max-restarts=1 --master-port 23456 -- -m pkg.train",
     "slurm_srun_bound_to_lists": "slurm --nodes 2 --gpus-per-node 2 --launcher srun --cpus-per-node 32 --cpu-bind '1-7;9-15' --interface hsn0,hsn1 -- train.py",
     "pbspro_npu_bound_to_numa_nodes": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --cpus-per-node 192 --cpu-bind numa --interface ib0 --env NCCL_SOCKET_IFNAME=^lo,docker",

@@ -227,6 +227,11 @@ launcher = "srun"
     assert without(given).steps == without(job).steps
 
 
+def test_folders_of_modulefiles_are_added_to_those_of_the_site() -> None:
+    text = render(spec("pbs polaris account=x module_use=/my/modules"))
+    assert "  job_module_use /soft/modulefiles\n  job_module_use /my/modules\n  job_module conda\n" in text
+
+
 def test_a_directive_of_the_user_replaces_the_sites_own() -> None:
     site = SiteName("polaris", COMMAND_LINE)
     given = {"account": "x", "directive": ["-l filesystems=home", "-l select=2:tier0=x3001-g0"], "nodes": "2"}
