@@ -55,6 +55,7 @@ CASES = {
     "slurm_sweep_in_a_container": "slurm --launcher torchrun --container apptainer --image a.sif --set 'sweep.lr=[0.1, 0.01]' -- train.py",
     "slurm_apptainer_srun": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --container apptainer --image /images/train.sif --bind /data:/data:ro --env LD_LIBRARY_PATH=/opt/ofi -- train.py",
     "slurm_pyxis_torchrun": "slurm --nodes 2 --gpus-per-node 8 --launcher torchrun --container pyxis --image nvcr.io#nvidia/pytorch:25.01-py3 --bind /data",
+    "slurm_edf_srun_at_a_site": "slurm --site clariden --account proj --nodes 2 --container edf --image ./train.toml --bind /capstor/store -- train.py",
     "slurm_shifter_srun": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --container shifter --image docker:user/train:1 -- train.py",
     "slurm_enroot_deepspeed": "slurm --nodes 2 --gpus-per-node 4 --container enroot --image /images/train.sqsh -- train.py --deepspeed_config ds.json",
     "pbspro_docker_npu": "pbs --nodes 2 --gpus-per-node 8 --accelerator npu --launcher torchrun --container docker --image ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 --container-arg --ulimit=stack=67108864",
