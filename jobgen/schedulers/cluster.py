@@ -12,8 +12,8 @@ _MOST_FEATURES = 4  # sets of features of equal nodes
 class NodeKind(NamedTuple):
     """Equal nodes of a queue: their number, and the resources of each that jobs can request.
 
-    ``cores`` are hardware threads if the scheduler counts these, ``threads_per_core`` of each core; ``memory``
-    is in MiB; ``devices`` have pairs of a type, or "" without one, and a number. None: unknown.
+    ``cores`` are hardware threads if the scheduler counts these, ``threads_per_core`` of each core;
+    ``memory`` is in MiB; ``devices`` has pairs of a type, or "" without one, and a number. None: unknown.
     """
 
     nodes: int = 1
@@ -75,8 +75,8 @@ class Facts(NamedTuple):
     configuration identifies it; ``resource`` is gpu or npu; ``qos`` are the
     limits of its QoS, for sites where these are the queues; ``commands`` are those that list them, and
     ``version`` is that of the scheduler. ``accounts`` and ``user_qos`` are those of the user, the default one
-    first. ``devices`` is the option that requests devices if the scheduler lacks its usual one, ``gpu_type`` the
-    resource of PBS for the type of GPUs. ``unread`` are sentences on answers that cannot be read.
+    first. ``devices`` is the option that requests devices if the scheduler lacks its usual one, ``gpu_type``
+    the resource of PBS for the type of GPUs. ``unread`` are sentences on answers that cannot be read.
     """
 
     name: str
@@ -111,8 +111,8 @@ class ClusterCommands(Protocol):
         """Return the facts about this cluster."""
 
     def judge(self, script: str, needs: Sequence[NodeKind]) -> Judgement:
-        """Return the judgement of the scheduler on a job without running it: of its script at a path, or of its
-        nodes. ``needs`` are the nodes of each kind, with the cores, devices and memory of each."""
+        """Return the judgement of the scheduler on a job that does not run: on its script at a path, or on
+        its nodes. ``needs`` are the nodes of each kind, with the cores, devices and memory of each."""
 
     @property
     def try_job(self) -> Callable[[str], Judgement] | None:

@@ -109,8 +109,8 @@ def _totals(queue: Queue, request: JobSize) -> Iterator[Excess]:
 
 
 def _of_nodes(site: Site, name: str, request: JobSize) -> list[Excess]:
-    """Return the limits of the nodes of a queue: of the kind of nodes with the fewest that a job exceeds. What
-    no kind can take has all kinds in its text."""
+    """Return the limits of the nodes of a queue that a job exceeds: those of the nearest kind of nodes, with
+    all kinds in the text."""
     kinds = site.kinds(name)
     found = {kind: [*_of_node(table, request)] for kind, (_, table) in kinds.items()}
     fit = [kind for kind, limits in found.items() if not limits]

@@ -26,9 +26,9 @@ class Demand(NamedTuple):
 
 
 def best(site: Site, queue: str | None, demand: Demand) -> str:
-    """Return the name of the kind with the most nodes that a job fits, of those with enough nodes if there are
-    any; a job without devices gets nodes without devices if it can. Empty if no kind fits, or the nodes of the
-    queue do not differ."""
+    """Return the name of the kind with the most nodes that a job fits: of those with enough nodes if there
+    are any, and for a job without devices of those without devices if there are any. Empty if no kind fits,
+    or the nodes of the queue do not differ."""
     if not queue or queue not in site.queues or not site.queues[queue].kinds:
         return ""
     kinds = site.kinds(queue)
