@@ -128,6 +128,25 @@ QUEUES = {
         ("by-node", 8, "24:00:00", 8, 128, "-q by-node"),
         ("by-gpu", 1, "24:00:00", 8, 128, "-q by-gpu"),
     ],
+    # https://docs.tacc.utexas.edu/hpc/lonestar6/#queues, table 5: cores are those of all nodes, divided
+    "lonestar6": [
+        ("gpu-a100", 8, "48:00:00", 3, 1024 // 8, "--partition=gpu-a100"),
+        ("gpu-a100-dev", 2, "02:00:00", 3, 256 // 2, "--partition=gpu-a100-dev"),
+        ("gpu-h100", 1, "48:00:00", 2, 96, "--partition=gpu-h100"),
+        ("normal", 64, "48:00:00", 0, 8192 // 64, "--partition=normal"),
+        ("development", 8, "02:00:00", 0, 1024 // 8, "--partition=development"),
+        ("large", 256, "48:00:00", 0, 128, "--partition=large"),
+        ("vm-small", 1, "48:00:00", 0, 16, "--partition=vm-small"),
+    ],
+    # https://docs.tacc.utexas.edu/hpc/horizon/#queues, table 4
+    "horizon": [
+        ("gb", 128, "48:00:00", 2, 72, "--partition=gb"),
+        ("gb-dev", 16, "02:00:00", 2, 72, "--partition=gb-dev"),
+        ("gb-large", 512, "48:00:00", 2, 72, "--partition=gb-large"),
+        ("vv", 256, "48:00:00", 0, 2 * 88, "--partition=vv"),
+        ("vv-dev", 32, "02:00:00", 0, 2 * 88, "--partition=vv-dev"),
+        ("vv-large", 1024, "48:00:00", 0, 2 * 88, "--partition=vv-large"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -162,7 +181,7 @@ def test_a_queue_takes_what_its_page_says_and_no_more(
 ) -> None:
     most = str(nodes or 2)
     given = {"nodes": most, "gpus_per_node": str(gpus) if gpus else None, "walltime": walltime}
-    asked = {**given, "cpus_per_node": str(cores)}
+    asked = {**given, "cpus_per_node": str(cores - cores % (gpus or 1))}  # Slurm divides them equally
     assert warnings(site, queue, **asked) == ""
     text = render(job(site, queue, **asked))
     assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
@@ -217,6 +236,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("karolina", "login1.karolina.it4i.cz", {}),
         ("crux", "crux-login-01", {}),
         ("sophia", "sophia-login-02", {}),
+        ("lonestar6", "login2.ls6.tacc.utexas.edu", {}),
+        ("horizon", "login2.horizon.tacc.utexas.edu", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -374,6 +374,24 @@ DEMANDS: list[Demand] = [
         ["#PBS -l select=4", "#PBS -q by-gpu"],
         ["#PBS -l select=1", "ngpus=", "ncpus="],
     ),
+    (
+        "slurm --site lonestar6 --nodes 2 --queue gpu-a100-dev --launcher torchrun -- multinode.py 50 10",
+        "docs.tacc.utexas.edu, hpc/lonestar6: torchrun with three processes a node; Slurm refuses --gres, --gpus-per-task and --mem",
+        ["#SBATCH --nodes=2", "--nnodes=2", "#SBATCH --partition=gpu-a100-dev", "--nproc-per-node=3"],
+        ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export", "--account"],
+    ),
+    (
+        "slurm --site lonestar6 --account CDA24 --queue gpu-h100",
+        "docs.tacc.utexas.edu, hpc/lonestar6: two H100 a node",
+        ["#SBATCH --ntasks-per-node=2", "#SBATCH --partition=gpu-h100", "#SBATCH --account=CDA24"],
+        ["--gres", "--gpus", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site horizon --account your_project --nodes 2",
+        "docs.tacc.utexas.edu, hpc/horizon, and a draft of its guide: a job names nodes, tasks, a partition and a project",
+        ["#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=2", "#SBATCH --partition=gb", "#SBATCH --account=your_project"],
+        ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.
