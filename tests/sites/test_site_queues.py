@@ -147,6 +147,19 @@ QUEUES = {
         ("vv-dev", 32, "02:00:00", 0, 2 * 88, "--partition=vv-dev"),
         ("vv-large", 1024, "48:00:00", 0, 2 * 88, "--partition=vv-large"),
     ],
+    # https://nrel.github.io/HPC/Documentation/Systems/Kestrel/Running/, the table of partitions: nodes of all jobs of a user
+    # where a job has no limit of its own
+    "kestrel": [
+        ("gpu-h100", 156, "48:00:00", 4, 128, "--partition=gpu-h100"),
+        ("gpu-h100s", 156, "04:00:00", 4, 128, "--partition=gpu-h100s"),
+        ("gpu-h100l", 39, "10-00:00:00", 4, 128, "--partition=gpu-h100l"),
+        ("debug", 2, "01:00:00", 4 // 2, 128 // 2, "--partition=debug"),
+        ("short", 2240, "04:00:00", 0, 104, "--partition=short"),
+        ("standard", 1050, "48:00:00", 0, 104, "--partition=standard"),
+        ("long", 215, "10-00:00:00", 0, 104, "--partition=long"),
+        ("hbw", 256, "48:00:00", 0, 104, "--partition=hbw"),
+        ("shared", 64 // 2, "48:00:00", 0, 104, "--partition=shared"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -179,9 +192,10 @@ def seconds(walltime: str) -> int:
 def test_a_queue_takes_what_its_page_says_and_no_more(
     site: str, queue: str, nodes: int | None, walltime: str | None, gpus: int, cores: int, directive: str
 ) -> None:
-    most = str(nodes or 2)
-    given = {"nodes": most, "gpus_per_node": str(gpus) if gpus else None, "walltime": walltime}
-    asked = {**given, "cpus_per_node": str(cores - cores % (gpus or 1))}  # Slurm divides them equally
+    most, of_a_user = nodes or 2, load(site).queues[queue].max_gpus
+    each = min(gpus, of_a_user // most) if of_a_user else gpus
+    given = {"nodes": str(most), "gpus_per_node": str(each) if each else None, "walltime": walltime}
+    asked = {**given, "cpus_per_node": str(cores - cores % (each or 1))}  # Slurm divides them equally
     assert warnings(site, queue, **asked) == ""
     text = render(job(site, queue, **asked))
     assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
@@ -238,6 +252,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("sophia", "sophia-login-02", {}),
         ("lonestar6", "login2.ls6.tacc.utexas.edu", {}),
         ("horizon", "login2.horizon.tacc.utexas.edu", {}),
+        ("kestrel", "kl5.hpc.nrel.gov", {}),
+        ("kestrel", "kl2", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -392,6 +392,19 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=2", "#SBATCH --partition=gb", "#SBATCH --account=your_project"],
         ["--gres", "--gpus", "#SBATCH --mem", "#SBATCH --export"],
     ),
+    (
+        "slurm --site kestrel --account bsm --nodes 2",
+        "nrel.github.io/HPC, Kestrel: four GPUs a node, and memory must be requested: 360000 MB of a GPU node",
+        ["#SBATCH --account=bsm", "#SBATCH --partition=gpu-h100", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=32", "#SBATCH --mem=360000M"],
+        ["--exclusive", "--gres"],
+    ),
+    (
+        "slurm --site kestrel --account bsm --nodes 2 --queue debug --gpus-per-node 1",
+        "nrel.github.io/HPC, Kestrel: the script for a GPU job in the debug queue, 2 GPUs across 2 nodes",
+        ["#SBATCH --partition=debug", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=1", "#SBATCH --mem=90G", "#SBATCH --time=01:00:00"],
+        ["--exclusive", "--gres"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

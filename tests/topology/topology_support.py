@@ -74,6 +74,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "jupiter": ("gh200_4",),
     "juwels-booster": ("juwels_booster",),
     "karolina": _NONE,
+    "kestrel": _NONE,
     "leonardo": _NONE,
     "lonestar6": _NONE,
     "lumi": ("lumi_g",),
