@@ -160,6 +160,13 @@ QUEUES = {
         ("hbw", 256, "48:00:00", 0, 104, "--partition=hbw"),
         ("shared", 64 // 2, "48:00:00", 0, 104, "--partition=shared"),
     ],
+    # https://documentation.sigma2.no/jobs/job_types/olivia_job_types.html: GPUs of a job, divided
+    "olivia": [
+        ("accel", 32 // 4, "7-00:00:00", 4, 288, "--partition=accel"),
+        ("devel", 16 // 4, "02:00:00", 4, 288, "--qos=devel"),
+        ("small", 1, "7-00:00:00", 0, 256, "--partition=small"),
+        ("large", 9, "7-00:00:00", 0, 256, "--partition=large"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -171,9 +178,9 @@ PAIRS = [
 
 
 def job(site: str, queue: str, **given: str | None) -> Specification:
-    """Return a job in a queue, with an account where the site demands one."""
-    scheduler = load(site).file.scheduler
-    options: dict[str, str | list[str] | None] = {"account": "x", "queue": queue, **given}
+    """Return a job in a queue, with an account and what the queue demands of every job."""
+    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory
+    options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
     return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
 
@@ -254,6 +261,7 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("horizon", "login2.horizon.tacc.utexas.edu", {}),
         ("kestrel", "kl5.hpc.nrel.gov", {}),
         ("kestrel", "kl2", {}),
+        ("olivia", "uan02.olivia.sigma2.no", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

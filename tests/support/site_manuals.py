@@ -405,6 +405,19 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --partition=debug", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=1", "#SBATCH --mem=90G", "#SBATCH --time=01:00:00"],
         ["--exclusive", "--gres"],
     ),
+    (
+        "slurm --site olivia --account nn9999k --nodes 2 --launcher torchrun --network plugin -- train_ddp.py",
+        "documentation.sigma2.no, pytorch_olivia/PyTorchMultiNode and hpc_machines/olivia/nccl",
+        ["#SBATCH --account=nn9999k", "#SBATCH --partition=accel", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --mem=440G",
+         "job_module NRIS/GPU NCCL/2.26.6-GCCcore-14.2.0-CUDA-12.8.0", "export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3", "--nproc-per-node=4"],
+        ["--gres", "--qos", "GLOO_SOCKET_IFNAME"],
+    ),
+    (
+        "slurm --site olivia --account nn9999k --queue devel --gpus-per-node 1",
+        "documentation.sigma2.no, jobs/job_types/olivia_job_types and job_scripts/olivia_sample_gpu_job: 110 GB for each GPU",
+        ["#SBATCH --partition=accel", "#SBATCH --qos=devel", "#SBATCH --gpus-per-node=1", "#SBATCH --cpus-per-task=72", "#SBATCH --mem=110G"],
+        ["--partition=devel"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

@@ -80,6 +80,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "lumi": ("lumi_g",),
     "mahti": _NONE,
     "marenostrum5": _NONE,
+    "olivia": ("gh200_4",),
     "perlmutter": ("perlmutter",),
     "polaris": ("polaris",),
     "roihu": ("gh200_4",),
