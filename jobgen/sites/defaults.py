@@ -84,6 +84,9 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
     ):
         fields["accelerator"] = None
         say("accelerator", "cpu")
+        if origins.get("gpus_per_node") == site.origin:  # the default of the queues with GPUs
+            fields["gpus_per_node"] = None
+            del origins["gpus_per_node"]
     if fields["accelerator"] != "cpu":
         say("gpus_per_node", node.gpus)
     gpus = number_of(fields["gpus_per_node"]) or 0
