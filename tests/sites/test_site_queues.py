@@ -167,6 +167,13 @@ QUEUES = {
         ("small", 1, "7-00:00:00", 0, 256, "--partition=small"),
         ("large", 9, "7-00:00:00", 0, 256, "--partition=large"),
     ],
+    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; four L40S a node, with 64 cores
+    "orcd": [
+        ("mit_normal_gpu", None, "06:00:00", 4, 64, "--partition=mit_normal_gpu"),
+        ("mit_preemptable", None, "48:00:00", 4, 64, "--partition=mit_preemptable"),
+        ("mit_normal", None, "12:00:00", 0, 96, "--partition=mit_normal"),
+        ("mit_quicktest", None, "00:15:00", 0, 48, "--partition=mit_quicktest"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -262,6 +269,7 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("kestrel", "kl5.hpc.nrel.gov", {}),
         ("kestrel", "kl2", {}),
         ("olivia", "uan02.olivia.sigma2.no", {}),
+        ("orcd", "orcd-login001", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

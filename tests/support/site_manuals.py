@@ -418,6 +418,18 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --partition=accel", "#SBATCH --qos=devel", "#SBATCH --gpus-per-node=1", "#SBATCH --cpus-per-task=72", "#SBATCH --mem=110G"],
         ["--partition=devel"],
     ),
+    (
+        "slurm --site orcd --nodes 2 --launcher torchrun -- multinode.py --batch_size=1024 100 20",
+        "orcd-docs.mit.edu, recipes/torch-gpu, and running-jobs/overview: a user has two GPUs",
+        ["#SBATCH --partition=mit_normal_gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=1", "job_module miniforge/24.3.0-0", "--nproc-per-node=1"],
+        ["--account", "--gres"],
+    ),
+    (
+        "slurm --site orcd --gpus-per-node h200:2",
+        "orcd-docs.mit.edu, running-jobs/requesting-resources: the type before the number, 15 cores for each H200",
+        ["#SBATCH --gpus-per-node=h200:2", "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=15"],
+        ["--account", "--gres"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

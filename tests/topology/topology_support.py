@@ -81,6 +81,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "mahti": _NONE,
     "marenostrum5": _NONE,
     "olivia": ("gh200_4",),
+    "orcd": _NONE,
     "perlmutter": ("perlmutter",),
     "polaris": ("polaris",),
     "roihu": ("gh200_4",),
