@@ -174,6 +174,19 @@ QUEUES = {
         ("mit_normal", None, "12:00:00", 0, 96, "--partition=mit_normal"),
         ("mit_quicktest", None, "00:15:00", 0, 48, "--partition=mit_quicktest"),
     ],
+    # harvardinformatics/snakemake-executor-plugin-cannon, cannon.py, minutes divided; the Kempner Institute's handbook,
+    # kempner_policies_for_responsible_use and overview_of_kempner_cluster
+    "fasrc": [
+        ("gpu", None, f"{4320 // 60}:00:00", 4, 64, "--partition=gpu"),
+        ("gpu_test", None, f"{720 // 60}:00:00", 1, 64, "--partition=gpu_test"),
+        ("kempner", None, "48:00:00", 4, 64, "--partition=kempner"),
+        ("kempner_h100", None, "48:00:00", 4, 96, "--partition=kempner_h100"),
+        ("kempner_h200", None, "48:00:00", 4, 64, "--partition=kempner_h200"),
+        ("kempner_rtx", None, "48:00:00", 8, 128, "--partition=kempner_rtx"),
+        ("sapphire", None, f"{4320 // 60}:00:00", 0, 112, "--partition=sapphire"),
+        ("shared", None, f"{4320 // 60}:00:00", 0, 48, "--partition=shared"),
+        ("test", None, f"{720 // 60}:00:00", 0, 112, "--partition=test"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -270,6 +283,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("kestrel", "kl2", {}),
         ("olivia", "uan02.olivia.sigma2.no", {}),
         ("orcd", "orcd-login001", {}),
+        ("fasrc", "holylogin04", {}),
+        ("fasrc", "boslogin01.rc.fas.harvard.edu", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -430,6 +430,19 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --gpus-per-node=h200:2", "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=15"],
         ["--account", "--gres"],
     ),
+    (
+        "slurm --site fasrc --nodes 2 --gpus-per-node 1 -- mlp_ddp.py",
+        "fasrc/User_Codes, Dist_GPU_Computing/NCCL_and_CUDA/PyTorch: two nodes with a GPU each",
+        ["#SBATCH --partition=gpu", "#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=1", "#SBATCH --gpus-per-node=1", "#SBATCH --mem=240G"],
+        ["--account", "--gres", "job_module "],
+    ),
+    (
+        "slurm --site fasrc --queue kempner_h100 --account kempner_dev --nodes 2",
+        "the Kempner Institute's handbook: no more than 24 cores and 360 GB for each H100, and an account",
+        ["#SBATCH --partition=kempner_h100", "#SBATCH --account=kempner_dev", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=24",
+         "#SBATCH --mem=1440G"],
+        ["--gres"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

@@ -66,6 +66,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "delta": ("delta_a100_4", "delta_h200_8"),
     "deltaai": ("gh200_4",),
     "derecho": _NONE,
+    "fasrc": _NONE,
     "frontier": ("lumi_g",),
     "gadi": ("dgx_a100",),  # none of its V100 and H200
     "horizon": _NONE,
