@@ -187,6 +187,22 @@ QUEUES = {
         ("shared", None, f"{4320 // 60}:00:00", 0, 48, "--partition=shared"),
         ("test", None, f"{720 // 60}:00:00", 0, 112, "--partition=test"),
     ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Fir
+    "fir": [
+        ("default", None, "7-00:00:00", 4, 48, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Nibi
+    "nibi": [
+        ("default", None, "7-00:00:00", 8, 112, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Narval
+    "narval": [
+        ("default", None, "7-00:00:00", 4, 48, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Rorqual
+    "rorqual": [
+        ("default", None, "7-00:00:00", 4, 64, "--partition=default"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -197,9 +213,9 @@ PAIRS = [
 ]
 
 
-def job(site: str, queue: str, **given: str | None) -> Specification:
+def job(site: str, queue: str | None, **given: str | None) -> Specification:
     """Return a job in a queue, with an account and what the queue demands of every job."""
-    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory
+    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory if queue else {}
     options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
     return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
@@ -250,7 +266,8 @@ def test_the_table_has_every_queue_that_takes_jobs() -> None:
 
 @pytest.mark.parametrize(("site", "launcher"), PAIRS)
 def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> None:
-    queue = {"roihu": "gpularge"}.get(site) or str(load(site).values["queue"])
+    own = load(site).values.get("queue")
+    queue = {"roihu": "gpularge"}.get(site, str(own) if own else None)
     asked = job(site, queue, nodes="2", launcher=launcher)
     assert resolve(asked).site.warnings == ()
     text = render(asked)
@@ -285,6 +302,14 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("orcd", "orcd-login001", {}),
         ("fasrc", "holylogin04", {}),
         ("fasrc", "boslogin01.rc.fas.harvard.edu", {}),
+        ("fir", "c1", {"CC_CLUSTER": "fir"}),
+        ("nibi", "c1", {"CC_CLUSTER": "nibi"}),
+        ("nibi", "l5.nibi.sharcnet", {}),
+        ("nibi", "ic-l5.nibi.sharcnet", {}),
+        ("narval", "c1", {"CC_CLUSTER": "narval"}),
+        ("narval", "narval2", {}),
+        ("rorqual", "c1", {"CC_CLUSTER": "rorqual"}),
+        ("rorqual", "rorqual2", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

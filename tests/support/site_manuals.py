@@ -443,6 +443,64 @@ DEMANDS: list[Demand] = [
          "#SBATCH --mem=1440G"],
         ["--gres"],
     ),
+    (
+        "slurm --site fir --account def-someuser --nodes 2",
+        "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 280 GB and 12 cores for each GPU; do not specify a partition",
+        ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=12", "#SBATCH --mem=1120G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site fir --account def-someuser --gpus-per-node nvidia_h100_80gb_hbm3_1g.10gb:1 --cpus-per-rank 1 --mem 35G",
+        "docs.alliancecan.ca, Fir: one and only one GPU instance of a job",
+        ["#SBATCH --gpus-per-node=nvidia_h100_80gb_hbm3_1g.10gb:1", "#SBATCH --cpus-per-task=1", "#SBATCH --mem=35G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site nibi --account def-someuser --nodes 2",
+        "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 250 GB and 14 cores for each GPU; do not specify a partition",
+        ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=h100:8", "#SBATCH --ntasks-per-node=8",
+         "#SBATCH --cpus-per-task=14", "#SBATCH --mem=2000G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site nibi --account def-someuser --gpus-per-node h100_1g.10gb:1 --cpus-per-rank 2 --mem 31G",
+        "docs.alliancecan.ca, Nibi: one and only one GPU instance of a job",
+        ["#SBATCH --gpus-per-node=h100_1g.10gb:1", "#SBATCH --cpus-per-task=2", "#SBATCH --mem=31G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site narval --account def-someuser --nodes 2",
+        "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 124 GB and 12 cores for each GPU; do not specify a partition",
+        ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=a100:4", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=12", "#SBATCH --mem=496G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site narval --account def-someuser --gpus-per-node a100_1g.5gb:1 --cpus-per-rank 1 --mem 15G",
+        "docs.alliancecan.ca, Narval: one and only one GPU instance of a job",
+        ["#SBATCH --gpus-per-node=a100_1g.5gb:1", "#SBATCH --cpus-per-task=1", "#SBATCH --mem=15G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site rorqual --account def-someuser --nodes 2",
+        "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 124 GB and 16 cores for each GPU; do not specify a partition",
+        ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4",
+         "#SBATCH --cpus-per-task=16", "#SBATCH --mem=496G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site rorqual --account def-someuser --gpus-per-node h100_1g.10gb:1 --cpus-per-rank 2 --mem 15G",
+        "docs.alliancecan.ca, Rorqual: one and only one GPU instance of a job",
+        ["#SBATCH --gpus-per-node=h100_1g.10gb:1", "#SBATCH --cpus-per-task=2", "#SBATCH --mem=15G"],
+        ["--partition", "--gres"],
+    ),
+    (
+        "slurm --site alliance --account def-someuser --gpus-per-node h100:4 --walltime 3h",
+        "docs.alliancecan.ca, Using_GPUs_with_Slurm: the model of the GPU",
+        ["#SBATCH --account=def-someuser", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4", "#SBATCH --time=03:00:00"],
+        ["--partition", "--gres", "#SBATCH --mem"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

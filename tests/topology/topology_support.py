@@ -57,6 +57,7 @@ MACHINES = {
 _NONE = "no output of its nodes was found in a public source"
 OF_SITES: dict[str, tuple[str, ...] | str] = {
     "abci": ("hopper_8x48",),
+    "alliance": "a generic site",
     "ascend-slurm": ("ascend_910b3",),
     "aurora": "no command shows the topology of Intel GPUs",
     "clariden": ("gh200_4",),
@@ -67,6 +68,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "deltaai": ("gh200_4",),
     "derecho": _NONE,
     "fasrc": _NONE,
+    "fir": _NONE,
     "frontier": ("lumi_g",),
     "gadi": ("dgx_a100",),  # none of its V100 and H200
     "horizon": _NONE,
@@ -81,11 +83,14 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "lumi": ("lumi_g",),
     "mahti": _NONE,
     "marenostrum5": _NONE,
+    "narval": _NONE,
+    "nibi": _NONE,
     "olivia": ("gh200_4",),
     "orcd": _NONE,
     "perlmutter": ("perlmutter",),
     "polaris": ("polaris",),
     "roihu": ("gh200_4",),
+    "rorqual": _NONE,
     "setonix": ("lumi_g",),
     "snellius": _NONE,
     "sophia": ("dgx_a100",),
