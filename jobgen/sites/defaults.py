@@ -150,6 +150,9 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
     ):
         fields["accelerator"] = None
         say("accelerator", "cpu")
+        if origins.get("gpus_per_node") == site.origin:  # the default of the queues with GPUs
+            fields["gpus_per_node"] = None
+            del origins["gpus_per_node"]
     if fields["accelerator"] != "cpu":
         say("gpus_per_node", node.gpus)
     gpus = number_of(fields["gpus_per_node"]) or 0

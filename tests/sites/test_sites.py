@@ -29,7 +29,8 @@ from jobgen.spec import COMMAND_LINE, SiteName
 def test_a_site_has_sources_and_each_value_a_line(name: str) -> None:
     site = loader.load(name)
     assert site.file.source
-    assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
+    schedulers_choice = name in {"alliance", "cx3", "fir", "narval", "nibi", "rorqual"}
+    assert not site.queues or (site.values.get("queue") in site.queues) != schedulers_choice
     for key, at in site.places.items():
         assert at[1], key
 
