@@ -216,7 +216,8 @@ PAIRS = [
 def job(site: str, queue: str | None, **given: str | None) -> Specification:
     """Return a job in a queue, with an account and what the queue demands of every job."""
     scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory if queue else {}
-    options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
+    account = "x" + ((load(site).queues[queue].account_suffix if queue else None) or "")
+    options: dict[str, str | list[str] | None] = {"account": account, **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
     return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
 
