@@ -203,6 +203,18 @@ QUEUES = {
     "rorqual": [
         ("default", None, "7-00:00:00", 4, 64, "--partition=default"),
     ],
+    # https://www.sdsc.edu/systems/expanse/user_guide.html, the table of partitions; a user's note of gpu-shared and NAIRR
+    "expanse": [
+        ("gpu", 4, "48:00:00", 4, 40, "--partition=gpu"),
+        ("gpu-shared", 1, "48:00:00", 3, 37, "--partition=gpu-shared"),
+        ("gpu-debug", 2, "00:30:00", 4, 40, "--partition=gpu-debug"),
+        ("gpu-preempt", 1, "7-00:00:00", 4, 40, "--partition=gpu-preempt"),
+        ("nairr-gpu", 4, "48:00:00", 4, 2 * 36, "--partition=nairr-gpu"),
+        ("compute", 32, "48:00:00", 0, 128, "--partition=compute"),
+        ("shared", 1, "48:00:00", 0, 128, "--partition=shared"),
+        ("debug", 2, "00:30:00", 0, 128, "--partition=debug"),
+        ("preempt", 32, "7-00:00:00", 0, 128, "--partition=preempt"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -310,6 +322,7 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("narval", "narval2", {}),
         ("rorqual", "c1", {"CC_CLUSTER": "rorqual"}),
         ("rorqual", "rorqual2", {}),
+        ("expanse", "login01.expanse.sdsc.edu", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -501,6 +501,19 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --account=def-someuser", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4", "#SBATCH --time=03:00:00"],
         ["--partition", "--gres", "#SBATCH --mem"],
     ),
+    (
+        "slurm --site expanse --account abc123 --nodes 2",
+        "www.sdsc.edu, expanse/user_guide: exclusive nodes, an account and memory are required; users' notes: 92 GB for each V100",
+        ["#SBATCH --account=abc123", "#SBATCH --partition=gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=10",
+         "#SBATCH --mem=368G"],
+        ["--gres", "h100"],
+    ),
+    (
+        "slurm --site expanse --account abc123 --queue nairr-gpu",
+        "users' notes: the type of H100 is required, 18 cores for each",
+        ["#SBATCH --partition=nairr-gpu", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --cpus-per-task=18", "#SBATCH --mem=960G"],
+        ["--gres"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

@@ -67,6 +67,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "delta": ("delta_a100_4", "delta_h200_8"),
     "deltaai": ("gh200_4",),
     "derecho": _NONE,
+    "expanse": _NONE,
     "fasrc": _NONE,
     "fir": _NONE,
     "frontier": ("lumi_g",),
