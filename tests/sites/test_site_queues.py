@@ -215,6 +215,16 @@ QUEUES = {
         ("debug", 2, "00:30:00", 0, 128, "--partition=debug"),
         ("preempt", 32, "7-00:00:00", 0, 128, "--partition=preempt"),
     ],
+    # users' notes of https://www.rcac.purdue.edu/knowledge/anvil/run/partitions, and the manual of RADICAL-Pilot
+    "anvil": [
+        ("gpu", None, "48:00:00", 4, 128, "--partition=gpu"),
+        ("gpu-debug", 1, "00:30:00", 2, 128, "--partition=gpu-debug"),
+        ("ai", 21, None, 4, 2 * 48, "--partition=ai"),
+        ("wholenode", 16, None, 0, 128, "--partition=wholenode"),
+        ("wide", 56, None, 0, 128, "--partition=wide"),
+        ("shared", 1, None, 0, 128, "--partition=shared"),
+        ("debug", 2, None, 0, 128, "--partition=debug"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -323,6 +333,7 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("rorqual", "c1", {"CC_CLUSTER": "rorqual"}),
         ("rorqual", "rorqual2", {}),
         ("expanse", "login01.expanse.sdsc.edu", {}),
+        ("anvil", "login07.anvil.rcac.purdue.edu", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -514,6 +514,18 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --partition=nairr-gpu", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --cpus-per-task=18", "#SBATCH --mem=960G"],
         ["--gres"],
     ),
+    (
+        "slurm --site anvil --account cis230270-gpu --nodes 2",
+        "docs.rcac.purdue.edu, userguides/anvil: use --gpus-per-node; four A100 and 128 cores a node",
+        ["#SBATCH --account=cis230270-gpu", "#SBATCH --partition=gpu", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=32"],
+        ["--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site anvil --account cis230270-ai --queue ai",
+        "a user's notes: the account of H100 ends in -ai, 24 cores for each GPU",
+        ["#SBATCH --account=cis230270-ai", "#SBATCH --partition=ai", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=24"],
+        ["--gres", "#SBATCH --mem"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

@@ -58,6 +58,7 @@ _NONE = "no output of its nodes was found in a public source"
 OF_SITES: dict[str, tuple[str, ...] | str] = {
     "abci": ("hopper_8x48",),
     "alliance": "a generic site",
+    "anvil": _NONE,
     "ascend-slurm": ("ascend_910b3",),
     "aurora": "no command shows the topology of Intel GPUs",
     "clariden": ("gh200_4",),
