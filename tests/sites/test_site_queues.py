@@ -1,7 +1,7 @@
 """Queues of sites: the limits as the pages of the centres have them, read a second time for this table.
 
-Each row: a queue; the most nodes, or None where no page has a number; the longest wall time; the GPUs and the
-cores of a node; the directive that selects it. A job with these numbers has no warning, and one more of each has.
+Each row: a queue; the most nodes, the longest wall time, the GPUs and the cores of a node, or None where no page
+has a number; the directive that selects it. A job with these numbers has no warning, and one more of each has.
 """
 
 from __future__ import annotations
@@ -225,6 +225,13 @@ QUEUES = {
         ("shared", 1, None, 0, 128, "--partition=shared"),
         ("debug", 2, None, 0, 128, "--partition=debug"),
     ],
+    # users' notes of https://www.psc.edu/resources/bridges-2/user-guide/; the cores of some kinds are not known
+    "bridges2": [
+        ("GPU", 4, "48:00:00", 8, None, "--partition=GPU"),
+        ("GPU-shared", 1, "48:00:00", 4, None, "--partition=GPU-shared"),
+        ("RM", None, "72:00:00", 0, 128, "--partition=RM"),
+        ("RM-shared", 1, "72:00:00", 0, 128 // 2, "--partition=RM-shared"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -255,12 +262,20 @@ def seconds(walltime: str) -> int:
 
 @pytest.mark.parametrize(("site", "queue", "nodes", "walltime", "gpus", "cores", "directive"), ROWS)
 def test_a_queue_takes_what_its_page_says_and_no_more(
-    site: str, queue: str, nodes: int | None, walltime: str | None, gpus: int, cores: int, directive: str
+    site: str,
+    queue: str,
+    nodes: int | None,
+    walltime: str | None,
+    gpus: int,
+    cores: int | None,
+    directive: str,
 ) -> None:
-    most, of_a_user = nodes or 2, load(site).queues[queue].max_gpus
-    each = min(gpus, of_a_user // most) if of_a_user else gpus
+    most, facts = nodes or 2, load(site).queues[queue]
+    each = min(gpus, facts.max_gpus // most) if facts.max_gpus else gpus
     given = {"nodes": str(most), "gpus_per_node": str(each) if each else None, "walltime": walltime}
-    asked = {**given, "cpus_per_node": str(cores - cores % (each or 1))}  # Slurm divides them equally
+    here = min(cores or 0, facts.max_cores // most) if facts.max_cores else cores or 0
+    here -= here % (each or 1)  # Slurm divides them equally
+    asked = {**given, "cpus_per_node": str(here) if here else None}
     assert warnings(site, queue, **asked) == ""
     text = render(job(site, queue, **asked))
     assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
@@ -276,8 +291,9 @@ def test_a_queue_takes_what_its_page_says_and_no_more(
     if gpus:
         more = warnings(site, queue, **{**given, "gpus_per_node": str(gpus + 1)})
         assert f"takes at most {gpus} accelerator" in more
-    more = warnings(site, queue, **given, ranks_per_node="1", cpus_per_rank=str(cores + 1))
-    assert f"takes at most {cores} cores a node" in more
+    if cores:
+        more = warnings(site, queue, **given, ranks_per_node="1", cpus_per_rank=str(cores + 1))
+        assert f"takes at most {cores} cores a node" in more
 
 
 def test_the_table_has_every_queue_that_takes_jobs() -> None:
@@ -334,6 +350,7 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("rorqual", "rorqual2", {}),
         ("expanse", "login01.expanse.sdsc.edu", {}),
         ("anvil", "login07.anvil.rcac.purdue.edu", {}),
+        ("bridges2", "bridges2-login014", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

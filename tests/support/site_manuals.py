@@ -526,6 +526,19 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --account=cis230270-ai", "#SBATCH --partition=ai", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=24"],
         ["--gres", "#SBATCH --mem"],
     ),
+    (
+        "slurm --site bridges2 --account cis250219p --nodes 2",
+        "users' notes of psc.edu, Bridges-2: whole nodes of one kind, which has a type; 24 nodes have eight V100 with 32 GB and 40 cores",
+        ["#SBATCH --account=cis250219p", "#SBATCH --partition=GPU", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=v100-32:8",
+         "#SBATCH --cpus-per-task=5"],
+        ["#SBATCH --mem", "--gres"],
+    ),
+    (
+        "slurm --site bridges2 --queue GPU-shared --gpus-per-node h100-80:4",
+        "users' notes of psc.edu, Bridges-2: up to four GPUs of a node, 13 cores for each H100",
+        ["#SBATCH --partition=GPU-shared", "#SBATCH --nodes=1", "#SBATCH --gpus-per-node=h100-80:4", "#SBATCH --cpus-per-task=13"],
+        ["#SBATCH --mem", "--gres", "--account"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.

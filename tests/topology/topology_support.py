@@ -61,6 +61,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "anvil": _NONE,
     "ascend-slurm": ("ascend_910b3",),
     "aurora": "no command shows the topology of Intel GPUs",
+    "bridges2": _NONE,
     "clariden": ("gh200_4",),
     "crux": "its nodes have no GPUs",
     "cx3": _NONE,
