@@ -232,6 +232,17 @@ QUEUES = {
         ("RM", None, "72:00:00", 0, 128, "--partition=RM"),
         ("RM-shared", 1, "72:00:00", 0, 128 // 2, "--partition=RM-shared"),
     ],
+    # https://docs.hpc.cam.ac.uk/hpc/user-guide/a100.html: GPUs of SL2, divided
+    "csd3": [
+        ("ampere", 64 // 4, "36:00:00", 4, 128, "--partition=ampere"),
+    ],
+    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs, or cores, of the largest jobs, divided; hours of the
+    # largest jobs
+    "aspire2a": [
+        ("normal", 256 // 4, "24:00:00", 4, 64, "-q normal"),
+        ("ai", 18, "24:00:00", 4, 64, "-q ai"),
+        ("normal-cpu", 98304 // 128, "24:00:00", 0, 128, "-q normal"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -244,10 +255,11 @@ PAIRS = [
 
 def job(site: str, queue: str | None, **given: str | None) -> Specification:
     """Return a job in a queue, with an account and what the queue demands of every job."""
-    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory if queue else {}
-    options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
+    file, demanded = load(site).file, load(site).queues[queue].mandatory if queue else {}
+    account = f"x{file.rules.account_suffix}"
+    options: dict[str, str | list[str] | None] = {"account": account, **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
-    return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
+    return read_spec(file.scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
 
 
 def warnings(site: str, queue: str, **given: str | None) -> str:
@@ -351,6 +363,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("expanse", "login01.expanse.sdsc.edu", {}),
         ("anvil", "login07.anvil.rcac.purdue.edu", {}),
         ("bridges2", "bridges2-login014", {}),
+        ("csd3", "login-q-1", {}),
+        ("aspire2a", "asp2a-login-nus02", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

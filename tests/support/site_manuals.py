@@ -539,6 +539,25 @@ DEMANDS: list[Demand] = [
         ["#SBATCH --partition=GPU-shared", "#SBATCH --nodes=1", "#SBATCH --gpus-per-node=h100-80:4", "#SBATCH --cpus-per-task=13"],
         ["#SBATCH --mem", "--gres", "--account"],
     ),
+    (
+        "slurm --site csd3 --account MPHIL-DIS-SL2-GPU --nodes 2",
+        "the centre's template for Wilkes3 in users' scripts: --gres=gpu:N, four GPUs of each of several nodes, no more than 32 cores for each",
+        ["#SBATCH --account=MPHIL-DIS-SL2-GPU", "#SBATCH --partition=ampere", "#SBATCH --nodes=2", "#SBATCH --gres=gpu:4",
+         "#SBATCH --cpus-per-task=32", "job_module rhel8/default-amp"],
+        ["--gpus-per-node", "#SBATCH --mem"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --nodes 2 --queue ai --walltime 24h",
+        "nsccsg.github.io, aspire2a/queue-structure; a user's notes: -P, 16 cores and 110 GB for each GPU",
+        ["#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=440gb", "#PBS -q ai", "#PBS -P 11001786", "#PBS -l walltime=24:00:00"],
+        ["#PBS -A"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --accelerator cpu",
+        "nsccsg.github.io, aspire2a/queue-structure: normal takes jobs without GPUs, too",
+        ["#PBS -q normal", "#PBS -P 11001786"],
+        ["ngpus="],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.
