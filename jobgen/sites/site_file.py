@@ -30,8 +30,8 @@ class Source(_Table, frozen=True):
 
     ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
     ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
     address; ``version`` is the commit or edition that was read, ``date`` the day of that version, ``what`` the
-    part of the page.
     """
 
     facts: Lines = ()
