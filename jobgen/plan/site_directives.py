@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.sites.line_forms import names_in
+from jobgen.sites.node_kinds import description
 from jobgen.topology.cpus import mask
-from jobgen.values.devices import type_of
+from jobgen.values.devices import SHARD, number_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +34,8 @@ class SiteWords(NamedTuple):
     """The lines and options of a script that come from its site.
 
     ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
-    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old.
+    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old,
+    ``notes`` about choices that a job leaves to its site.
     """
 
     head: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class SiteWords(NamedTuple):
     srun_ranks: str = ""
     srun_nodes: str = ""
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
@@ -67,8 +70,36 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
     words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
     lines = (*words.request, *words.directives, *spec.directive)
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
-    request = JobSize(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
-    return words._replace(warnings=(*check(spec, request, lines), *_account_warning(spec, gpus)))
+    kind, number = type_of(spec.gpus_per_node), number_of(spec.gpus_per_node) or 0
+    request = JobSize(
+        resources.allocated,
+        resources.walltime,
+        gpus,
+        cpus,
+        spec.mem,
+        kind,
+        number if kind == SHARD else 0,
+        spec.constraint,
+        spec.account,
+        spec.qos,
+    )
+    warnings = (*check(spec, request, lines), *_account_warning(spec, gpus))
+    return words._replace(warnings=warnings, notes=tuple(_kind_note(spec)))
+
+
+def _kind_note(spec: Specification) -> Iterator[str]:
+    """Yield the kind of nodes that a job gets, if it chooses none and its queue has several with devices."""
+    assert spec.site is not None
+    queue, site = spec.queue, spec.site
+    if not queue or not site.kind or spec.constraint or "gpus_per_node" in spec.texts:
+        return
+    kinds = site.kinds(queue)
+    if sum(bool(table.gpus) for _, table in kinds.values()) > 1 and kinds[site.kind][1].gpus:
+        others = "; ".join(description(*one) for name, one in kinds.items() if name != site.kind)
+        yield (
+            f"queue {queue} of {site.title}: the job gets {description(*kinds[site.kind])}; others are {others}: "
+            "--gpus-per-node TYPE:N or --constraint chooses"
+        )
 
 
 def _network_words(spec: Specification) -> NetworkWords:
@@ -106,10 +137,10 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
     assert spec.site is not None
     file, request = spec.site.file, spec.site.request(spec.queue)
     names = {name for line in request for name in names_in(line)}
-    if request and type_of(spec.gpus_per_node) and "gpus_per_node" not in names:
-        raise spec.refuse(
-            "gpus_per_node", f"{file.title} has its own request, without a type; write the number alone"
-        )
+    kind = type_of(spec.gpus_per_node)
+    if request and kind and (kind == SHARD or "gpus_per_node" not in names):
+        without = "shards" if kind == SHARD else "a type; write the number alone"
+        raise spec.refuse("gpus_per_node", f"{file.title} has its own request, without {without}")
     if request and "constraint" in scheduler.in_request:
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and key not in names:
@@ -186,7 +217,7 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
     bind = fill((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
     srun_bind = (bind,) if bind and scheduler.node_step else ()
     return SiteWords(
-        head=tuple(_head(spec.site)),
+        head=tuple(_head(spec.site, spec.queue)),
         request=tuple(line for line in fill(spec.site.request(spec.queue)) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
@@ -201,12 +232,15 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
     )
 
 
-def _head(site: Site) -> Iterator[str]:
-    """Yield the comments about a site at the top of a script: its sources, and the rules that it disables."""
+def _head(site: Site, queue: str | None) -> Iterator[str]:
+    """Yield the comments about a site at the top of a script: its sources, the nodes that the job gets if those
+    of the queue differ, and the rules that it disables."""
     from jobgen.sites.sources import pages
 
     yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")
     yield from pages(site)
+    if queue and site.kind:
+        yield f"Nodes: {description(*site.kinds(queue)[site.kind])}"
     if site.file.silence:
         yield f"jobgen: disable={','.join(site.file.silence)}"
 

@@ -207,8 +207,9 @@ class Scheduler:
         """Return a constraint as it follows the request of each node."""
         raise NotImplementedError
 
-    def devices(self, accelerator: Accelerator) -> str | None:
-        """Return the request for ``{n}`` devices per node; None if there is none for this accelerator."""
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
+        """Return the request for ``{n}`` devices per node, of a type if there is a ``kind``; None if there is
+        none for this accelerator."""
         raise NotImplementedError
 
     def typed(self, kind: str, resource: str) -> str:
@@ -218,10 +219,6 @@ class Scheduler:
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
         return size(mib)
-
-    def site_request(self, gres: str | None) -> list[str]:
-        """Return the request of a site file; ``gres`` is None without devices."""
-        raise NotImplementedError
 
     def total_memory(self, mib: int) -> str:
         """Return a size of all nodes together."""

@@ -80,7 +80,7 @@ class Torque(Pbs):
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
         return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or use --dialect pbspro)" if wrong else None
 
-    def devices(self, accelerator: Accelerator) -> str | None:
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.torque
 
     def typed(self, kind: str, resource: str) -> str:
@@ -95,10 +95,6 @@ class Torque(Pbs):
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
         parts = (_chunk(one.nodes or "N", one.cpus, one.devices) + chunk for one in resources.chunks)
         return [f"-l nodes={'+'.join(parts)}"]
-
-    def site_request(self, gres: str | None) -> list[str]:
-        devices = "gpus={gpus_per_node}" if gres is not None else None
-        return [f"-l nodes={_chunk('{nodes}', '{cpus_per_node}', devices)}"]
 
     def ranges(self, ranges: Ranges) -> Ranges:
         return without_steps(ranges)

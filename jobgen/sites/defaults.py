@@ -8,10 +8,14 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
+from jobgen.sites.node_kinds import Demand, best, type_for, types_of
 from jobgen.values import parsers
-from jobgen.values.devices import number_of
+from jobgen.values.devices import Devices, number_of, type_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jobgen.schedulers.base import Scheduler
     from jobgen.sites.site_file import NodeTable, Site
 from jobgen.spec import Specification
 
@@ -41,7 +45,10 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
         else:
             fields[key], texts[key] = value, shown_text
             origins[key] = site.origins[key]
-    _fill(site, fields, origins)
+    if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
+        fields["queue"] = site.file.rules.cpu_queue
+    site = _of_kind(site, fields, origins)
+    _fill(site, scheduler_of(spec), fields, origins)
     return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
 
 
@@ -71,7 +78,42 @@ def without(spec: Specification) -> Specification:
     return spec._replace(**fresh, origins=origins, texts=texts, site=None)
 
 
-def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
+def _on_cpus(fields: Mapping[str, Any], origins: Mapping[str, str]) -> bool:
+    """Return whether the job itself says that it has no accelerators."""
+    keys = ("accelerator", "gpus_per_node")
+    return any(
+        fields[key] in ("cpu", 0) and not origins.get(key, "site ").startswith("site ") for key in keys
+    )
+
+
+def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Site:
+    """Return the site with the kind of nodes that the job gets in its queue. The type of its devices is
+    requested if the queue has several."""
+    queue, devices, ranks = fields["queue"], fields["gpus_per_node"], fields["ranks_per_node"]
+    number = 0 if _on_cpus(fields, origins) else number_of(devices)
+    each = fields["cpus_per_node"] or (fields["cpus_per_rank"] or 1) * (ranks or number or 1)
+    nodes = fields["nodes"] if isinstance(fields["nodes"], int) else 1
+    needs = Demand(
+        nodes + (fields["spare_nodes"] or 0),
+        ranks if number is None and ranks else number,
+        type_of(devices),
+        each,
+        fields["mem"],
+        fields["constraint"],
+    )
+    kind = best(site, queue, needs)
+    if not kind and needs.gpus is None:  # the queue has no devices
+        kind = best(site, queue, needs._replace(gpus=0))
+    site = site._replace(kind=kind)
+    if not kind or number == 0 or needs.kind or site.request(queue) or len(types_of(site, queue)) < 2:
+        return site
+    if typed := type_for(site.node(queue), needs.gpus):
+        fields["gpus_per_node"] = Devices(needs.gpus or (site.node(queue).devices or {})[typed], typed)
+        origins.setdefault("gpus_per_node", site.origin)
+    return site
+
+
+def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dict[str, str]) -> None:
     node = site.node(fields["queue"])
 
     def say(key: str, value: Any) -> None:
@@ -93,6 +135,10 @@ def _fill(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
         say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
     if node.memory_per_gpu and gpus:
         say("mem", parsers.memory(node.memory_per_gpu) * gpus)
+    elif node.memory_per_core and not gpus:
+        ranks = fields["ranks_per_node"] or 1
+        used = fields["cpus_per_node"] or (fields["cpus_per_rank"] or scheduler.default_cpus_per_rank) * ranks
+        say("mem", parsers.memory(node.memory_per_core) * used)
     limit = longest(site, fields["queue"], fields["nodes"])
     if limit is not None and limit < DEFAULT_WALLTIME:
         say("walltime", limit)

@@ -17,6 +17,7 @@ from jobgen.schedulers.versions import version
 from jobgen.sites.line_forms import NUMBERS, names_in, reference
 from jobgen.sites.site_file import CONFIDENCE, GROUPS, Site
 from jobgen.values import parsers
+from jobgen.values.devices import TYPE
 
 Path = tuple[str, ...]
 
@@ -30,6 +31,9 @@ _BIND = parsers.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([=
 _RESOURCE = parsers.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
 _SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
 _CPUS = parsers.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
+_DEVICES = parsers.text(
+    "an option that requests {n} devices, such as --gres=gpu:{n}", r"--[a-z][a-z-]*=([\w.-]+:)*\{n\}"
+)
 _NAME = parsers.text("the name of a variable", r"[A-Za-z_]\w*")
 _RULE = parsers.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
 
@@ -61,6 +65,19 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("queues", _ANY, "memory"): parsers.memory,
     ("queues", _ANY, "memory_per_gpu"): parsers.memory,
     ("queues", _ANY, "cpu_lists"): _CPUS,
+    ("node", "memory_per_core"): parsers.memory,
+    ("node", "features"): _LINE,
+    ("queues", _ANY, "memory_per_core"): parsers.memory,
+    ("queues", _ANY, "features"): _LINE,
+    ("queues", _ANY, "accounts"): _WORD,
+    ("queues", _ANY, "groups"): _LINE,
+    ("queues", _ANY, "qos"): _WORD,
+    ("queues", _ANY, "kinds", _ANY, "memory"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "memory_per_gpu"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "memory_per_core"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "features"): _LINE,
+    ("rules", "cpu_queue"): _WORD,
+    ("rules", "devices"): _DEVICES,
     ("queues", _ANY, "mandatory", _ANY): _LINE,
     ("networks", _ANY, "about"): _LINE,
     ("networks", _ANY, "env", _ANY): _VALUE,
@@ -149,7 +166,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         parsers.text(f"an option of {row.command}, such as {row.help.directive}", row.option_pattern)(text)
     if directive or (place[0] == "rules" and place[1] != "master_addr"):
         for name in names_in(text):
-            if name not in NUMBERS:
+            if name not in NUMBERS and place != ("rules", "devices"):
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")
         if re.search(r"[{}]", re.sub(r"\{\w+\}", "", text)):
             raise ValueError("braces must contain the name of a number, such as {nodes}")
@@ -214,6 +231,7 @@ def _check_queues(site: Site) -> None:
                 parsers.walltime(text)
         except ValueError as error:
             raise JobgenError(f"[queues.{shown(name)}] ({site.place(('queues', name))}): {error}") from None
+        _check_kinds(site, name)
         if queue.nodes is not None and queue.nodes[0] > queue.nodes[1]:
             where = site.place(("queues", name, "nodes"))
             raise JobgenError(
@@ -224,6 +242,24 @@ def _check_queues(site: Site) -> None:
         if steps != sorted(set(steps)):
             where = site.place(("queues", name, "walltime_by_nodes"))
             raise JobgenError(f"walltime_by_nodes = {steps} ({where}): must go from few nodes to many")
+
+
+def _check_kinds(site: Site, name: str) -> None:
+    """Check the names of the kinds of nodes of a queue, and the types of devices."""
+    queue = site.queues[name]
+    tables = {("node",): site.file.node, ("queues", name): queue}
+    tables |= {("queues", name, "kinds", kind): one for kind, one in queue.kinds.items()}
+    for at, table in tables.items():
+        for kind in table.devices or ():
+            if kind and not re.fullmatch(TYPE, kind, re.ASCII):
+                where = site.place((*at, "devices"))
+                raise JobgenError(f"devices = {shown(kind)} ({where}): must be a type such as a100, or empty")
+    for kind in queue.kinds:
+        try:
+            _WORD(kind)
+        except ValueError as error:
+            where = site.place(("queues", name, "kinds", kind))
+            raise JobgenError(f"[queues.{name}.kinds.{shown(kind)}] ({where}): {error}") from None
 
 
 def _check_routes(site: Site, name: str, routes: tuple[str, ...]) -> None:
