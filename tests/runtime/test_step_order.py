@@ -65,7 +65,9 @@ def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
         "step 2 of 3, x: a b; rendezvous at a:4016",
         "step 2 of 3 ended with status 7",
     ]
-    done = shell.run("rendezvous steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status")
+    done = shell.run(
+        "rendezvous steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status"
+    )
     assert done.said.splitlines()[0] == "step 1 has finished in an earlier attempt"
 
 
