@@ -15,9 +15,10 @@ job-1.sh, ...      the first lines of each job
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import tomllib
 
 from support import ROOT
 
