@@ -143,8 +143,8 @@ def submit(
 
 
 def _warned(plan: Plan) -> Plan:
-    """Return the plan, and print warnings if the job exceeds what its site file says."""
-    for text in plan.site.warnings:
+    """Return the plan, and print its warnings."""
+    for text in plan.warnings:
         print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
     return plan
 

@@ -21,7 +21,7 @@ from jobgen.commands.job_options import (
     template_dirs,
     template_option,
     warn_of_secrets,
-    warn_of_site,
+    print_warnings,
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
@@ -255,7 +255,7 @@ def _submit(
         if no_job or any(one not in (None, ()) for one in words):
             raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
         order = submission.again(again, tuple(template_dir))
-        warn_of_site(order.plan)
+        print_warnings(order.plan)
     else:
         layer = job_file(job, no_job, settings, program)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))

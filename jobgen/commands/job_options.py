@@ -179,13 +179,13 @@ def plan_of(
         click.echo(f"jobgen: note: {text}", err=True)
     if below is not None and below.is_default:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
-    warn_of_site(plan)
+    print_warnings(plan)
     return plan
 
 
-def warn_of_site(plan: Plan) -> None:
-    """Print warnings if the job exceeds what its site file says."""
-    for text in plan.site.warnings:
+def print_warnings(plan: Plan) -> None:
+    """Print the warnings on a job."""
+    for text in plan.warnings:
         click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 

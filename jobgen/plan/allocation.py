@@ -11,7 +11,7 @@ from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS, queued
 from jobgen.spec import Filter, Specification
 from jobgen.topology import cpus as processors
-from jobgen.values.devices import number_of, type_of
+from jobgen.values.devices import SHARD, is_mig, number_of, type_of
 from jobgen.values.node_groups import groups_text, most_ranks, total, world_size
 from jobgen.values.parsers import QUEUE
 
@@ -122,6 +122,10 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
         return name, 0, ranks or 1
     if gpus == 0:
         raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1; or use --accelerator cpu")
+    if type_of(spec.gpus_per_node) == SHARD:
+        if ranks not in (None, 1):
+            raise spec.refuse("ranks_per_node", "shards are of one GPU, which one rank a node computes on")
+        return name, 1, 1
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
     if ranks > gpus:
@@ -131,9 +135,17 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
     return name, gpus, ranks
 
 
+def device_warnings(spec: Specification) -> tuple[str, ...]:
+    """Return a warning on several MIG devices of a node."""
+    if not is_mig(type_of(spec.gpus_per_node)) or number_of(spec.gpus_per_node) == 1:
+        return ()
+    why = "a process of CUDA uses one MIG device, and NCCL connects none of the same GPU"
+    return (f"{spec.setting_text('gpus_per_node')}: {why}: request 1 a node, or whole GPUs",)
+
+
 def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accelerator) -> str:
     """Return the scheduler's option for ``{n}`` devices per node."""
-    option = scheduler.devices(accelerator)
+    option = scheduler.devices(accelerator, type_of(spec.gpus_per_node))
     if option is None:
         able = one_of(row.title for row in SCHEDULERS.values() if row.devices(accelerator) is not None)
         raise spec.refuse("accelerator", f"{scheduler.title} cannot request {accelerator.title}; use {able}")
@@ -145,9 +157,10 @@ def _device_number(spec: Specification, scheduler: Scheduler) -> str:
     if not (kind := type_of(spec.gpus_per_node)):
         return "{n}"
     try:
-        return scheduler.typed(kind, spec.site.file.rules.gpu_type if spec.site else "")
+        form = scheduler.typed(kind, spec.site.file.rules.gpu_type if spec.site else "")
     except ValueError as error:
         raise spec.refuse("gpus_per_node", str(error)) from None
+    return form.format(n=number_of(spec.gpus_per_node)) if kind == SHARD else form
 
 
 def _cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import counted
 from jobgen.launch.program import Program, read_program
-from jobgen.plan.allocation import Resources, resources_of
+from jobgen.plan.allocation import Resources, device_warnings, resources_of
 from jobgen.plan.container import Container, container
 from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
@@ -51,6 +51,11 @@ class Plan(NamedTuple):
     def queue(self) -> str | None:
         """Return the scheduler's name of the queue."""
         return self.site.queue_name or self.spec.queue
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return the warnings about limits of the site, and about the devices."""
+        return (*self.site.warnings, *device_warnings(self.spec))
 
 
 def resolve(spec: Specification) -> Plan:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.sites.line_forms import names_in
 from jobgen.topology.cpus import mask
-from jobgen.values.devices import type_of
+from jobgen.values.devices import SHARD, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -107,10 +107,10 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
     assert spec.site is not None
     file, request = spec.site.file, spec.site.request(spec.queue)
     names = {name for line in request for name in names_in(line)}
-    if request and type_of(spec.gpus_per_node) and "gpus_per_node" not in names:
-        raise spec.refuse(
-            "gpus_per_node", f"{file.title} has its own request, without a type; write the number alone"
-        )
+    kind = type_of(spec.gpus_per_node)
+    if request and kind and (kind == SHARD or "gpus_per_node" not in names):
+        without = "shards" if kind == SHARD else "a type; write the number alone"
+        raise spec.refuse("gpus_per_node", f"{file.title} has its own request, without {without}")
     if request and "constraint" in scheduler.in_request:
         for key in ("constraint", "exclusive"):
             if getattr(spec, key) and key not in names:

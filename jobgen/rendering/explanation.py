@@ -11,7 +11,7 @@ from jobgen.options import OPTIONS
 from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
 from jobgen.secrets import masked_data
-from jobgen.values.devices import type_of
+from jobgen.values.devices import number_of, type_of
 
 
 class Row(NamedTuple):
@@ -67,7 +67,7 @@ def _resolved(plan: Plan) -> dict[str, Any]:
 
 def _devices(plan: Plan) -> int | str:
     kind, number = type_of(plan.spec.gpus_per_node), plan.resources.gpus_per_node
-    return f"{kind}:{number}" if kind else number
+    return f"{kind}:{number_of(plan.spec.gpus_per_node)}" if kind else number
 
 
 def _derived(plan: Plan) -> list[Row]:

@@ -207,8 +207,9 @@ class Scheduler:
         """Return a constraint as it follows the request of each node."""
         raise NotImplementedError
 
-    def devices(self, accelerator: Accelerator) -> str | None:
-        """Return the request for ``{n}`` devices per node; None if there is none for this accelerator."""
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
+        """Return the request for ``{n}`` devices per node, of a type if there is a ``kind``; None if there is
+        none for this accelerator."""
         raise NotImplementedError
 
     def typed(self, kind: str, resource: str) -> str:

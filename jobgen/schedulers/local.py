@@ -50,7 +50,7 @@ class Local(Scheduler):
     def for_job(self, spec: Specification) -> Scheduler:
         return self if spec.hostfile is None else HOSTS
 
-    def devices(self, accelerator: Accelerator) -> str | None:
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return ""
 
 

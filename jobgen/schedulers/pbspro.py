@@ -91,13 +91,15 @@ class PbsPro(Pbs):
             return str(value).partition(".")[0]
         return value
 
-    def devices(self, accelerator: Accelerator) -> str | None:
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.select
 
     def typed(self, kind: str, resource: str) -> str:
         if not resource:
             why = "PBS Pro has no resource for types of its own"
             raise ValueError(f"{why}: use --constraint with that of the site, such as gpu_type={kind}")
+        if not matches(r"[\w.@/%~-]+", kind):
+            raise ValueError(f"{kind} is not the value of a resource in a select of PBS Pro")
         return f"{{n}}:{resource}={kind}"
 
     def memory(self, mib: int, nodes: int, processes: int) -> str:

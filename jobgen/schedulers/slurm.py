@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobgen.schedulers.base import Behaviour, Grammar, Help, RequestKeys, Scheduler, matches, size
 from jobgen.schedulers.slurm_options import LONG_OPTIONS, SHORT_OPTIONS
 from jobgen.values import parsers
+from jobgen.values.devices import SHARD, TYPE
 from jobgen.values.parsers import number
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from jobgen.schedulers.request import Lack, Request
 
 
+_TYPE_OF_GPUS = r"[\w.+-]*[A-Za-z_][\w.+-]*"  # in --gpus-per-node; --gres reads any type
 _DEVICE_KEYS = frozenset({"--gres", "--gpus", "--gpus-per-node", "--gpus-per-task"})
 _MEMORY_KEYS = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 
@@ -123,11 +125,15 @@ class Slurm(Scheduler):
             raise ValueError("must be features of nodes without blanks, such as a100 or a100&ib")
         return value
 
-    def devices(self, accelerator: Accelerator) -> str | None:
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
+        if kind == SHARD:
+            return f"--gres={SHARD}:{{n}}" if accelerator.gres else None
+        if kind and accelerator.gres and not matches(_TYPE_OF_GPUS, kind):
+            return accelerator.gres.replace("--gpus-per-node=", "--gres=gpu:")
         return accelerator.gres
 
     def typed(self, kind: str, resource: str) -> str:
-        return f"{kind}:{{n}}"
+        return "{n}" if kind == SHARD else f"{kind}:{{n}}"
 
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib).upper()
@@ -212,7 +218,7 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
 
 def _type(text: str) -> str | None:
     """Return the type in ``a100:4``; None without one, or with several."""
-    found = re.fullmatch(r"(\w[\w.-]*):\d+", text, re.ASCII)
+    found = re.fullmatch(rf"({TYPE}):\d+", text, re.ASCII)
     return found[1] if found else None
 
 

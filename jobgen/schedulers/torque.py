@@ -80,7 +80,7 @@ class Torque(Pbs):
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
         return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or use --dialect pbspro)" if wrong else None
 
-    def devices(self, accelerator: Accelerator) -> str | None:
+    def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.torque
 
     def typed(self, kind: str, resource: str) -> str:
