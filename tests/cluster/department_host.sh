@@ -15,7 +15,7 @@ mkdir -p "$root/etc/slurm"
 printf '127.0.0.1 localhost\n10.213.81.1 head\n' >"$root/etc/hosts"
 sed -i 's/^hosts:.*/hosts: files/' "$root/etc/nsswitch.conf"
 sed -i '/^ada:/d' "$root"/etc/{passwd,group}
-echo "ada:x:2101:2101:Ada:$root/home:/bin/bash" >>"$root/etc/passwd"
+echo "ada:x:2101:2101:Ada:/home/ada:/bin/bash" >>"$root/etc/passwd"
 echo 'ada:x:2101:' >>"$root/etc/group"
 chown 2101:2101 "$root/home"
 (umask 077 && head -c 128 /dev/urandom >"$root/etc/munge.key")
@@ -27,6 +27,9 @@ for number in {0..15}; do
     for name in nvidia davinci; do mknod -m 666 "/run/dev/$name$number" c 1 3; done
 done
 mount --bind "$root/etc" /etc
+mount -t tmpfs -o mode=755 tmpfs /home # other users cannot enter the folders above $root
+mkdir /home/ada
+mount --bind "$root/home" /home/ada
 hostname head
 ip link set lo up
 # Names are not resolved where no interface but lo has an address.

@@ -3,7 +3,6 @@ machine sees it."""
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ CredType=cred/munge
 StateSaveLocation={state}
 SlurmctldPidFile=/run/slurmctld.pid
 SlurmctldLogFile={state}/slurmctld.log
-SlurmdSpoolDir={state}/%n
+SlurmdSpoolDir=/run/slurm/{name}/%n
 SlurmdPidFile=/run/slurmd.%n.pid
 SlurmdLogFile={state}/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
@@ -73,8 +72,8 @@ _ENDED = {
 class DepartmentLab:
     """The host; ``serve`` starts the Slurm of a department."""
 
-    def __init__(self, root: Path, pid: int) -> None:
-        self.root, self.pid = root, pid
+    def __init__(self, root: Path, pid: int, version: str) -> None:
+        self.root, self.pid, self.version = root, pid, version
         self._daemons: list[subprocess.Popen[bytes]] = []
 
     def call(
@@ -89,7 +88,7 @@ class DepartmentLab:
         who = (
             ("setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--") if user != "root" else ()
         )
-        home = {"HOME": str(self.root / "home"), "USER": user, "LOGNAME": user, "LANG": "C.UTF-8"}
+        home = {"HOME": f"/home/{user}", "USER": user, "LOGNAME": user, "LANG": "C.UTF-8"}
         return subprocess.run(
             self._inside(*who, *words, cwd=cwd or Path("/")),
             input=text, capture_output=True, text=True, timeout=120, env={"PATH": _PATH, **home, **(env or {})},
@@ -99,11 +98,13 @@ class DepartmentLab:
         return ["nsenter", "-t", str(self.pid), *_NAMESPACES, f"--wdns={cwd}", "--", *words]
 
     def folder(self, name: str) -> Path:
-        """A new folder of the user."""
-        made = self.root / "home" / name
-        made.mkdir()
-        os.chown(made, 2101, 2101)
+        """A new folder of the user, as the host sees it."""
+        made = Path("/home", USER, name)
+        self.call("mkdir", made, user=USER)
         return made
+
+    def read(self, path: str | Path) -> str:
+        return self.call("cat", path).stdout
 
     # ------------------------------------------------------------------------------------------------ its Slurm
 
@@ -124,8 +125,8 @@ class DepartmentLab:
         (etc / "slurm.conf").write_text(lines)
         self._start_controller(state)
         names = self.call("scontrol", "show", "hostnames", self._node_names(department)).stdout.split()
+        self.call("mkdir", "-p", *(f"/run/slurm/{department.name}/{name}" for name in names))
         for name in names:
-            (state / name).mkdir()
             at = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name, "slurmd", "-D")
             self._daemons.append(self._daemon(state / f"slurmd.{name}.out", *at))
         if not wait_until(self._all_nodes_answer, 60):
@@ -200,12 +201,6 @@ class DepartmentLab:
 
     # ------------------------------------------------------------------------------------------------- its jobs
 
-    def submit(self, script: Path, cwd: Path, *options: str) -> str:
-        done = self.call("sbatch", "--parsable", *options, script, cwd=cwd, user=USER)
-        if done.returncode:
-            raise ClusterError(complaint(["sbatch", *options, script], done))
-        return done.stdout.strip()
-
     def shown(self, job: str) -> dict[str, str]:
         """Return the fields of ``scontrol show job``."""
         text = self.call("scontrol", "--oneliner", "show", "job", job).stdout
@@ -216,14 +211,14 @@ class DepartmentLab:
         wait_until(lambda: self.shown(job)["JobState"] in _ENDED, seconds)
         return self.shown(job)
 
+    def output(self, job: str) -> str:
+        return self.read(self.shown(job)["StdOut"])
+
 
 @contextmanager
 def department_lab(root: Path, version: str = OLD) -> Iterator[DepartmentLab]:
     """The host."""
     root.mkdir(parents=True, exist_ok=True)
-    for folder in (root, *root.parents):
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o755)  # the user of the jobs reads its files
     system = SYSTEMS[version]
     enter = ("bash", CLUSTER_DIR / "enter_system.sh", system, f"{root}:{ROOT}") if system else ()
     words: Sequence[str | Path] = [
@@ -246,7 +241,7 @@ def department_lab(root: Path, version: str = OLD) -> Iterator[DepartmentLab]:
         if not (root / "ready").exists():
             raise ClusterError((root / "host.log").read_text())
         [child] = Path(f"/proc/{host.pid}/task/{host.pid}/children").read_text().split()
-        lab = DepartmentLab(root, int(child))
+        lab = DepartmentLab(root, int(child), version)
         yield lab
         lab.stop()
     finally:

@@ -67,3 +67,13 @@ def load(folder: Path) -> Department:
 
 ALL = [load(path.parent) for path in sorted(FOLDER.glob("*/department.toml"))]
 SLURM, PBS, TORQUE = ([one for one in ALL if one.scheduler == name] for name in ("slurm", "pbspro", "torque"))
+
+
+def differences(expected: dict[str, str], shown: dict[str, str]) -> list[str]:
+    """Return the fields that differ from what to expect; of a list, only the members to expect are compared."""
+    wrong = []
+    for name, text in expected.items():
+        found = shown.get(name, "nothing")
+        members = {*text.split(",")} - {*found.split(",")} if "=" in text else {text} - {found}
+        wrong += [f"{name} is {found}, not {text}"] if members else []
+    return wrong
