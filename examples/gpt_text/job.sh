@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 eaa8a7a6cf17e3206066d0606a259bb52a794cf664b2511be0b41a63e4c59d27 ========
+# ======== jobgen runtime 0.2.0, SHA-256 6ba278e3d5b14172720a77409697e5491d931a39492d6e64eaa5ff3b5626be63 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -635,7 +635,7 @@ job_find_silent() { # the hosts that did not report
 }
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
-  [[ -n ${job_host_access:-} && ${job_container_runtime:-} != pyxis ]] || return 0
+  [[ -n ${job_host_access:-} && ! ${job_container_runtime:-} =~ ^(pyxis|edf)$ ]] || return 0
   local folder
   folder=$(job_quote "$job_dir")
   job_probe="set -e; . $folder/env.sh;"

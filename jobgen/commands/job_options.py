@@ -175,8 +175,8 @@ def plan_of(
         if not (use := of_value(scheduler, str(error), texts)):
             raise
         raise JobgenError(f"{error}{use}") from None
-    for text in filter(None, (expansion.note(plan.spec), note(plan.spec, plan.program))):
-        click.echo(f"jobgen: note: {text}", err=True)
+    for text in filter(None, (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)):
+        click.echo(visible(f"jobgen: note: {text}"), err=True)
     if below is not None and below.is_default:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
     print_warnings(plan)

@@ -6,7 +6,9 @@ import datetime
 import json
 import os
 import re
+import shlex
 import socket
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +20,7 @@ from jobgen.schedulers.table import SCHEDULERS, queued
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler
     from jobgen.schedulers.cluster import Facts
+    from jobgen.sites.site_file import Site
 
 
 class _Group(click.Group):
@@ -118,16 +121,29 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
-    help="Write a commented site file for this cluster, from the queues and nodes that its scheduler lists.",
+    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a site "
+    "file where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
 )
 @click.argument("name", required=False)
-@click.option("-o", "--output", metavar="FILE", type=FILE, help="Name of the file.  [default: NAME.toml]")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
-def new(name: str | None, output: str | None, force: bool) -> None:
+@click.option("-o", "--output", metavar="FILE", type=FILE, help="Write to FILE.  [default: in your sites]")
+@click.option(
+    "--shared",
+    metavar="DIR",
+    type=FILE,
+    help="Write a file for all users to DIR, a folder of JOBGEN_SITE_PATH.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+@click.option("--submit-test", is_flag=True, help="On PBS, submit a job of one minute, and delete it.")
+def new(name: str | None, output: str | None, shared: str | None, force: bool, submit_test: bool) -> None:
     from jobgen.rendering.script_file import write_script
     from jobgen.schedulers.detection import detect
     from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
+    from jobgen.site_making.host_facts import host_facts
+    from jobgen.sites.loader import read_site
+    from jobgen.sites.search import folders
 
+    if shared is not None and output is not None:
+        raise JobgenError("site new: --shared and -o name two files; leave one of them out")
     scheduler = SCHEDULERS[detect()[0]]
     if scheduler.behaviour.one_host:
         commands = " nor ".join(row.command for row in queued().values())
@@ -136,15 +152,81 @@ def new(name: str | None, output: str | None, force: bool) -> None:
         )
     facts = _facts(scheduler, "site new")
     facts = taking_jobs(without_reservations(scheduler, facts))
-    path = output or f"{_site_name(name, facts.name)}.toml"
-    write_script(path, site_file(scheduler, facts, socket.gethostname()), force=force, executable=False)
+    host = host_facts(scheduler)
+    path = output or os.path.join(shared or folders()[0], f"{_site_name(name, facts.name)}.toml")
+    if output is None and shared is None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    text = site_file(scheduler, facts, host, shared is not None)
+    write_script(path, text, force=force, executable=False)
     count = len(facts.queues)
     click.echo(
-        f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.name}; look at it, then: "
-        f"jobgen site check {path}; where it lies, or in {_home()}, "
-        f"--site {os.path.basename(path).removesuffix('.toml')} finds it",
+        f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.title}, by {facts.commands}",
         err=True,
     )
+    for line in facts.unread:
+        click.echo(visible(f"  {line}"), err=True)
+    found = read_site(path)
+    _judge(found, submit_test)
+    click.echo(_UNKNOWN, err=True)
+    click.echo(_next_command(found, path, shared))
+
+
+_UNKNOWN = """\
+  A login node does not know:
+  - the fast network: jobgen doctor in a job lists the interfaces of its nodes; [launch] interface
+  - scratch folders: the manual of the cluster names them; [directories] runs_dir and workdir
+Next:"""
+
+
+def _judge(site: Site, submit_test: bool) -> None:
+    """Print the faults that jobgen site check finds, and the scheduler's judgement on a job of two nodes."""
+    from jobgen.schedulers.calls import SchedulerError
+    from jobgen.site_making.trial import judgement, submission, trial_plan
+    from jobgen.site_making.validation import try_defaults
+
+    try:
+        try_defaults(site)
+        plan = trial_plan(site)
+        answers = [judgement(plan)]
+        try_job = site.scheduler.cluster().try_job
+        if try_job and (submit_test or _agrees(site.scheduler.command)):
+            answers.append(submission(plan, try_job))
+    except SchedulerError as error:
+        click.echo(visible(f"jobgen: warning: no job is judged: {error}"), err=True)
+        return
+    except JobgenError as error:
+        click.echo(visible(f"jobgen: warning: {error}"), err=True)
+        return
+    job = f"{plan.title}, in {plan.queue or 'the default queue'}"
+    for one in answers:
+        text = f"a job of {job}: {one.text} ({one.how})"
+        click.echo(visible(f"  {text}" if one.good else f"jobgen: warning: {text}"), err=True)
+
+
+def _agrees(command: str) -> bool:
+    """Ask whether to submit a job; without a terminal the answer is no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    return click.confirm(f"{command} a job of one minute, and delete it?", err=True)
+
+
+def _next_command(site: Site, path: str, shared: str | None) -> str:
+    """Return a command with the new site that works in any folder."""
+    from jobgen.site_making.trial import trial_nodes
+    from jobgen.sites.search import find
+
+    try:
+        known = os.path.realpath(find(site.name, "")) == os.path.realpath(path)
+    except JobgenError:
+        known = False
+    name = site.name if known else os.path.abspath(path)
+    variable = f"JOBGEN_SITE_PATH={shlex.quote(os.path.abspath(shared))} " if shared and not known else ""
+    name = site.name if variable else name
+    demands = " ".join(
+        f"--{key.replace('_', '-')} {value}" for key, value in site.file.mandatory.items() if key[0] != "-"
+    )
+    options = f"--site {shlex.quote(name)} --nodes {trial_nodes(site)} {demands}".rstrip()
+    return f"{variable}jobgen {site.file.scheduler} {options} -o job.sh -- train.py"
 
 
 def _site_name(typed: str | None, cluster: str) -> str:
@@ -209,9 +291,3 @@ def refresh(name: str | None) -> None:
     click.echo(f"{path}: {facts_text}; jobs beyond them are refused", err=True)
     for line in differences(file, new):
         click.echo(visible(f"  {line}"), err=True)
-
-
-def _home() -> str:
-    from jobgen.sites.search import folders
-
-    return folders()[0]

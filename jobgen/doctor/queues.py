@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from jobgen.doctor.verdict import OK, PROBLEM, WARNING, Case, Verdict
 from jobgen.errors import nearest, one_of, shown
 from jobgen.schedulers.base import clock
-from jobgen.schedulers.pbs_cluster import QUEUE, node_facts, records
+from jobgen.schedulers.cluster import number_of
+from jobgen.schedulers.pbs_cluster import QUEUE, hosts_of, records
 from jobgen.values.parsers import seconds
 
 _NEVER = "the job would wait in the queue forever"
@@ -75,7 +76,7 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Verdic
 
 def nodes(case: Case) -> Iterator[Verdict]:
     """Check whether PBS has as many nodes of that size as requested; qsub accepts the job anyway."""
-    known = [node_facts(fields) for _, fields in records(case.text("pbsnodes"), r"(\S+)")]
+    known = [host.kind for host in hosts_of(case.text("pbsnodes")).values()]
     if not known:
         return
     nodes, title = case.plan.resources.allocated, case.plan.scheduler.title
@@ -85,11 +86,11 @@ def nodes(case: Case) -> Iterator[Verdict]:
             "nodes", PROBLEM, f"{title} has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
         )
         return
-    has_devices = any(one.gpus for one in known)  # otherwise the site uses another name for devices
+    has_devices = any(map(number_of, known))  # otherwise the site uses another name for devices
     for chunk in case.plan.resources.chunks:
         resources = re.search(r"=(\d+)$", chunk.devices)
         devices = int(resources[1]) if resources and has_devices else 0
-        fit = sum((one.cores or chunk.cpus) >= chunk.cpus and one.gpus >= devices for one in known)
+        fit = sum((one.cores or chunk.cpus) >= chunk.cpus and number_of(one) >= devices for one in known)
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
             found = (

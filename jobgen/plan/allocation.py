@@ -145,7 +145,10 @@ def device_warnings(spec: Specification) -> tuple[str, ...]:
 
 def _device_option(spec: Specification, scheduler: Scheduler, accelerator: Accelerator) -> str:
     """Return the scheduler's option for ``{n}`` devices per node."""
-    option = scheduler.devices(accelerator, type_of(spec.gpus_per_node))
+    kind = type_of(spec.gpus_per_node)
+    if spec.site and spec.site.file.rules.devices and kind != SHARD:
+        return spec.site.file.rules.devices
+    option = scheduler.devices(accelerator, kind)
     if option is None:
         able = one_of(row.title for row in SCHEDULERS.values() if row.devices(accelerator) is not None)
         raise spec.refuse("accelerator", f"{scheduler.title} cannot request {accelerator.title}; use {able}")

@@ -65,8 +65,10 @@ def _check_queue(spec: Specification, site: Site, request: JobSize) -> Iterator[
         yield f"{spec.setting_text(key)}: {text}"
     for key, text in _faults(spec, site, site, queue, request):
         if key not in {one.key for one in confirmed}:
-            source = f"{_source(site)}; jobgen site refresh asks the scheduler"
-            yield f"{spec.setting_text(key)}: {text} ({source})"
+            sentence = f"{text} ({_source(site)}; jobgen site refresh asks the scheduler)"
+            if confidence(site, "queues") == "machine" and (key == "queue" or spec.qos is None):
+                raise spec.refuse(key, sentence)
+            yield f"{spec.setting_text(key)}: {sentence}"
     if queue in site.queues:
         yield from _at_a_time(spec, site, queue, request)
 
@@ -126,6 +128,7 @@ def _source(site: Site) -> str:
     """Return the source of the queues in the site file, in words: its confidence and its date."""
     day = newest(site, "queues")
     words = {
+        "machine": "the scheduler of this machine",
         "manual": "the manual",
         "staff": "material of the staff",
         "users": "reports of users",

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.sites.line_forms import names_in
+from jobgen.sites.node_kinds import description
 from jobgen.topology.cpus import mask
-from jobgen.values.devices import SHARD, type_of
+from jobgen.values.devices import SHARD, number_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +34,8 @@ class SiteWords(NamedTuple):
     """The lines and options of a script that come from its site.
 
     ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
-    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old.
+    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old,
+    ``notes`` about choices that a job leaves to its site.
     """
 
     head: tuple[str, ...] = ()
@@ -50,6 +52,7 @@ class SiteWords(NamedTuple):
     srun_ranks: str = ""
     srun_nodes: str = ""
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
@@ -68,8 +71,36 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
     words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
     lines = (*words.request, *words.directives, *spec.directive)
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
-    request = JobSize(resources.allocated, resources.walltime, gpus, cpus, spec.mem)
-    return words._replace(warnings=(*check(spec, request, lines), *_account_warning(spec, gpus)))
+    kind, number = type_of(spec.gpus_per_node), number_of(spec.gpus_per_node) or 0
+    request = JobSize(
+        resources.allocated,
+        resources.walltime,
+        gpus,
+        cpus,
+        spec.mem,
+        kind,
+        number if kind == SHARD else 0,
+        spec.constraint,
+        spec.account,
+        spec.qos,
+    )
+    warnings = (*check(spec, request, lines), *_account_warning(spec, gpus))
+    return words._replace(warnings=warnings, notes=tuple(_kind_note(spec)))
+
+
+def _kind_note(spec: Specification) -> Iterator[str]:
+    """Yield the kind of nodes that a job gets, if it chooses none and its queue has several with devices."""
+    assert spec.site is not None
+    queue, site = spec.queue, spec.site
+    if not queue or not site.kind or spec.constraint or "gpus_per_node" in spec.texts:
+        return
+    kinds = site.kinds(queue)
+    if sum(bool(table.gpus) for _, table in kinds.values()) > 1 and kinds[site.kind][1].gpus:
+        others = "; ".join(description(*one) for name, one in kinds.items() if name != site.kind)
+        yield (
+            f"queue {queue} of {site.title}: the job gets {description(*kinds[site.kind])}; "
+            f"--gpus-per-node TYPE:N or --constraint chooses others: {others}"
+        )
 
 
 def _network_words(spec: Specification) -> NetworkWords:
@@ -187,7 +218,7 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
     bind = fill((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
     srun_bind = (bind,) if bind and scheduler.node_step else ()
     return SiteWords(
-        head=tuple(_head(spec.site)),
+        head=tuple(_head(spec.site, spec.queue)),
         request=tuple(line for line in fill(spec.site.request(spec.queue)) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
@@ -203,12 +234,15 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
     )
 
 
-def _head(site: Site) -> Iterator[str]:
-    """Yield the comments about a site at the top of a script: its sources, and the rules that it disables."""
+def _head(site: Site, queue: str | None) -> Iterator[str]:
+    """Yield the comments about a site at the top of a script: its sources, the nodes of the job if those of
+    the queue differ, and the rules that it disables."""
     from jobgen.sites.sources import pages
 
     yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")
     yield from pages(site)
+    if queue and site.kind:
+        yield f"Nodes: {description(*site.kinds(queue)[site.kind])}"
     if site.file.silence:
         yield f"jobgen: disable={','.join(site.file.silence)}"
 

@@ -220,10 +220,6 @@ class Scheduler:
         """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
         return size(mib)
 
-    def site_request(self, gres: str | None) -> list[str]:
-        """Return the request of a site file; ``gres`` is None without devices."""
-        raise NotImplementedError
-
     def total_memory(self, mib: int) -> str:
         """Return a size of all nodes together."""
         return size(mib)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
-import socket
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from jobgen.schedulers.calls import output
-from jobgen.schedulers.cluster import Facts, NodeFacts, QueueFacts
+from jobgen.errors import counted
+from jobgen.schedulers.calls import SchedulerError, call, complaint, output
+from jobgen.schedulers.cluster import (
+    Facts,
+    Judgement,
+    Memory,
+    NodeKind,
+    QueueFacts,
+    first_file,
+    grouped,
+    number_of,
+)
+from jobgen.schedulers.pbs import OURS
+from jobgen.values.devices import TYPE
 from jobgen.values.parsers import count, mebibytes, seconds
 
 PROBES = {
@@ -15,7 +29,13 @@ PROBES = {
     "server": ("qstat", "-B", "-f"),
     "pbsnodes": ("pbsnodes", "-a"),
 }
+_PATIENCE = 15  # s; for the first cycle of the scheduler
 QUEUE = r"Queue:\s+(\S+)"
+_NPUS = ("resources_available.naccelerators", "resources_available.nnpus")
+# https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/1-installConfig/serverConfig.htm
+_TORQUE = ("/var/spool/torque/server_name", "/var/lib/torque/server_name", "/etc/torque/server_name")
+# The names of resources that have the type of the devices, which each site chooses.
+_TYPES = r"(n?gpu|accel(erator)?|device)s?_?(type|model|name|arch|kind)|(gpu|accelerator)"
 
 
 def facts() -> Facts:
@@ -25,9 +45,72 @@ def facts() -> Facts:
         SchedulerError: PBS does not answer.
     """
     answers = {name: output(*command) for name, command in PROBES.items()}
-    name = socket.gethostname().split(".")[0]
-    found = read(name, answers["queues"], answers["pbsnodes"], answers["server"])
+    found = read(answers["queues"], answers["pbsnodes"], answers["server"])
     return found._replace(commands="qstat and pbsnodes")
+
+
+def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
+    """Compare the nodes of a job with each host that PBS lists: qsub accepts jobs that no host can run."""
+    hosts = hosts_of(output(*PROBES["pbsnodes"])).values()
+    how = " ".join(PROBES["pbsnodes"])
+    for need in needs:
+        fit = sum(_has(host.kind, need) for host in hosts)
+        each = f"{need.cores} cores" + (f" and {number_of(need)} devices" if need.devices else "")
+        each += f" and {need.memory} MiB" if need.memory else ""
+        if fit < need.nodes:
+            return Judgement(False, f"{fit} hosts have {each}, and the job requests {need.nodes}", how)
+    return Judgement(True, f"the hosts have what a job of {counted(needs[0].nodes, 'node')} requests", how)
+
+
+def _has(host: NodeKind, need: NodeKind) -> bool:
+    return (
+        (host.cores or 0) >= (need.cores or 0)
+        and number_of(host) >= number_of(need)
+        and (need.memory is None or host.memory is None or host.memory >= need.memory)
+    )
+
+
+def try_job(script: str) -> Judgement:
+    """Submit a script, wait until PBS has judged it, and delete it. The comment of a job that no host can run
+    begins with: Can Never Run.
+
+    Raises:
+        SchedulerError: qdel refuses the deletion of the job.
+    """
+    done = call(("qsub", script), os.path.dirname(script))
+    if done.status or not done.out.split():
+        return Judgement(False, complaint(done), "qsub")
+    job = done.out.split()[-1]
+    comment, state = "", "Q"
+    try:
+        end = time.monotonic() + _PATIENCE
+        while not comment and state in "QHW" and time.monotonic() < end:
+            time.sleep(0.5)
+            fields = next((one for _, one in records(output("qstat", "-f", job), r"Job Id: (\S+)")), {})
+            comment, state = fields.get("comment", ""), fields.get("job_state", "Q")
+    except SchedulerError:
+        state = "E"  # it has ended and is forgotten
+    finally:
+        done = call(("qdel", job))
+    if state == "Q" and done.status:
+        raise SchedulerError(f"qdel {job} failed: {complaint(done)}: delete it")
+    good = "Can Never Run" not in comment
+    return Judgement(
+        good, comment or ("it started" if state != "Q" else "it waits, without a comment"), f"qsub, job {job}"
+    )
+
+
+def configured() -> str:
+    """Return the host of the server in the configuration of PBS Pro or Torque, without its domain."""
+    named = os.environ.get("PBS_SERVER") or os.environ.get("PBS_DEFAULT")
+    conf = os.environ.get("PBS_CONF_FILE", "/etc/pbs.conf")
+    name = named or first_file((conf,), r"(?m)^\s*PBS_SERVER\s*=\s*(\S+)") or first_file(_TORQUE, r"(\S+)")
+    return name.partition(".")[0]
+
+
+def server(patience: float) -> str:
+    """Return the name of the server's host, without its domain."""
+    return _server(output(*PROBES["server"], patience=patience))[0].partition(".")[0]
 
 
 def queues(patience: float) -> Iterator[str]:
@@ -35,47 +118,110 @@ def queues(patience: float) -> Iterator[str]:
     yield from (name for name, _ in records(output(*PROBES["queues"], patience=patience), QUEUE))
 
 
-def read(name: str, qstat: str, pbsnodes: str, server: str = "") -> Facts:
+def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
     """Return the facts from ``qstat -Qf``, ``pbsnodes -a`` and ``qstat -Bf``."""
-    listed = [fields for _, fields in records(pbsnodes, r"(\S+)")]
-    nodes = [node_facts(fields) for fields in listed]
-    sharing = [fields["sharing"] for fields in listed if "sharing" in fields]
-    shape = QueueFacts(
-        "",
-        most_nodes=len(nodes) or None,
-        gpus=max((one.gpus for one in nodes), default=0),
-        cores=max((one.cores for one in nodes if one.cores), default=None),
-        memory=max((one.memory for one in nodes if one.memory), default=None),
-        shared=False if sharing and all("excl" in one for one in sharing) else None,
-    )
-    common = next((fields for _, fields in records(server, r"Server: (\S+)")), {})
+    hosts = list(hosts_of(pbsnodes).values())
+    resource = "npu" if any(host.fields.keys() & _NPUS for host in hosts) else "gpu"
+    gpu_type = _type_resource(hosts)
+    name, common = _server(server)
     queues = dict(records(qstat, QUEUE))
-    facts = (_queue(queue, fields, common, shape) for queue, fields in queues.items())
-    return Facts(name, tuple(_routed(one, queues) for one in facts))
+    facts = (_queue(queue, fields, common, hosts, gpu_type) for queue, fields in queues.items())
+    return Facts(
+        name.partition(".")[0] or "cluster",
+        tuple(_routed(one, queues) for one in facts),
+        resource,
+        version=common.get("pbs_version", "").partition("_")[0],
+        server=name,
+        gpu_type=gpu_type,
+    )
 
 
-def _queue(name: str, fields: Mapping[str, str], server: Mapping[str, str], shape: QueueFacts) -> QueueFacts:
-    """Return a queue with nodes of this shape; limits that it does not state are those of the server."""
+def _server(text: str) -> tuple[str, Mapping[str, str]]:
+    """Return the name of the server in ``qstat -Bf``, and its fields."""
+    head = re.search(r"(?m)^Server: (\S+)", text)
+    fields = next((fields for _, fields in records(text, r"Server: (\S+)")), {})
+    return fields.get("server_host") or (head[1] if head else ""), fields
+
+
+def _type_resource(hosts: Sequence[Host]) -> str:
+    """Return the resource of PBS Pro that has the type of the devices: each host with devices has it, and its
+    name says so."""
+    having = [host.fields for host in hosts if number_of(host.kind)]
+    names = sorted(set.intersection(*(set(fields) for fields in having))) if having else []
+    return next(
+        (
+            found[1]
+            for name in names
+            if (found := re.fullmatch(r"resources_available\.([A-Za-z]\w{0,63})", name, re.ASCII))
+            and re.fullmatch(_TYPES, found[1], re.IGNORECASE)
+            and all(re.fullmatch(TYPE, fields[name], re.ASCII) for fields in having)
+        ),
+        "",
+    )
+
+
+def _queue(
+    name: str, fields: Mapping[str, str], server: Mapping[str, str], hosts: Sequence[Host], gpu_type: str
+) -> QueueFacts:
+    """Return a queue with its nodes; limits that it does not state are those of the server."""
 
     def limit(key: str) -> str:
         return fields.get(key) or server.get(key, "")
 
-    least, most = (count(limit(f"resources_{end}.nodect")) for end in ("min", "max"))
+    def of_job(end: str, resource: str) -> int | None:
+        return count(limit(f"resources_{end}.{resource}"))
+
+    own = [host for host in hosts if _serves(host, name, fields)]
     routes = fields.get("route_destinations", "")
-    there = None if routes else max(shape.most_nodes or 0, least or 0) or None
     time = limit("resources_max.walltime")
-    return shape._replace(
-        name=name,
-        least_nodes=least,
-        most_nodes=most or there,
+    default = next(filter(None, map(limit, ("default_chunk.mem", "resources_default.mem"))), "")
+    max_gpus = [_of_user(fields.get("max_run_res.ngpus", "")), of_job("max", "ngpus")]
+    groups = fields.get("acl_groups", "") if fields.get("acl_group_enable") == "True" else ""
+    sharing = [host.fields["sharing"] for host in own if "sharing" in host.fields]
+    return QueueFacts(
+        name,
+        default=server.get("default_queue") == name,
+        least_nodes=of_job("min", "nodect"),
+        most_nodes=of_job("max", "nodect")
+        or (None if routes else max(len(own), of_job("min", "nodect") or 0) or None),
         walltime=seconds(time) if time else None,
+        kinds=() if routes else grouped(_typed(host, gpu_type) for host in own),
+        memory=Memory(node=mebibytes(default, "b") if default else None),
         # PBS leaves out false values.
         enabled=fields.get("enabled") == "True" and fields.get("from_route_only") != "True",
         started=fields.get("started") == "True",
+        shared=False if sharing and all("excl" in one for one in sharing) else None,
         routes_to=tuple(one.partition("@")[0].strip() for one in routes.split(",") if one.strip()),
         max_jobs=_of_user(fields.get("max_run", "")) or count(fields.get("max_user_run", "")),
-        max_gpus=_of_user(fields.get("max_run_res.ngpus", "")),
+        max_gpus=min(filter(None, max_gpus), default=None),
+        min_gpus=of_job("min", "ngpus"),
+        min_cores=of_job("min", "ncpus"),
+        max_cores=of_job("max", "ncpus"),
+        groups=tuple(one.strip() for one in groups.split(",") if one.strip()),
     )
+
+
+def _serves(host: Host, queue: str, fields: Mapping[str, str]) -> bool:
+    """Return whether a host runs jobs of a queue: it is assigned to the queue, or has the resource that each
+    chunk of the queue requests by default, or the property of Torque's neednodes."""
+    if host.queues:
+        return queue in host.queues
+    needs = fields.get("resources_default.neednodes", "")
+    if needs and not set(needs.split(":")) <= {host.name, *host.kind.features}:
+        return False
+    for key, value in fields.items():
+        resource = key.removeprefix("default_chunk.")
+        if resource != key and resource not in OURS:
+            there = host.fields.get(f"resources_available.{resource}", "").split(",")
+            if value not in there:
+                return False
+    return True
+
+
+def _typed(host: Host, gpu_type: str) -> NodeKind:
+    """Return the resources of a host, its devices with the type that the resource of PBS Pro has."""
+    kind = host.fields.get(f"resources_available.{gpu_type}", "")
+    return host.kind._replace(devices=tuple((kind, number) for _, number in host.kind.devices))
 
 
 def _of_user(text: str) -> int | None:
@@ -108,15 +254,42 @@ def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
             fields[key] = value
 
 
-def node_facts(fields: Mapping[str, str]) -> NodeFacts:
-    cores = fields.get("resources_available.ncpus", fields.get("np", ""))
-    gpus = fields.get("resources_available.ngpus", fields.get("gpus", ""))
-    memory = fields.get("resources_available.mem") or _status(fields.get("status", ""), "physmem")
-    return NodeFacts(
-        count(gpus) or 0,
-        count(cores),
-        mebibytes(memory, "b"),
+class Host(NamedTuple):
+    """A host: the sum of its vnodes, their fields, and the queues to which they are assigned."""
+
+    name: str
+    kind: NodeKind
+    fields: Mapping[str, str]
+    queues: frozenset[str]
+
+
+def hosts_of(pbsnodes: str) -> dict[str, Host]:
+    """Return the hosts in ``pbsnodes -a`` by name; PBS Pro may divide a host into vnodes."""
+    vnodes: dict[str, list[Mapping[str, str]]] = {}
+    for name, fields in records(pbsnodes, r"(\S+)"):
+        vnodes.setdefault(fields.get("resources_available.host", name), []).append(fields)
+    return {name: _host(name, parts) for name, parts in vnodes.items()}
+
+
+def _host(name: str, vnodes: Sequence[Mapping[str, str]]) -> Host:
+    def total(*keys: str) -> int | None:
+        numbers = [count(next((one[key] for key in keys if key in one), "")) for one in vnodes]
+        known = [number for number in numbers if number is not None]
+        return sum(known) if known else None
+
+    status = vnodes[0].get("status", "")
+    sizes = [mebibytes(one.get("resources_available.mem", ""), "b") for one in vnodes]
+    memory = sum(filter(None, sizes)) or mebibytes(_status(status, "physmem"), "b")
+    gpus = total("resources_available.ngpus", *(f"{key}" for key in _NPUS), "gpus") or 0
+    fields = {key: value for one in reversed(vnodes) for key, value in one.items()}
+    properties = fields.get("properties", "")
+    kind = NodeKind(
+        cores=total("resources_available.ncpus", "np") or None,
+        memory=memory or None,
+        devices=(("", gpus),) if gpus else (),
+        features=tuple(one.strip() for one in properties.split(",") if one.strip()),
     )
+    return Host(name, kind, fields, frozenset(one["queue"] for one in vnodes if "queue" in one))
 
 
 def _status(text: str, key: str) -> str:

@@ -112,11 +112,6 @@ class PbsPro(Pbs):
         )
         return [f"-l select={'+'.join(parts)}", f"-l place={place}"]
 
-    def site_request(self, gres: str | None) -> list[str]:
-        devices = "ngpus={gpus_per_node}" if gres is not None else None
-        select = _chunk("{nodes}", "{cpus_per_node}", "{ranks_per_node}", devices, None)
-        return [f"-l select={select}", "-l place=scatter"]
-
     def total_memory(self, mib: int) -> str:
         return size(mib, "b")
 

@@ -138,10 +138,6 @@ class Slurm(Scheduler):
     def memory(self, mib: int, nodes: int, processes: int) -> str:
         return size(mib).upper()
 
-    def site_request(self, gres: str | None) -> list[str]:
-        devices = f"--gres={gres}:{{gpus_per_node}}" if gres is not None else None
-        return self._node_lines("{nodes}", "{ranks_per_node}", "{cpus_per_task}", devices)
-
     def dependency(self, kind: str, job: str) -> str:
         if not re.fullmatch(r"\d+(_\d+)?", job):
             raise ValueError(f"{job} is not an id of Slurm, such as 12 or 12_3")

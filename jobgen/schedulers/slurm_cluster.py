@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from jobgen.schedulers.calls import SchedulerError, output
-from jobgen.schedulers.cluster import Facts, QueueFacts
-from jobgen.schedulers.slurm_limits import partition_limits, qos_limits, within
-from jobgen.values.parsers import count, seconds
+from jobgen.schedulers.calls import SchedulerError, call, complaint, output
+from jobgen.schedulers.cluster import Facts, Judgement, NodeKind, QueueFacts, first_file, grouped
+from jobgen.schedulers.slurm_limits import fields_of, partition_limits, qos_limits, within
+from jobgen.values.devices import SHARD
+from jobgen.values.parsers import count
 
-SINFO = ("sinfo", "--all", "--noheader", "-o", "%P|%l|%D|%c|%m|%G|%s")
+CONFIG = ("scontrol", "show", "config")
+NODES = ("scontrol", "--all", "--oneliner", "show", "node")
 PARTITIONS = ("scontrol", "--all", "--oneliner", "show", "partition")
 # sacctmgr needs Slurm's database, which not every cluster has.
 QOS = (
@@ -20,6 +26,28 @@ QOS = (
     "qos",
     "format=Name,Flags,MaxWall,MaxTRES,MinTRES,MaxTRESPerUser,MaxJobsPerUser",
 )
+ACCOUNTS = (
+    *("sacctmgr", "--parsable2", "--noheader", "show", "user", "withassoc"),
+    "format=DefaultAccount,Account,DefaultQOS,QOS",
+)
+# The copy of slurm.conf on a host without one: https://slurm.schedmd.com/configless_slurm.html
+_CACHED = (
+    "/run/slurm/conf/slurm.conf",
+    "/var/run/slurm/conf/slurm.conf",
+    "/var/spool/slurmd/conf-cache/slurm.conf",
+)
+_DEVICES = ("gpu", "npu")  # names of GRES
+_UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4, "p": 1024**5}  # of their numbers
+
+
+class Answers(NamedTuple):
+    """What the commands print; empty for a command that does not answer."""
+
+    config: str = ""
+    nodes: str = ""
+    partitions: str = ""
+    qos: str = ""
+    accounts: str = ""
 
 
 def facts() -> Facts:
@@ -28,15 +56,18 @@ def facts() -> Facts:
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    config = output("scontrol", "show", "config")
-    name = re.search(r"(?m)^ClusterName\s*=\s*(\S+)", config)
-    whole = re.search(r"(?m)^SelectType\s*=\s*select/linear\b", config) is not None
+    of_user = (*ACCOUNTS, f"name={getpass.getuser()}")
+    answers = Answers(
+        output(*CONFIG), output(*NODES), output(*PARTITIONS), _optional(QOS), _optional(of_user)
+    )
+    return read(answers)
+
+
+def _optional(command: tuple[str, ...]) -> str:
     try:
-        qos = output(*QOS)
+        return output(*command)
     except SchedulerError:
-        qos = ""
-    found = read(name[1] if name else "cluster", output(*SINFO), output(*PARTITIONS), qos, whole)
-    return found._replace(commands="sinfo, scontrol and sacctmgr" if qos else "sinfo and scontrol")
+        return ""
 
 
 def queues(patience: float) -> Iterator[str]:
@@ -45,68 +76,133 @@ def queues(patience: float) -> Iterator[str]:
     yield from dict.fromkeys(output("sinfo", "-h", "-o", "%R", patience=patience).splitlines())
 
 
-def read(name: str, sinfo: str, partitions: str = "", qos: str = "", whole_nodes: bool = False) -> Facts:
-    """Return the facts from sinfo's lines (partition, time limit, nodes, CPUs, memory, GRES and job size),
-    the lines of scontrol's partitions and the table of sacctmgr's QoS. With ``whole_nodes`` no node has two
-    jobs."""
-    queues: dict[str, QueueFacts] = {}
-    gres: list[str] = []
-    for line in sinfo.splitlines():
-        cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) != 7:
+def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
+    """Return the judgement of ``sbatch --test-only`` on a script."""
+    how = "sbatch --test-only"
+    done = call((*how.split(), script))
+    return Judgement(done.status == 0, complaint(done).removeprefix("sbatch: "), how)
+
+
+try_job = None  # sbatch refuses what no node can run
+
+
+def configured() -> str:
+    """Return the name of the cluster in slurm.conf."""
+    installed = shutil.which("sinfo") or ""
+    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(installed))), "etc", "slurm.conf")
+    places = (os.environ.get("SLURM_CONF"), "/etc/slurm/slurm.conf", *_CACHED, beside)
+    return first_file(places, r"(?mi)^\s*ClusterName\s*=\s*(\S+)")
+
+
+def server(patience: float) -> str:
+    """Return the name of the cluster."""
+    return _setting(output(*CONFIG, patience=patience), "ClusterName")
+
+
+def read(answers: Answers) -> Facts:
+    """Return the facts in the answers of Slurm."""
+    limits = qos_limits(answers.qos)
+    # With OverPartQOS the QoS of a job replaces that of its partition.
+    binding = {} if "OverPartQOS" in answers.qos else limits
+    unread: list[str] = []
+    nodes, resource = _nodes(answers.nodes, unread)
+    listed = []
+    for queue, qos in partition_limits(answers.partitions, answers.config):
+        kinds = grouped(_capped(kind, queue) for kind in nodes.get(queue.name, ()))
+        queue = queue._replace(kinds=kinds, max_cores=None)
+        listed.append(within(queue, binding[qos]) if qos in binding else queue)
+    name, select = (_setting(answers.config, key) for key in ("ClusterName", "SelectType"))
+    rows = [(line + "|||").split("|") for line in answers.accounts.splitlines()]
+    return Facts(
+        name or "cluster",
+        tuple(listed),
+        resource,
+        tuple(limits.values()),
+        commands="scontrol and sacctmgr" if answers.qos else "scontrol",
+        version=_setting(answers.config, "SLURM_VERSION"),
+        server=name,
+        accounts=_names(cell for at in (0, 1) for row in rows for cell in (row[at],)),
+        user_qos=_names(cell for at in (2, 3) for row in rows for cell in row[at].split(",")),
+        # --gpus-per-node is an option of cons_tres alone: https://slurm.schedmd.com/sbatch.html
+        devices=f"--gres={resource}:{{n}}" if select not in ("", "select/cons_tres") else "",
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _names(cells: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(filter(None, map(str.strip, cells))))
+
+
+def _setting(config: str, name: str) -> str:
+    found = re.search(rf"(?m)^{name}\s*=\s*(\S+)", config)
+    return found[1] if found else ""
+
+
+def _nodes(text: str, unread: list[str]) -> tuple[dict[str, list[NodeKind]], str]:
+    """Return the nodes of each partition, and the name of their devices: that which most nodes have, because
+    GPUs and NPUs are never added up."""
+    listed = [
+        fields for fields in map(fields_of, text.splitlines()) if "FUTURE" not in fields.get("State", "")
+    ]
+    having = {name: sum(f"{name}:" in f"{one.get('Gres', '')}:" for one in listed) for name in _DEVICES}
+    resource = max(_DEVICES, key=lambda name: having[name])
+    nodes: dict[str, list[NodeKind]] = {}
+    for fields in listed:
+        kind = _kind(fields, resource, unread)
+        for partition in fields.get("Partitions", "").split(","):
+            nodes.setdefault(partition, []).append(kind)
+    return nodes, resource
+
+
+def _kind(fields: Mapping[str, str], resource: str, unread: list[str]) -> NodeKind:
+    """Return the resources of a node, without those that Slurm keeps from jobs."""
+    total = count(fields.get("CPUTot", ""))
+    threads = count(fields.get("ThreadsPerCore", "")) or 1
+    sockets, cores = (count(fields.get(name, "")) or 0 for name in ("Sockets", "CoresPerSocket"))
+    memory = count(fields.get("RealMemory", ""))
+    if memory is not None:
+        memory -= count(fields.get("MemSpecLimit", "")) or 0
+    features = fields.get("AvailableFeatures", "(null)")
+    return NodeKind(
+        cores=count(fields.get("CPUEfctv", "")) or total,
+        threads_per_core=threads if total == sockets * cores * threads else 1,
+        # A node that is configured without memory has 1 MB, which limits no job.
+        memory=memory if memory and memory > 1 else None,
+        devices=_devices(fields.get("Gres", ""), resource, unread),
+        features=() if features == "(null)" else tuple(re.split(r",(?![^(]*\))", features)),
+    )
+
+
+def _devices(gres: str, resource: str, unread: list[str]) -> tuple[tuple[str, int], ...]:
+    """Return the types and numbers in ``gpu:a100:4(S:0-1),shard:a100:16(S:0-1)``.
+
+    https://slurm.schedmd.com/slurm.conf.html: NAME[:TYPE][:no_consume][:NUMBER]; a type is any text.
+    """
+    found: dict[str, int] = {}
+    for part in re.split(r",(?![^(]*\))", gres):
+        words = re.sub(r"\(.*\)$", "", part).removeprefix("gres/").split(":")
+        name, *more = [word for word in words if word != "no_consume"]
+        if name not in (resource, SHARD):
             continue
-        found = re.findall(r"((gpu|npu)(?::[A-Za-z]\w*)?):(\d+)", cells[5])
-        devices = [one for one in found if one[1] == found[0][1]]  # GPUs and NPUs are never added up
-        gres += [kind for kind, _, _ in devices]
-        queue = _partition(cells)._replace(gpus=sum(count(number) or 0 for _, _, number in devices))
-        queues[queue.name] = _greater(queues.get(queue.name, queue), queue)
-    # If no type is named, Slurm allocates devices of any type.
-    kind = gres[0] if len(set(gres)) == 1 else gres[0].partition(":")[0] if gres else ""
-    limits = qos_limits(qos)
-    binding = (
-        {} if "OverPartQOS" in qos else limits
-    )  # with it the QoS of a job replaces that of its partition
-    limits_of_partitions = partition_limits(partitions, whole_nodes)
-    listed = tuple(_limited(one, limits_of_partitions, binding) for one in queues.values())
-    return Facts(name, listed, kind, tuple(limits.values()))
+        number = _number(more[-1]) if more else None
+        kind = ":".join(more if number is None else more[:-1])
+        if ":" in kind or number == 0:
+            if ":" in kind:
+                unread.append(f"{' '.join(NODES)}: Gres={part} cannot be read: its devices are left out")
+            continue
+        kind = SHARD if name == SHARD else kind
+        found[kind] = found.get(kind, 0) + (1 if number is None else number)
+    return tuple(found.items())
 
 
-def _partition(cells: list[str]) -> QueueFacts:
-    """Return the facts in a line of sinfo, but for its devices."""
-    sizes = re.fullmatch(r"(\d+)(?:-(\d+|infinite))?", cells[6], re.ASCII)
-    most = sizes[2] or sizes[1] if sizes else ""
-    return QueueFacts(
-        cells[0].rstrip("*"),
-        cells[0].endswith("*"),
-        least_nodes=count(sizes[1]) if sizes else None,
-        most_nodes=count(most) or count(cells[2]),
-        walltime=seconds(cells[1]),
-        cores=count(cells[3].rstrip("+")),
-        memory=count(cells[4].rstrip("+")),
-    )
+def _number(text: str) -> int | None:
+    """Return the number in ``4`` or ``2K``; None for a type."""
+    found = re.fullmatch(r"([0-9]{1,9})([kmgtp]?)", text, re.ASCII | re.IGNORECASE)
+    return int(found[1]) * _UNITS[found[2].lower()] if found else None
 
 
-def _limited(
-    queue: QueueFacts, limits_of_partitions: Mapping[str, QueueFacts], limits: Mapping[str, QueueFacts]
-) -> QueueFacts:
-    """Return a partition with what scontrol says of it, and with the limits of its own QoS."""
-    own = limits_of_partitions.get(queue.name)
-    if own is None:
-        return queue
-    queue = queue._replace(
-        enabled=own.enabled,
-        started=own.started,
-        shared=own.shared,
-        most_nodes=own.most_nodes or queue.most_nodes,
-    )
-    return within(queue, limits[own.name]) if own.name in limits else queue
-
-
-def _greater(one: QueueFacts, other: QueueFacts) -> QueueFacts:
-    """Return a queue with several kinds of nodes, with the greatest values of both."""
-    return one._replace(
-        gpus=max(one.gpus, other.gpus),
-        cores=max(one.cores or 0, other.cores or 0),
-        memory=max(one.memory or 0, other.memory or 0),
-        most_nodes=max(one.most_nodes or 0, other.most_nodes or 0),
-    )
+def _capped(kind: NodeKind, queue: QueueFacts) -> NodeKind:
+    """Return a kind of nodes with the cores and the memory that a job in the partition gets at most."""
+    most = {"cores": queue.max_cores, "memory": queue.memory.most_per_node}
+    least = {key: min(getattr(kind, key) or limit, limit) for key, limit in most.items() if limit}
+    return kind._replace(cores=least.get("cores", kind.cores), memory=least.get("memory", kind.memory))

@@ -5,32 +5,82 @@ https://slurm.schedmd.com/scontrol.html and https://slurm.schedmd.com/sacctmgr.h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
-from jobgen.schedulers.cluster import QueueFacts
+from jobgen.schedulers.cluster import Memory, QueueFacts
 from jobgen.values.parsers import count, seconds
 
 _TAKES = ("UP", "DOWN")  # sbatch accepts jobs; in a partition that is down they do not start
 
 
-def partition_limits(text: str, whole_nodes: bool) -> dict[str, QueueFacts]:
-    """Return what ``scontrol --oneliner show partition`` says of each partition; the name in the facts is
-    that of the partition's QoS. With ``whole_nodes`` (select/linear) no partition shares nodes."""
-    found = {}
+def fields_of(line: str) -> dict[str, str]:
+    """Return the fields in a line of ``scontrol --oneliner``; of equal names the first, because texts of
+    administrators come last."""
+    found: dict[str, str] = {}
+    for word in line.split():
+        name, equals, value = word.partition("=")
+        if equals:
+            found.setdefault(name, value)
+    return found
+
+
+def partition_limits(text: str, config: str = "") -> Iterator[tuple[QueueFacts, str]]:
+    """Yield each partition of ``scontrol --oneliner show partition`` with the name of its QoS; its
+    ``max_cores`` are those of a node. ``config`` is the answer of ``scontrol show config``."""
+    whole_nodes = re.search(r"(?m)^SelectType\s*=\s*select/linear\b", config) is not None
+    common = dict(re.findall(r"(?m)^(\w+)\s*=\s*(\S+)", config))
     for line in text.splitlines():
-        fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+        fields = fields_of(line)
         if (name := fields.get("PartitionName")) is None:
             continue
         state = fields.get("State", "UP")
         sharing = fields.get("OverSubscribe", "").partition(":")[0]
-        found[name] = QueueFacts(
+        yield (
+            QueueFacts(
+                name,
+                default=fields.get("Default") == "YES",
+                least_nodes=count(fields.get("MinNodes", "")) or None,
+                most_nodes=count(fields.get("MaxNodes", "")) or count(fields.get("TotalNodes", "")),
+                walltime=seconds(fields.get("MaxTime", "")),
+                memory=_memory(fields, common),
+                enabled=state in _TAKES and fields.get("RootOnly") != "YES",
+                started=state == "UP",
+                shared=sharing in ("YES", "FORCE") or (sharing == "NO" and not whole_nodes)
+                if sharing
+                else None,
+                max_cores=count(fields.get("MaxCPUsPerNode", "")),
+                accounts=_names(fields.get("AllowAccounts", "ALL")),
+                groups=_names(fields.get("AllowGroups", "ALL")),
+                qos=_names(fields.get("AllowQos", "ALL")),
+            ),
             fields.get("QoS", "N/A"),
-            most_nodes=count(fields.get("MaxNodes", "")) or count(fields.get("TotalNodes", "")),
-            enabled=state in _TAKES and fields.get("RootOnly") != "YES",
-            started=state == "UP",
-            shared=sharing in ("YES", "FORCE") or (sharing == "NO" and not whole_nodes) if sharing else None,
         )
-    return found
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text in ("ALL", "(null)", "") else tuple(text.split(","))
+
+
+def _memory(fields: Mapping[str, str], common: Mapping[str, str]) -> Memory:
+    """Return the memory of jobs that request none. Slurm has no such limit if memory is not allocated."""
+    if "MEMORY" not in common.get("SelectTypeParameters", "MEMORY").upper():
+        return Memory()
+
+    def limits(kind: str) -> list[int | None]:
+        """Return the limits per core and per node; either one of a partition replaces both of the cluster."""
+        own, all_jobs = (
+            [count(where.get(f"{kind}Per{what}", "")) for what in ("CPU", "Node")]
+            for where in (fields, common)
+        )
+        return own if any(own) else all_jobs
+
+    defaults = (fields.get("JobDefaults", ""), common.get("JobDefaults", ""))
+    device = next(
+        (found[1] for text in defaults if (found := re.search(r"DefMemPerGPU=(\d{1,9})", text))), ""
+    )
+    (core, node), most = limits("DefMem"), limits("MaxMem")
+    return Memory(core or None, count(device), node or None, *(value or None for value in most))
 
 
 def qos_limits(text: str) -> dict[str, QueueFacts]:
@@ -42,13 +92,17 @@ def qos_limits(text: str) -> dict[str, QueueFacts]:
         fields = dict(zip(names, row.split("|"), strict=False))
         if name := fields.get("Name"):
             job, user = _tres(fields.get("MaxTRES", "")), _tres(_first(fields, "MaxTRESPU", "MaxTRESPerUser"))
+            least = _tres(fields.get("MinTRES", ""))
             found[name] = QueueFacts(
                 name,
-                least_nodes=_tres(fields.get("MinTRES", "")).get("node"),
+                least_nodes=least.get("node"),
                 most_nodes=_least((job.get("node"), user.get("node"))),
                 walltime=seconds(fields.get("MaxWall", "")),
                 max_jobs=count(_first(fields, "MaxJobsPU", "MaxJobsPerUser")),
-                max_gpus=user.get("gres/gpu"),
+                max_gpus=_least((job.get("gres/gpu"), user.get("gres/gpu"))),
+                min_gpus=least.get("gres/gpu"),
+                min_cores=least.get("cpu"),
+                max_cores=_least((job.get("cpu"), user.get("cpu"))),
             )
     return found
 
@@ -59,8 +113,10 @@ def within(queue: QueueFacts, limits: QueueFacts) -> QueueFacts:
         least_nodes=max(queue.least_nodes or 0, limits.least_nodes or 0) or None,
         most_nodes=_least((queue.most_nodes, limits.most_nodes)),
         walltime=_least((queue.walltime, limits.walltime)),
-        max_jobs=limits.max_jobs,
-        max_gpus=limits.max_gpus,
+        **{
+            name: getattr(limits, name)
+            for name in ("max_jobs", "max_gpus", "min_gpus", "min_cores", "max_cores")
+        },
     )
 
 

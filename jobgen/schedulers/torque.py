@@ -96,10 +96,6 @@ class Torque(Pbs):
         parts = (_chunk(one.nodes or "N", one.cpus, one.devices) + chunk for one in resources.chunks)
         return [f"-l nodes={'+'.join(parts)}"]
 
-    def site_request(self, gres: str | None) -> list[str]:
-        devices = "gpus={gpus_per_node}" if gres is not None else None
-        return [f"-l nodes={_chunk('{nodes}', '{cpus_per_node}', devices)}"]
-
     def ranges(self, ranges: Ranges) -> Ranges:
         return without_steps(ranges)
 

@@ -4,49 +4,45 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from jobgen.schedulers.base import Scheduler, clock, size
+from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.cluster import Facts, QueueFacts
 from jobgen.schedulers.table import named
-from jobgen.sites.display import toml
+from jobgen.site_making.queue_tables import queue_table
+from jobgen.sites.display import key, toml
 from jobgen.sites.value_checks import valid_name
+from jobgen.values.devices import SHARD
 
 _HEAD = """\
-# A site file of jobgen, from the scheduler's lists of queues and nodes; values that they do not contain are
-# comments. jobgen site check finds mistakes.
+# A site file of jobgen, read from this machine: the queues, nodes and limits that its scheduler lists.
+# jobgen site refresh NAME asks again, jobgen site check NAME finds mistakes.
 title = {title}
 scheduler = {scheduler}
-
-# The request of nodes and devices; the numbers in braces are those of the job.
-request = {request}
-# More directives for every job.
+{version}
+# Directives of every job.
 # directives = ["..."]
 
-# The sources of the facts, one table each; the confidence is manual, staff, users or unknown.
+# The sources of the facts, one table each; the confidence is machine, manual, staff, users or unknown.
 # A page of the manual also has: page = "https://..."
 [[source]]
-facts = ["queues", "node", "request", "login"]
-confidence = "staff"
+facts = ["queues", "node", "login"]
+confidence = "machine"
 date = {today}
-what = "the scheduler's lists of queues and nodes"
+what = {what}
 
 # The options that every job must have, each with an example.
 # [mandatory]
 # account = "PROJECT"
 
-# The names of this machine, for jobgen site detect.
+# The signs of this cluster, for jobgen site detect.
 [detect]
-hosts = {hosts}
+{detect}
 
-# The resources of a node, unless those of its queue differ.
-[node]
-{node}
 # The rules that differ from the scheduler's manual.
-# [rules]
-# module_use = ["/path/of/modulefiles"]
-
+[rules]
+{rules}
 # Defaults of options, in the tables of a job file.
 [job]
 {job}
@@ -55,13 +51,23 @@ accelerator = {accelerator}
 
 [launch]
 launcher = {launcher}
-
-# [environment]
-# module = ["..."]
+{network}
+[environment]
+{modules}
 """
+# Accelerators by the types of their devices.
+_ACCELERATORS = {"rocm": r"mi\d{2,3}|instinct|radeon", "xpu": r"pvc|max_?1[15]\d\d|ponte"}
 
-_LONGEST = 100_000 * 3600  # s; greater numbers are no limits
-_MOST_MEMORY = 10**9  # MiB
+
+class Host(NamedTuple):
+    """The facts about the host itself: its name, the name of the cluster in its configuration, its modules by
+    what they are for, and its interfaces."""
+
+    name: str
+    cluster: str = ""
+    modules: Mapping[str, tuple[str, ...]] = {}
+    interfaces: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
 
 def without_reservations(scheduler: Scheduler, facts: Facts) -> Facts:
@@ -86,56 +92,133 @@ def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in routes if name in names)
 
 
-def site_file(scheduler: Scheduler, facts: Facts, host: str) -> str:
-    """Return the text of the file; ``host`` is the name of this machine, which identifies the site later."""
-    gpus, cores = max((one.gpus for one in facts.queues), default=0), _common(facts)
-    taking = sorted((one for one in facts.queues if one.enabled), key=lambda one: not one.default)
-    chosen = taking[0] if taking else None
-    devices = bool(gpus)
-    job = [f"queue = {toml(chosen.name)}\n"] if chosen else []
-    if scheduler is not named(scheduler.command_name, None):
-        job.append(f"dialect = {toml(scheduler.name)}\n")
-    node = [f"gpus = {gpus}\n"] + ([f"cores = {cores}\n"] if cores else [])
-    if devices and cores and cores >= gpus:
-        node.append(f"cores_per_gpu = {cores // gpus}\n")
-    head = _HEAD.format(
+def site_file(scheduler: Scheduler, facts: Facts, host: Host, shared: bool = False) -> str:
+    """Return the text of the file. A ``shared`` file is for all users, others for the user who makes it."""
+    today = datetime.date.today()
+    closed = {} if shared else {one.name: why for one in facts.queues if (why := _closed(one, facts, host))}
+    open_queues = [one for one in facts.queues if one.enabled and one.name not in closed]
+    chosen, on_cpus = _default(open_queues, facts), _default_on_cpus(open_queues, facts)
+    needs = {one.name: dict(_needs(one, facts)) for one in facts.queues if not shared}
+    text = _HEAD.format(
         title=toml(facts.name),
-        today=datetime.date.today().isoformat(),
         scheduler=toml(scheduler.command_name),
-        request=toml(scheduler.site_request(facts.gres if devices else None)),
-        hosts=toml([re.sub(r"\d+", "*", host)]),
-        node="".join(node),
-        job="".join(job),
-        accelerator=toml("cpu" if not devices else "npu" if facts.gres.startswith("npu") else "cuda"),
+        version=f"scheduler_version = {toml(facts.version)}\n" if _is_version(facts.version) else "",
+        today=today.isoformat(),
+        what=toml(f"{facts.commands or 'the scheduler'} on {host.name}"),
+        detect=_detect(facts, host),
+        rules=_lines(_rules(facts, chosen, on_cpus)),
+        job=_lines(_job(scheduler, chosen, needs)),
+        accelerator=toml(_accelerator(facts)),
         launcher=toml(scheduler.default_launcher),
+        network=_network(host),
+        modules=_modules(host),
     )
-    return head + "".join(queue_table(one, gpus, cores) for one in facts.queues)
+    for one in facts.queues:
+        enabled = one.enabled and one.name not in closed
+        text += queue_table(one, enabled, f"{today}: {closed[one.name]}" if one.name in closed else "")
+        if (demands := needs.get(one.name)) and one != chosen:
+            text += f"\n[queues.{key(one.name)}.mandatory]\n{_lines(demands.items())}"
+    return text
 
 
-def _common(facts: Facts) -> int | None:
-    """Return the most frequent number of cores per node."""
-    counted = Counter(one.cores for one in facts.queues if one.cores)
-    return counted.most_common(1)[0][0] if counted else None
+def _lines(pairs: Iterable[tuple[str, object]]) -> str:
+    return "".join(f"{name} = {toml(value)}\n" for name, value in pairs)
 
 
-def queue_table(queue: QueueFacts, gpus: int | None, cores: int | None) -> str:
-    """Return the table of a queue; ``gpus`` and ``cores`` are those of nodes in general."""
-    lines = [f"\n[queues.{toml(queue.name)}]"]
-    if queue.routes_to:
-        lines.append(f"routes_to = {toml(queue.routes_to)}")
-    if not queue.enabled:
-        lines.append("enabled = false")
-    if queue.most_nodes and (queue.least_nodes or 1) <= queue.most_nodes:
-        lines.append(f"nodes = [{queue.least_nodes or 1}, {queue.most_nodes}]")
-    if queue.walltime and queue.walltime < _LONGEST:
-        lines.append(f"walltime = {toml(clock(queue.walltime))}")
-    for key in ("shared", "max_jobs", "max_gpus"):
-        if (value := getattr(queue, key)) is not None:
-            lines.append(f"{key} = {toml(value)}")
-    if queue.gpus != gpus:
-        lines.append(f"gpus = {queue.gpus}")
-    if queue.cores and queue.cores != cores:
-        lines.append(f"cores = {queue.cores}")
-    if queue.memory and queue.memory < _MOST_MEMORY:
-        lines.append(f"memory = {toml(size(queue.memory).upper())}")
-    return "\n".join(lines) + "\n"
+def _is_version(text: str) -> bool:
+    return re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII) is not None
+
+
+def _closed(queue: QueueFacts, facts: Facts, host: Host) -> str:
+    """Return why a queue takes no jobs of this user; empty if it does, or if that is unknown."""
+    for what, allowed, own in (
+        ("groups", queue.groups, host.groups),
+        ("accounts", queue.accounts, facts.accounts),
+        ("QoS", queue.qos, facts.user_qos),
+    ):
+        if allowed and own and not set(allowed) & set(own):
+            return f"it takes only the {what} {', '.join(allowed)}, and you have {', '.join(own)}"
+    return ""
+
+
+def _needs(queue: QueueFacts, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the account and the QoS that a job of this user must name, because the default is not allowed."""
+    for name, allowed, own in (
+        ("account", queue.accounts, facts.accounts),
+        ("qos", queue.qos, facts.user_qos),
+    ):
+        if allowed and own and own[0] not in allowed and (able := [one for one in own if one in allowed]):
+            yield name, able[0]
+
+
+def _default(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
+    """Return the default queue: one with devices if the cluster has some, the scheduler's own if possible."""
+    having = [one for one in queues if _devices(one, facts)] or queues
+    return max(
+        having, key=lambda one: (one.default, _devices(one, facts), one.walltime or 10**9), default=None
+    )
+
+
+def _default_on_cpus(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
+    """Return the default queue of jobs without devices, which need no node with devices."""
+    able = [one for one in queues if not one.min_gpus]
+    return max(
+        able, key=lambda one: (not _devices(one, facts), one.default, one.most_nodes or 0), default=None
+    )
+
+
+def _devices(queue: QueueFacts, facts: Facts) -> int:
+    """Return the number of nodes with devices of a queue, or of the queues to which it moves jobs."""
+    routes = [one for one in facts.queues if one.name in queue.routes_to and one != queue]
+    kinds = [kind for one in (queue, *routes) for kind in one.kinds]
+    return sum(kind.nodes for kind in kinds if any(name != SHARD for name, _ in kind.devices))
+
+
+def _rules(facts: Facts, chosen: QueueFacts | None, on_cpus: QueueFacts | None) -> Iterator[tuple[str, str]]:
+    if facts.devices:
+        yield "devices", facts.devices
+    if facts.gpu_type:
+        yield "gpu_type", facts.gpu_type
+    if on_cpus is not None and on_cpus != chosen:
+        yield "cpu_queue", on_cpus.name
+
+
+def _job(
+    scheduler: Scheduler, chosen: QueueFacts | None, needs: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, str]]:
+    if chosen is not None:
+        yield "queue", chosen.name
+        yield from needs.get(chosen.name, {}).items()
+    if scheduler is not named(scheduler.command_name, None):
+        yield "dialect", scheduler.name
+
+
+def _accelerator(facts: Facts) -> str:
+    types = [name for queue in facts.queues for kind in queue.kinds for name, _ in kind.devices]
+    if not types:
+        return "cpu"
+    if facts.resource == "npu":
+        return "npu"
+    words = " ".join(types).lower()
+    return next((name for name, pattern in _ACCELERATORS.items() if re.search(pattern, words)), "cuda")
+
+
+def _detect(facts: Facts, host: Host) -> str:
+    """Return the sign of the cluster: its name in the configuration of the host, or else the host itself."""
+    if host.cluster and valid_name(host.cluster):
+        return f"clusters = {toml([host.cluster])}"
+    return f"hosts = {toml([host.name])}"
+
+
+def _network(host: Host) -> str:
+    """Return comments on the interfaces: which of them the compute nodes have cannot be read here."""
+    if not host.interfaces:
+        return ""
+    return f"# interface = {toml(host.interfaces[-1])}  # of this host: {', '.join(host.interfaces)}\n"
+
+
+def _modules(host: Host) -> str:
+    """Return comments with the modules of this machine that training needs."""
+    lines = [f"# {what}: {', '.join(names)}" for what, names in host.modules.items() if names]
+    newest = [names[-1] for what, names in host.modules.items() if names and what in ("CUDA", "CANN", "MPI")]
+    return "\n".join([*lines, f"# module = {toml(newest or ['...'])}"])

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from jobgen.errors import JobgenError
 from jobgen.schedulers.cluster import Facts, QueueFacts
-from jobgen.site_making.creation import queue_table, without_reservations
+from jobgen.site_making.creation import without_reservations
+from jobgen.site_making.queue_tables import queue_table
 from jobgen.sites.display import toml
 from jobgen.sites.site_file import Queue, Site
 
@@ -33,14 +34,13 @@ def text_of(site: Site, facts: Facts, host: str) -> str:
         what = "QoS, and a queue of this site is one" if by_qos else "queue"
         raise JobgenError(f"site refresh: the scheduler lists no {what}")
     names = {one.name for one in facts.queues}
-    gpus = None if any(one.gpus for one in facts.queues) else 0
     head = _HEAD.format(
         today=datetime.date.today().isoformat(),
         scheduler=toml(site.file.scheduler),
         commands=toml(facts.commands),
         host=toml(host),
     )
-    return head + "".join(queue_table(_known(one, names), gpus, None) for one in facts.queues)
+    return head + "".join(queue_table(_known(one, names), one.enabled) for one in facts.queues)
 
 
 def _known(queue: QueueFacts, names: set[str]) -> QueueFacts:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
@@ -21,7 +24,7 @@ def try_defaults(site: Site) -> None:
     faults: list[str] = []
     for queue in site.queues or (None,):
         try:
-            plan = resolve(_smallest(site, queue))
+            plan = resolve(smallest(site, queue))
             check_syntax(plan.spec, BLOCKS)
         except JobgenError as error:
             faults.append(str(error))
@@ -32,8 +35,8 @@ def try_defaults(site: Site) -> None:
     raise JobgenError(f"{site.path}: no job is valid with its defaults: {faults[0]}")
 
 
-def _smallest(site: Site, queue: str | None) -> Specification:
-    """Return a job with only the mandatory values of the site, from the examples of its file."""
+def smallest(site: Site, queue: str | None, more: Mapping[str, str] = MappingProxyType({})) -> Specification:
+    """Return a job with ``more`` and the mandatory values of the site, from the examples of its file."""
     limits = site.queues.get(queue) if queue else None
     demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}
     given: dict[str, str | list[str]] = {
@@ -44,4 +47,4 @@ def _smallest(site: Site, queue: str | None) -> Specification:
         given["queue"] = queue
     if limits and limits.nodes:
         given["nodes"] = str(limits.nodes[0])
-    return with_defaults(read_spec(site.file.scheduler, given), site)
+    return with_defaults(read_spec(site.file.scheduler, {**given, **more}, ["true"] if more else ()), site)

@@ -51,26 +51,27 @@ def as_toml(site: Site) -> str:
 
 def _table(site: Site, data: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
     sources = [] if at else data.pop("source", [])
-    plain = {key: value for key, value in data.items() if not isinstance(value, dict)}
+    plain = {name: value for name, value in data.items() if not isinstance(value, dict)}
     if at and (plain or not data):
-        lines += ["", f"[{'.'.join(map(_key, at))}]"]
+        lines += ["", f"[{'.'.join(map(key, at))}]"]
     _values(site, plain, at, lines)
     for number, source in enumerate(sources):
         lines += ["", "[[source]]"]
         _values(site, source, ("source", str(number)), lines)
-    for key, value in data.items():
+    for name, value in data.items():
         if isinstance(value, dict):
-            _table(site, value, (*at, key), lines)
+            _table(site, value, (*at, name), lines)
 
 
 def _values(site: Site, plain: dict[str, Any], at: tuple[str, ...], lines: list[str]) -> None:
-    for key, value in plain.items():
-        file, line = site.places[(*at, key)]
-        lines.append(f"{_key(key)} = {toml(value)}  # {os.path.basename(file)}, line {line}")
+    for name, value in plain.items():
+        file, line = site.places[(*at, name)]
+        lines.append(f"{key(name)} = {toml(value)}  # {os.path.basename(file)}, line {line}")
 
 
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
+def key(name: str) -> str:
+    """Return a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def toml(value: Any) -> str:
@@ -79,4 +80,6 @@ def toml(value: Any) -> str:
         return value.isoformat()
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key(name)} = {toml(one)}' for name, one in value.items())}}}"
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,5 @@
-"""Detection of the site of this machine, by its host name and its environment."""
+"""Detection of the site of this machine, by the configuration of its scheduler, its host name and its
+environment."""
 
 from __future__ import annotations
 
@@ -8,30 +9,48 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from jobgen.errors import JobgenError
+from jobgen.schedulers.detection import detect as scheduler_here
+from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
+    from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.sites.site_file import Detect
 
 
+_PATIENCE = 2  # s; of the scheduler
+
+
 def detect() -> tuple[str, str] | None:
-    """Return the name of the site and the reason. The user's sites come first; invalid ones are skipped."""
+    """Return the name of the site and the reason. The user's sites come first; invalid ones are skipped.
+
+    If several sites match, the scheduler is asked for the name of its cluster.
+    """
     from jobgen.sites.loader import load
     from jobgen.sites.search import folders, names
 
-    own = folders()[0]
-    found = []
+    own, cluster = folders()[0], _configured()
+    found: dict[str, tuple[bool, str, str]] = {}
+    detects: dict[str, Detect] = {}
     for name in names():
         try:
             site = load(name, machine=False)
         except JobgenError:
             continue
-        if why := reason(site.file.detect, socket.gethostname(), os.environ):
-            found.append((os.path.dirname(site.path) != own, name, why))
-    return min(found)[1:] if found else None
+        if why := reason(site.file.detect, socket.gethostname(), os.environ, cluster):
+            found[name], detects[name] = (os.path.dirname(site.path) != own, name, why), site.file.detect
+    if len(found) > 1 and (server := _server()):
+        confirmed = [name for name, one in detects.items() if server in one.clusters]
+        found = {name: (*found[name][:2], f"its scheduler says {server}") for name in confirmed} or found
+    return min(found.values())[1:] if found else None
 
 
-def reason(detect: Detect, host: str, env: os._Environ[str] | dict[str, str]) -> str | None:
-    """Return why a machine with this name and environment belongs to the site; None if it does not."""
+def reason(
+    detect: Detect, host: str, env: os._Environ[str] | dict[str, str], cluster: str = ""
+) -> str | None:
+    """Return why a machine with this name and environment, and this cluster in its configuration, belongs to
+    the site; None if it does not."""
+    if cluster and cluster in detect.clusters:
+        return f"the cluster in its configuration is {cluster}"
     for name, value in detect.env.items():
         if fnmatchcase(env.get(name, ""), value):
             return f"{name} is {env[name]}"
@@ -39,3 +58,23 @@ def reason(detect: Detect, host: str, env: os._Environ[str] | dict[str, str]) ->
         if fnmatchcase(host, pattern):
             return f"the host name {host} matches {pattern}"
     return None
+
+
+def _configured() -> str:
+    """Return the name of the cluster in the configuration of this host's scheduler; empty without one."""
+    commands = _commands()
+    return commands.configured() if commands else ""
+
+
+def _server() -> str:
+    """Return the name of the cluster as its scheduler prints it; empty if it does not answer."""
+    commands = _commands()
+    try:
+        return commands.server(_PATIENCE) if commands else ""
+    except JobgenError:
+        return ""
+
+
+def _commands() -> ClusterCommands | None:
+    row = SCHEDULERS[scheduler_here()[0]]
+    return None if row.behaviour.one_host else row.cluster()

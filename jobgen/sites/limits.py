@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import counted, one_of
 from jobgen.schedulers.base import clock, size
+from jobgen.sites.node_kinds import description, satisfies
 from jobgen.values import parsers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jobgen.sites.site_file import NodeTable, Site
+    from jobgen.sites.site_file import NodeTable, Queue, Site
 
 
 class JobSize(NamedTuple):
     """The numbers of a job that have limits; ``mem`` in MiB per node, ``walltime`` in seconds,
-    or None for that of the queue."""
+    or None for that of the queue; ``kind`` and ``shards`` are of its devices."""
 
     nodes: int
     walltime: int | None
     gpus_per_node: int
     cpus_per_node: int
     mem: int | None
+    kind: str = ""
+    shards: int = 0
+    constraint: str | None = None
+    account: str | None = None
+    qos: str | None = None
 
 
 class Excess(NamedTuple):
@@ -38,7 +45,7 @@ class Excess(NamedTuple):
 def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> list[Excess]:
     """Return the limits of a queue that a request exceeds. A routing queue has its own limits, and those of
     the route with the fewest that the request exceeds."""
-    own = [*_of_queue(site, name, request, routed), *_of_node(site.node(name), request)]
+    own = [*_of_queue(site, name, request, routed), *_of_nodes(site, name, request)]
     routes = [excesses(site, route, request, True) for route in site.queues[name].routes_to]
     if not routes or not all(routes):
         return own
@@ -75,7 +82,25 @@ def _of_queue(site: Site, name: str, request: JobSize, routed: bool) -> Iterator
         of = f" of {counted(request.nodes, 'node')}" if queue.walltime_by_nodes or routed else ""
         times = _times(request.walltime, limit)
         yield Excess("walltime", f"at most {clock(limit)} for a job{of}", f"--walltime {clock(limit)}", times)
-    total = request.nodes * request.gpus_per_node
+    yield from _totals(queue, request)
+    for name, value, names in (("account", request.account, queue.accounts), ("qos", request.qos, queue.qos)):
+        if value is not None and names and value not in names:
+            yield Excess(name, f"the {name} {one_of(names)}", f"--{name} {names[0]}", 2)
+
+
+def _totals(queue: Queue, request: JobSize) -> Iterator[Excess]:
+    """Yield the limits of devices and cores of all nodes together."""
+    total, cores = request.nodes * request.gpus_per_node, request.nodes * request.cpus_per_node
+    if queue.min_gpus is not None and total < queue.min_gpus:
+        text = f"at least {counted(queue.min_gpus, 'accelerator')} a job, and this one has {total}"
+        yield Excess("gpus_per_node", text, f"{queue.min_gpus} in all", _times(total, queue.min_gpus))
+    if queue.min_cores is not None and cores < queue.min_cores:
+        text = f"at least {queue.min_cores} cores a job, and this one has {cores}"
+        yield Excess("cpus_per_rank", text, f"{queue.min_cores} cores in all", _times(cores, queue.min_cores))
+    if queue.max_cores is not None and cores > queue.max_cores:
+        text = f"at most {queue.max_cores} cores a job, and this one has {cores}"
+        key = "nodes" if request.nodes > 1 else "cpus_per_rank"
+        yield Excess(key, text, f"{queue.max_cores} cores in all", _times(cores, queue.max_cores))
     if queue.max_gpus is not None and total > queue.max_gpus:
         key = "nodes" if request.nodes > 1 else "gpus_per_node"
         most_gpus = counted(queue.max_gpus, "accelerator")
@@ -83,8 +108,42 @@ def _of_queue(site: Site, name: str, request: JobSize, routed: bool) -> Iterator
         yield Excess(key, limit_text, f"{most_gpus} in all", _times(total, queue.max_gpus))
 
 
+def _of_nodes(site: Site, name: str, request: JobSize) -> list[Excess]:
+    """Return the limits of the nodes of a queue that a job exceeds: those of the nearest kind of nodes, with
+    all kinds in the text."""
+    kinds = site.kinds(name)
+    found = {kind: [*_of_node(table, request)] for kind, (_, table) in kinds.items()}
+    fit = [kind for kind, limits in found.items() if not limits]
+    if fit and None not in (numbers := [kinds[kind][0] for kind in fit]):
+        there = sum(filter(None, numbers))
+        if request.nodes <= there:
+            return []
+        tables = "; ".join(description(*kinds[kind]) for kind in fit)
+        return [Excess("nodes", f"at most {tables}", f"--nodes {there}", _times(request.nodes, there))]
+    if fit:
+        return []
+    nearest = min(found.values(), key=lambda limits: (len(limits), prod(one.times for one in limits)))
+    if len(kinds) == 1:
+        return nearest
+    has = "; ".join(description(*one) for one in kinds.values())
+    return [nearest[0]._replace(limit=f"{nearest[0].limit} (it has {has})"), *nearest[1:]]
+
+
 def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
     gpus = request.gpus_per_node
+    if not satisfies(node, request.constraint):
+        there = ", ".join(node.features or ()) or "none"
+        yield Excess("constraint", f"nodes with the features {there}", f"features among {there}", 2)
+    number = request.shards or gpus
+    if request.kind and node.devices is not None and number > node.devices.get(request.kind, 0):
+        most = node.devices.get(request.kind, 0)
+        yield Excess(
+            "gpus_per_node",
+            f"at most {most} x {request.kind} a node" if most else f"no devices of the type {request.kind}",
+            one_of([f"--gpus-per-node {kind}:{count}" for kind, count in node.devices.items()] or ["none"]),
+            _times(number, most),
+        )
+        return
     too_many = node.gpus is not None and gpus > node.gpus
     if node.gpus is not None and (
         too_many or (node.whole_nodes and request.nodes > 1 and 0 < gpus < node.gpus)
@@ -104,9 +163,9 @@ def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
             "cpus_per_rank", f"at most {cores} cores a node{per_gpu}", f"{cores} cores a node", times
         )
     if node.memory is not None and request.mem is not None and request.mem > parsers.memory(node.memory):
-        most = size(parsers.memory(node.memory)).upper()
+        memory = size(parsers.memory(node.memory)).upper()
         times = _times(request.mem, parsers.memory(node.memory))
-        yield Excess("mem", f"at most {most} a node", f"--mem {most}", times)
+        yield Excess("mem", f"at most {memory} a node", f"--mem {memory}", times)
 
 
 def longest(site: Site, name: str | None, nodes: int) -> int | None:

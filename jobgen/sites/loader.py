@@ -133,7 +133,8 @@ def _merged(
             where = f"{_origin(path, text)(place)}: {key}"
             raise JobgenError(f"{where} is {other} in the site that this one extends: write one, too")
         elif isinstance(value, dict):
-            merged[key] = _merged(below.get(key, {}), value, place, path, text, places)
+            under = {} if key == "devices" else below.get(key, {})  # the devices of a node are one value
+            merged[key] = _merged(under, value, place, path, text, places)
         else:
             merged[key] = value
             places[place] = (path, line_of(text, place))

@@ -1,14 +1,13 @@
 """The facts of the machine: the queues and nodes that its scheduler listed, kept by ``jobgen site refresh``.
 
-They win over those of the site file. Cores and memory of a node are the exception: a scheduler counts all of
-them, and a site file those that a job can request, so that the lesser number holds.
+They win over those of the site file. Cores and memory of a node are the exception: the lesser number holds.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, read_text
 from jobgen.jobfile.tables import TABLES
 from jobgen.sites.search import machine_file
-from jobgen.sites.site_file import Machine, Queue, Site, SiteFile
+from jobgen.sites.site_file import Machine, NodeTable, Queue, Site, SiteFile
 from jobgen.sites.value_checks import check_site
 from jobgen.values import parsers
 
@@ -65,8 +64,9 @@ def merge(site: Site, path: str, text: str) -> Site:
     queues, places = dict(site.data.get("queues", {})), dict(site.places)
     for key in {**queues, **tables}:
         change = _change(site, key, tables.get(key))
-        queues[key] = {**queues.get(key, {}), **change}
-        places |= {("queues", key, name): own.places.get(("queues", key, name), (path, 2)) for name in change}
+        queues[key] = {**_without_nodes(queues.get(key, {}), change), **change}
+        at = ("queues", key)
+        places |= {one: own.places.get(one, (path, 2)) for one in _leaves(change, at)}
     content = {**site.data, "queues": queues}
     new = msgspec.convert({key: value for key, value in content.items() if key not in TABLES}, SiteFile)
     machine = Machine(path, file.refreshed, file.commands, own)
@@ -90,12 +90,35 @@ def _machine_site(site: Site, path: str, text: str, tables: Mapping[str, Any]) -
     places: dict[tuple[str, ...], tuple[str, int | None]] = {}
     for key, table in tables.items():
         named = (site.queues[key].name if key in site.queues else None) or key
-        for name in table:
-            places["queues", key, name] = (path, line_of(text, ("queues", named, name)))
+        for at in _leaves(table, ("queues", key)):
+            places[at] = (path, line_of(text, ("queues", named, *at[2:])))
     file = SiteFile(
         title=site.title, scheduler=site.file.scheduler, queues=msgspec.convert(tables, dict[str, Queue])
     )
     return Site(site.name, path, file, {}, {}, {"queues": dict(tables)}, places)
+
+
+def _least(node: NodeTable, change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cores and the memory of a node that the machine lists, or those of the site file if these
+    are less: a scheduler counts all of them, and a site file those that a job can request."""
+    least: dict[str, Any] = {}
+    if "cores" in change and node.cores is not None:
+        least["cores"] = min(node.cores, change["cores"])
+    if "memory" in change and node.memory is not None:
+        least["memory"] = min(node.memory, change["memory"], key=parsers.memory)
+    return least
+
+
+def _leaves(table: Mapping[str, Any], at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the values in a table and in those below it."""
+    for key, value in table.items():
+        yield from _leaves(value, (*at, key)) if isinstance(value, dict) else ((*at, key),)
+
+
+def _without_nodes(queue: Mapping[str, Any], change: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a queue without the devices and kinds of nodes that a change replaces."""
+    old = {"gpus", "devices", "kinds"} if change.keys() & {"gpus", "devices", "kinds"} else set()
+    return {key: value for key, value in queue.items() if key not in old}
 
 
 def _change(site: Site, key: str, table: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -105,12 +128,9 @@ def _change(site: Site, key: str, table: Mapping[str, Any] | None) -> dict[str, 
         return {"enabled": False}
     change = dict(table)
     node, queue = site.node(key), site.queues.get(key)
-    if node.cores is not None and node.cores <= change.get("cores", node.cores):
-        change.pop("cores", None)
-    if node.memory is not None and parsers.memory(node.memory) <= parsers.memory(
-        change.get("memory", "999T")
-    ):
-        change.pop("memory", None)
+    change = {**change, **_least(node, change)}
+    if kinds := change.get("kinds"):
+        change["kinds"] = {name: {**kind, **_least(node, kind)} for name, kind in kinds.items()}
     for name, default in (("routes_to", []), ("enabled", True)):
         if queue is not None and getattr(queue, name) != getattr(Queue(), name):
             change.setdefault(name, default)

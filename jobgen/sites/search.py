@@ -10,11 +10,18 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 
 
 def folders(beside: str | None = None) -> tuple[str, ...]:
-    """Return the folders of site files in order: next to the job file, the user's own, the packaged ones."""
+    """Return the folders of site files in order: next to the job file, the user's own, those of
+    JOBGEN_SITE_PATH, the packaged ones."""
     import jobgen.templates
 
     own = (beside,) if beside is not None else ()
-    return (*own, os.path.join(_home(), "sites"), os.path.join(jobgen.templates.__path__[0], "sites"))
+    shared = (folder for folder in os.environ.get("JOBGEN_SITE_PATH", "").split(os.pathsep) if folder)
+    return (
+        *own,
+        os.path.join(_home(), "sites"),
+        *shared,
+        os.path.join(jobgen.templates.__path__[0], "sites"),
+    )
 
 
 def _home() -> str:

@@ -11,13 +11,14 @@ from msgspec import Meta
 
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import named
+from jobgen.values.devices import SHARD
 
 Count = Annotated[int, Meta(ge=0)]
 Lines = tuple[str, ...]
 
 # The groups of facts of a site, and how far a source can be relied on, the best first.
 GROUPS = ("queues", "node", "request", "binding", "network", "modules", "login", "accounting", "example")
-CONFIDENCE = ("manual", "staff", "users", "unknown")
+CONFIDENCE = ("machine", "manual", "staff", "users", "unknown")
 
 
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,8 +28,8 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Source(_Table, frozen=True):
     """A page that was read: the groups of facts that are from it, and how far they can be relied on.
 
-    ``confidence`` is ``manual`` for the manual, ``staff`` for other material of the centre, ``users`` for
-    scripts and notes of its users; ``page`` is an address; ``version`` is the commit or edition that was
+    ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an address; ``version`` is the commit or edition that was
     read, and ``date`` the day of that version; ``what`` is the part of the page.
     """
 
@@ -41,8 +42,10 @@ class Source(_Table, frozen=True):
 
 
 class Detect(_Table, frozen=True):
-    """The signs of a machine of the site: any host name, or any variable, that matches."""
+    """The signs of a machine of the site: any name of the cluster in the configuration of its scheduler, host
+    name, or variable, that matches."""
 
+    clusters: Lines = ()
     hosts: Lines = ()
     env: dict[str, str] = {}
 
@@ -50,13 +53,16 @@ class Detect(_Table, frozen=True):
 class NodeTable(_Table, frozen=True):
     """The resources of a node, and the share of a job per GPU.
 
-    ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``. ``memory``
-    and ``memory_per_gpu`` are sizes such as 512G. With
+    ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``.
+    ``devices`` has the number of accelerators of each type, ``gpus`` is their number without types.
+    ``memory``, ``memory_per_gpu`` and ``memory_per_core`` are sizes such as 512G; the last two are requested
+    for jobs that request none. ``features`` are those that a constraint can name. With
     ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more than one
     node use all GPUs of each. ``cpu_lists`` are the CPUs next to each GPU, such as 0-7.
     """
 
     gpus: Count | None = None
+    devices: dict[str, Count] | None = None
     cores: Count | None = None
     cores_per_gpu: Count | None = None
     cores_fixed: bool | None = None
@@ -64,7 +70,28 @@ class NodeTable(_Table, frozen=True):
     cpu_lists: Lines | None = None
     memory: str | None = None
     memory_per_gpu: str | None = None
+    memory_per_core: str | None = None
+    features: Lines | None = None
     whole_nodes: bool | None = None
+
+    def over(self, common: NodeTable) -> NodeTable:
+        """Return these resources, with those of ``common`` where a value is missing. Devices with and without
+        types replace each other."""
+        values = {
+            key: getattr(common, key) if getattr(self, key) is None else getattr(self, key)
+            for key in NodeTable.__struct_fields__
+        }
+        if self.devices is not None:
+            values["gpus"] = sum(number for kind, number in self.devices.items() if kind != SHARD)
+        elif self.gpus is not None:
+            values["devices"] = None
+        return NodeTable(**values)
+
+
+class NodeKind(NodeTable, frozen=True):
+    """A kind of the nodes of a queue: ``count`` of them are equal."""
+
+    count: Annotated[int, Meta(ge=1)] = 1
 
 
 class Queue(NodeTable, frozen=True):
@@ -74,8 +101,10 @@ class Queue(NodeTable, frozen=True):
     greatest number of nodes and the wall time of jobs with up to this number. ``routes_to`` are the queues to
     which a routing queue moves its jobs: their limits are its limits. A queue that is not ``enabled``
     takes the jobs of a routing queue alone. The nodes of a ``shared`` queue may have other jobs beside.
-    ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time.
-    ``request`` replaces that of the site.
+    ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time; ``min_gpus``,
+    ``min_cores`` and ``max_cores`` are of a job in all. ``accounts`` and ``qos`` are those that it takes, and
+    ``groups`` those of its users; without names it takes all. ``kinds`` are its nodes if they differ.
+    ``request`` replaces that of the site; ``env`` are variables of its jobs.
     """
 
     about: str = ""
@@ -88,16 +117,34 @@ class Queue(NodeTable, frozen=True):
     shared: bool = False
     max_jobs: Count | None = None
     max_gpus: Count | None = None
+    min_gpus: Count | None = None
+    min_cores: Count | None = None
+    max_cores: Count | None = None
+    accounts: Lines = ()
+    groups: Lines = ()
+    qos: Lines = ()
+    kinds: dict[str, NodeKind] = {}
     request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
+    env: dict[str, str] = {}
+
+
+class LauncherTable(_Table, frozen=True):
+    """The environment variables of jobs with a launcher, besides those of every job and of their queue.
+
+    A variable that several tables have is that of the launcher, then of the queue.
+    """
+
+    env: dict[str, str] = {}
 
 
 class Rules(_Table, frozen=True):
     """The rules of a site that differ from its scheduler's manual.
 
     ``account`` and ``queue`` are the options of the directives for these; ``account_suffix`` is the end of
-    accounts of jobs with accelerators; ``gpu_type`` is the
+    accounts of jobs with accelerators; ``cpu_queue`` is the queue of jobs without accelerators that name
+    none; ``devices`` is the option that requests ``{n}`` devices of a node; ``gpu_type`` is the
     resource of PBS Pro for the type of GPUs; ``bind`` is the option of PALS or
     srun that binds ranks to cores; ``master_suffix`` is the end of the rendezvous' host name; ``srun`` are
     options of each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if
@@ -108,6 +155,8 @@ class Rules(_Table, frozen=True):
     account: str | None = None
     account_suffix: str = ""
     queue: str | None = None
+    cpu_queue: str | None = None
+    devices: str = ""
     gpu_type: str = ""
     bind: str = ""
     master_suffix: str = ""
@@ -159,6 +208,7 @@ class SiteFile(_Table, frozen=True):
     detect: Detect = Detect()
     node: NodeTable = NodeTable()
     queues: dict[str, Queue] = {}
+    launcher: dict[str, LauncherTable] = {}
     networks: dict[str, Network] = {}
     rules: Rules = Rules()
 
@@ -167,7 +217,8 @@ class Site(NamedTuple):
     """A site: its file with all that it extends, ``values`` of options as text, and their ``origins``.
 
     ``places`` has the file and line of every key, by its path in the tables. ``machine`` has what the
-    scheduler said; its values have replaced those of the file.
+    scheduler said; its values have replaced those of the file. ``kind`` is the kind of nodes that the job
+    gets in its queue, if these differ.
     """
 
     name: str
@@ -178,6 +229,7 @@ class Site(NamedTuple):
     data: Mapping[str, Any]
     places: Mapping[tuple[str, ...], tuple[str, int | None]]
     machine: Machine | None = None
+    kind: str = ""
 
     @property
     def title(self) -> str:
@@ -210,16 +262,20 @@ class Site(NamedTuple):
         return own.request if own and own.request else self.file.request
 
     def node(self, queue: str | None) -> NodeTable:
-        """Return the resources of a node of a queue."""
+        """Return the resources of a node of a queue, of the job's kind if its nodes differ."""
         own = self.queues.get(queue) if queue else None
+        common = self.file.node.over(NodeTable())
         if own is None:
-            return self.file.node
-        common = self.file.node
-        merged = {
-            key: getattr(common, key) if getattr(own, key) is None else getattr(own, key)
-            for key in NodeTable.__struct_fields__
-        }
-        return NodeTable(**merged)
+            return common
+        table = own.over(common)
+        return own.kinds[self.kind].over(table) if self.kind in own.kinds else table
+
+    def kinds(self, queue: str) -> dict[str, tuple[int | None, NodeTable]]:
+        """Return the number and the resources of each kind of nodes of a queue. Without kinds it has one, and
+        their number is unknown."""
+        own = self.queues[queue]
+        table = own.over(self.file.node.over(NodeTable()))
+        return {name: (one.count, one.over(table)) for name, one in own.kinds.items()} or {"": (None, table)}
 
 
 class Machine(NamedTuple):

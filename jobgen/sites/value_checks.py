@@ -11,12 +11,14 @@ from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import TABLES, table_of
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.schedulers.table import queued
 from jobgen.schedulers.versions import version
 from jobgen.sites.line_forms import NUMBERS, names_in, reference
 from jobgen.sites.site_file import CONFIDENCE, GROUPS, Site
 from jobgen.values import parsers
+from jobgen.values.devices import TYPE
 
 Path = tuple[str, ...]
 
@@ -31,6 +33,9 @@ _RESOURCE = parsers.text("the name of a resource, such as gpu_type", r"[A-Za-z]\
 _SUFFIX = parsers.text("the end of a host name", r"[A-Za-z0-9.-]{0,64}")
 _SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
 _CPUS = parsers.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
+_DEVICES = parsers.text(
+    "an option that requests {n} devices, such as --gres=gpu:{n}", r"--[a-z][a-z-]*=([\w.-]+:)*\{n\}"
+)
 _NAME = parsers.text("the name of a variable", r"[A-Za-z_]\w*")
 _RULE = parsers.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
 
@@ -62,7 +67,22 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("queues", _ANY, "memory"): parsers.memory,
     ("queues", _ANY, "memory_per_gpu"): parsers.memory,
     ("queues", _ANY, "cpu_lists"): _CPUS,
+    ("node", "memory_per_core"): parsers.memory,
+    ("node", "features"): _LINE,
+    ("queues", _ANY, "memory_per_core"): parsers.memory,
+    ("queues", _ANY, "features"): _LINE,
+    ("queues", _ANY, "accounts"): _WORD,
+    ("queues", _ANY, "groups"): _LINE,
+    ("queues", _ANY, "qos"): _WORD,
+    ("queues", _ANY, "kinds", _ANY, "memory"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "memory_per_gpu"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "memory_per_core"): parsers.memory,
+    ("queues", _ANY, "kinds", _ANY, "features"): _LINE,
+    ("rules", "cpu_queue"): _WORD,
+    ("rules", "devices"): _DEVICES,
     ("queues", _ANY, "mandatory", _ANY): _LINE,
+    ("queues", _ANY, "env", _ANY): _VALUE,
+    ("launcher", _ANY, "env", _ANY): _VALUE,
     ("networks", _ANY, "about"): _LINE,
     ("networks", _ANY, "env", _ANY): _VALUE,
     ("networks", _ANY, "modules"): parsers.module,
@@ -110,8 +130,9 @@ def check_site(site: Site) -> None:
                 place = (table_of(option), option.key)
                 raise JobgenError(f"{option.key} = {shown(text)} ({site.place(place)}): {error}") from None
     _check_sources(site)
-    _check_networks(site)
+    _check_launchers(site)
     _check_queues(site)
+    _check_variables(site)
 
 
 def valid_name(name: str) -> bool:
@@ -150,7 +171,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
         parsers.text(f"an option of {row.command}, such as {row.help.directive}", row.option_pattern)(text)
     if directive or place[0] == "rules":
         for name in names_in(text):
-            if name not in NUMBERS:
+            if name not in NUMBERS and place != ("rules", "devices"):
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")
         if re.search(r"[{}]", re.sub(r"\{\w+\}", "", text)):
             raise ValueError("braces must contain the name of a number, such as {nodes}")
@@ -187,18 +208,32 @@ def _check_sources(site: Site) -> None:
             raise JobgenError(f"[[source]] ({site.place(('source', str(number)))}): must have a {missing}")
 
 
-def _check_networks(site: Site) -> None:
-    """Check the names of networks, and of all variables that these and the rules set."""
-    tables = {
-        ("networks", name): (*one.env, *one.prepend, *one.unset) for name, one in site.file.networks.items()
+def _check_launchers(site: Site) -> None:
+    for name in site.file.launcher:
+        if name not in LAUNCHERS:
+            raise JobgenError(
+                f"[launcher.{shown(name)}] ({site.place(('launcher', name))}): there is no such launcher: "
+                f"use {one_of(LAUNCHERS)}{nearest(name, LAUNCHERS)}"
+            )
+
+
+def _check_variables(site: Site) -> None:
+    """Check the names of networks, and of all variables that tables other than [environment] set."""
+    file = site.file
+    tables: dict[Path, tuple[str, ...]] = {
+        **{("networks", key): (*one.env, *one.prepend, *one.unset) for key, one in file.networks.items()},
+        **{("queues", key, "env"): (*one.env,) for key, one in file.queues.items()},
+        **{("launcher", key, "env"): (*one.env,) for key, one in file.launcher.items()},
+        ("rules", "prepend"): (*file.rules.prepend,),
     }
-    for at, variables in {**tables, ("rules", "prepend"): (*site.file.rules.prepend,)}.items():
+    for at, variables in tables.items():
         try:
             _WORD(at[1])
             for variable in variables:
                 parsers.assignment(f"{variable}=")
         except ValueError as error:
-            raise JobgenError(f"[{at[0]}.{shown(at[1])}] ({site.place(at)}): {error}") from None
+            name = ".".join(map(shown, at))
+            raise JobgenError(f"[{name}] ({site.place(at)}): {error}") from None
 
 
 def _check_queues(site: Site) -> None:
@@ -215,6 +250,7 @@ def _check_queues(site: Site) -> None:
                 parsers.walltime(text)
         except ValueError as error:
             raise JobgenError(f"[queues.{shown(name)}] ({site.place(('queues', name))}): {error}") from None
+        _check_kinds(site, name)
         if queue.nodes is not None and queue.nodes[0] > queue.nodes[1]:
             where = site.place(("queues", name, "nodes"))
             raise JobgenError(
@@ -225,6 +261,24 @@ def _check_queues(site: Site) -> None:
         if steps != sorted(set(steps)):
             where = site.place(("queues", name, "walltime_by_nodes"))
             raise JobgenError(f"walltime_by_nodes = {steps} ({where}): must go from few nodes to many")
+
+
+def _check_kinds(site: Site, name: str) -> None:
+    """Check the names of the kinds of nodes of a queue, and the types of devices."""
+    queue = site.queues[name]
+    tables = {("node",): site.file.node, ("queues", name): queue}
+    tables |= {("queues", name, "kinds", kind): one for kind, one in queue.kinds.items()}
+    for at, table in tables.items():
+        for kind in table.devices or ():
+            if kind and not re.fullmatch(TYPE, kind, re.ASCII):
+                where = site.place((*at, "devices"))
+                raise JobgenError(f"devices = {shown(kind)} ({where}): must be a type such as a100, or empty")
+    for kind in queue.kinds:
+        try:
+            _WORD(kind)
+        except ValueError as error:
+            where = site.place(("queues", name, "kinds", kind))
+            raise JobgenError(f"[queues.{name}.kinds.{shown(kind)}] ({where}): {error}") from None
 
 
 def _check_routes(site: Site, name: str, routes: tuple[str, ...]) -> None:

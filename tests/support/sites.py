@@ -111,7 +111,7 @@ def spec(command: str, beside: Path | None = None) -> JobSpec:
     """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
     scheduler, name, *rest = command.split()
     given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
-    given |= {key: [str(value)] for key, value in given.items() if key == "directive"}
+    given |= {key: [str(value)] for key, value in given.items() if key in ("directive", "module_use")}
     return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
 
 

@@ -1,0 +1,82 @@
+"""The facts about a login node that a site file needs beside those of the scheduler: its modules,
+interfaces and groups."""
+
+from __future__ import annotations
+
+import grp
+import os
+import re
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobgen.errors import JobgenError
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.calls import call
+from jobgen.site_making.creation import Host
+from jobgen.values import parsers
+
+_PATIENCE = 30  # s; the modules of large systems take long
+# The programs of modules by the parts of their names: cuda/12.4, compilers/cuda/12.4.
+_PROGRAMS = {
+    "CUDA": r"cuda|cudatoolkit|cuda-toolkit|nvhpc|nvidia-hpc-sdk",
+    "MPI": r"openmpi|ompi|mpich|mvapich2?|intel-?mpi|impi|intel-oneapi-mpi|hpcx|cray-mpich",
+    "conda": r"(ana|mini)conda[23]?|miniforge3?|mambaforge|micromamba|mamba|conda",
+    "CANN": r"cann|ascend|ascend-toolkit|cann-toolkit",
+    "ROCm": r"rocm",
+}
+_VIRTUAL = r"lo|docker|veth|br-|virbr|cni|flannel|cali|tun|tap|podman|ifb|dummy|sit"
+_INFINIBAND = "32"  # https://www.kernel.org/doc/html/latest/networking/ipoib.html: ARPHRD_INFINIBAND
+
+
+def host_facts(scheduler: Scheduler) -> Host:
+    """Return the facts about this host."""
+    return Host(
+        socket.gethostname(),
+        scheduler.cluster().configured(),
+        modules_in(_available_modules()),
+        interfaces(),
+        tuple(_groups()),
+    )
+
+
+def _available_modules() -> str:
+    """Return what ``module avail`` prints, in the short form of Lmod and of Environment Modules; empty
+    without modules. ``module`` is a function of login shells."""
+    try:
+        done = call(("bash", "-lc", "module -t avail 2>&1"), patience=_PATIENCE)
+    except JobgenError:
+        return ""
+    return done.out if done.status == 0 else ""
+
+
+def modules_in(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the modules in the short form of ``module avail`` by what they are for, in its order."""
+    found: dict[str, list[str]] = {what: [] for what in _PROGRAMS}
+    for line in text.splitlines():
+        name = re.sub(r"\s*[(<].*$", "", line.strip())
+        if name.endswith((":", "/")) or not re.fullmatch(r"[\w.+@/-]{1,120}", name, re.ASCII):
+            continue
+        for what, pattern in _PROGRAMS.items():
+            if any(re.fullmatch(pattern, part, re.IGNORECASE) for part in name.split("/")):
+                found[what].append(parsers.module(name))
+    return {what: tuple(dict.fromkeys(names)) for what, names in found.items()}
+
+
+def interfaces(known: Path = Path("/sys/class/net")) -> tuple[str, ...]:
+    """Return the network interfaces of this host without virtual ones; those of InfiniBand are the last."""
+    names = sorted(path.name for path in known.glob("*") if not re.match(_VIRTUAL, path.name))
+    return tuple(sorted(names, key=lambda name: _type(known / name) == _INFINIBAND))
+
+
+def _type(path: Path) -> str:
+    try:
+        return (path / "type").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _groups() -> list[str]:
+    """Return the names of the user's groups; those without a name are left out."""
+    names: Mapping[int, str] = {one.gr_gid: one.gr_name for one in grp.getgrall()}
+    return [names[number] for number in os.getgroups() if number in names]

@@ -1,0 +1,72 @@
+"""A job of two nodes at a new site, which its scheduler judges."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from jobgen.plan.plan import Plan, resolve
+from jobgen.rendering.render import render
+from jobgen.schedulers.cluster import Judgement, NodeKind
+from jobgen.site_making.validation import smallest
+from jobgen.sites.limits import ranges
+from jobgen.sites.site_file import Site
+
+
+def trial_plan(site: Site) -> Plan:
+    """Return the plan of a job of one minute in the default queue, of two nodes if the queue takes them.
+
+    Raises:
+        JobgenError: the site refuses it.
+    """
+    more = {"nodes": str(trial_nodes(site)), "walltime": "1m", "name": "jobgen-site"}
+    return resolve(smallest(site, _queue(site), more))
+
+
+def trial_nodes(site: Site) -> int:
+    """Return two, or the number of nodes nearest to it that the default queue takes."""
+    name = _queue(site)
+    spans = ranges(site, name) if name in site.queues else []
+    return min((min(max(2, least), most) for least, most in spans), key=lambda n: (n != 2, n), default=2)
+
+
+def _queue(site: Site) -> str:
+    queue = site.values.get("queue")
+    return queue if isinstance(queue, str) else ""
+
+
+def judgement(plan: Plan) -> Judgement:
+    """Return the judgement of the scheduler on a job.
+
+    Raises:
+        SchedulerError: the scheduler does not answer.
+    """
+    resources = plan.resources
+    needs = [
+        NodeKind(
+            one.nodes,
+            one.cpus,
+            devices=(("", resources.gpus_per_node),) if one.devices else (),
+            memory=plan.spec.mem,
+        )
+        for one in resources.chunks
+    ]
+    with _script(plan) as path:
+        return plan.scheduler.cluster().judge(path, needs)
+
+
+def submission(plan: Plan, try_job: Callable[[str], Judgement]) -> Judgement:
+    """Return the judgement on a job that is submitted and deleted by ``try_job``."""
+    with _script(plan) as path:
+        return try_job(path)
+
+
+@contextmanager
+def _script(plan: Plan) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="jobgen-site-") as folder:
+        path = os.path.join(folder, "job.sh")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(render(plan))
+        yield path
