@@ -121,8 +121,8 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
-    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a site "
-    "file where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
+    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a file "
+    "where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write to FILE.  [default: in your sites]")

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from jobgen.errors import shown
+from jobgen.values.devices import SHARD
+from jobgen.values.parsers import count
+
+_NO_LIMIT = ("", "UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)")
 _MOST_FEATURES = 4  # sets of features of equal nodes
 
 
@@ -129,6 +134,27 @@ class ClusterCommands(Protocol):
         """Yield the names of the queues; wait ``patience`` seconds at most."""
 
 
+class Reading:
+    """The values in the answer of a command; ``unread`` has a sentence on each that cannot be read."""
+
+    def __init__(self, command: Sequence[str], unread: list[str]) -> None:
+        self.command, self.unread = " ".join(command), unread
+
+    def value(
+        self, fields: Mapping[str, str], key: str, parse: Callable[[str], int | None] = count
+    ) -> int | None:
+        """Return the number of a field; None for no limit, and for a text that cannot be read."""
+        text = fields.get(key, "")
+        number = parse(text)
+        if number is None and text.upper() not in _NO_LIMIT:
+            self.leave_out(f"{key}={text}")
+        return number
+
+    def leave_out(self, text: str) -> None:
+        """Note a text of the answer that cannot be read."""
+        self.unread.append(f"{self.command}: {shown(text)} cannot be read, and is left out")
+
+
 def first_file(paths: Iterable[str | None], pattern: str) -> str:
     """Return the first group of a pattern in the first of some files that can be read and contains it."""
     for path in filter(None, paths):
@@ -144,8 +170,6 @@ def first_file(paths: Iterable[str | None], pattern: str) -> str:
 
 def number_of(kind: NodeKind) -> int:
     """Return the devices of a node, without shares of a device."""
-    from jobgen.values.devices import SHARD
-
     return sum(number for name, number in kind.devices if name != SHARD)
 
 
