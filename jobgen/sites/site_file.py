@@ -29,9 +29,9 @@ class Source(_Table, frozen=True):
     """A page that was read: the groups of facts that are from it, and how far they can be relied on.
 
     ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
-    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
-    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
-    address; ``version`` is the commit or edition that was read, ``date`` the day of that version, ``what`` the
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users. ``page`` is an
+    address, ``version`` the commit or edition that was read, ``date`` the day of that version, and ``what``
+    the part of the page.
     """
 
     facts: Lines = ()
