@@ -46,7 +46,6 @@ class SiteWords(NamedTuple):
     account: str | None = None
     queue: str | None = None
     queue_name: str | None = None
-    master_suffix: str = ""
     module_use: tuple[str, ...] = ()
     network: NetworkWords = NetworkWords()
     faster_networks: tuple[str, ...] = ()
@@ -241,7 +240,6 @@ def _words(spec: Specification, scheduler: Scheduler, resources: Resources) -> S
         account=rules.account,
         queue=rules.queue,
         queue_name=queue.name if queue else None,
-        master_suffix=rules.master_suffix,
         module_use=rules.module_use,
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,

@@ -208,14 +208,14 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site juwels-booster --account trustllm --nodes 2",
         "https://apps.fz-juelich.de/jsc/hps/juwels/; FZJ-JSC/tutorial-multi-gpu: tasks see devices of their own unless the variable is exported",
-        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_suffix=i", "    --cpu-bind=none",
+        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_addr='{host}i'", "    --cpu-bind=none",
          "export CUDA_VISIBLE_DEVICES=0,1,2,3"],
         ["--gpus-per-node"],
     ),
     (
         "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
         "https://apps.fz-juelich.de/jsc/hps/juwels/",
-        ["#SBATCH --nodes=3", "job_master_suffix=i", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
+        ["#SBATCH --nodes=3", "job_master_addr='{host}i'", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
         ["MASTER_ADDR=$1"],
     ),
     (
@@ -541,6 +541,63 @@ DEMANDS: list[Demand] = [
         "docs.alliancecan.ca, Using_GPUs_with_Slurm: the model of the GPU",
         ["#SBATCH --account=def-someuser", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4", "#SBATCH --time=03:00:00"],
         ["--partition", "--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site expanse --account abc123 --nodes 2",
+        "www.sdsc.edu, expanse/user_guide: exclusive nodes, an account and memory are required; users' notes: 92 GB for each V100",
+        ["#SBATCH --account=abc123", "#SBATCH --partition=gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=10",
+         "#SBATCH --mem=368G"],
+        ["--gres", "h100"],
+    ),
+    (
+        "slurm --site expanse --account abc123 --queue nairr-gpu",
+        "users' notes: the type of H100 is required, 18 cores for each",
+        ["#SBATCH --partition=nairr-gpu", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --cpus-per-task=18", "#SBATCH --mem=960G"],
+        ["--gres"],
+    ),
+    (
+        "slurm --site anvil --account cis230270-gpu --nodes 2",
+        "docs.rcac.purdue.edu, userguides/anvil: use --gpus-per-node; four A100 and 128 cores a node",
+        ["#SBATCH --account=cis230270-gpu", "#SBATCH --partition=gpu", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=32"],
+        ["--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site anvil --account cis230270-ai --queue ai",
+        "a user's notes: the account of H100 ends in -ai, 24 cores for each GPU",
+        ["#SBATCH --account=cis230270-ai", "#SBATCH --partition=ai", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=24"],
+        ["--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site bridges2 --account cis250219p --nodes 2",
+        "users' notes of psc.edu, Bridges-2: whole nodes of one kind, which has a type; 24 nodes have eight V100 with 32 GB and 40 cores",
+        ["#SBATCH --account=cis250219p", "#SBATCH --partition=GPU", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=v100-32:8",
+         "#SBATCH --cpus-per-task=5"],
+        ["#SBATCH --mem", "--gres"],
+    ),
+    (
+        "slurm --site bridges2 --queue GPU-shared --gpus-per-node h100-80:4",
+        "users' notes of psc.edu, Bridges-2: up to four GPUs of a node, 13 cores for each H100",
+        ["#SBATCH --partition=GPU-shared", "#SBATCH --nodes=1", "#SBATCH --gpus-per-node=h100-80:4", "#SBATCH --cpus-per-task=13"],
+        ["#SBATCH --mem", "--gres", "--account"],
+    ),
+    (
+        "slurm --site csd3 --account MPHIL-DIS-SL2-GPU --nodes 2",
+        "the centre's template for Wilkes3 in users' scripts: --gres=gpu:N, four GPUs of each of several nodes, no more than 32 cores for each",
+        ["#SBATCH --account=MPHIL-DIS-SL2-GPU", "#SBATCH --partition=ampere", "#SBATCH --nodes=2", "#SBATCH --gres=gpu:4",
+         "#SBATCH --cpus-per-task=32", "job_module rhel8/default-amp"],
+        ["--gpus-per-node", "#SBATCH --mem"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --nodes 2 --queue ai --walltime 24h",
+        "nsccsg.github.io, aspire2a/queue-structure; a user's notes: -P, 16 cores and 110 GB for each GPU",
+        ["#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=440gb", "#PBS -q ai", "#PBS -P 11001786", "#PBS -l walltime=24:00:00"],
+        ["#PBS -A"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --accelerator cpu",
+        "nsccsg.github.io, aspire2a/queue-structure: normal takes jobs without GPUs, too",
+        ["#PBS -q normal", "#PBS -P 11001786"],
+        ["ngpus="],
     ),
 ]  # fmt: skip
 
