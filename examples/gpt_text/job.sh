@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 d254876d5c07227e99030b44d8d5daca3a50c13a426646cd02113cc22bcec1c1 ========
+# ======== jobgen runtime 0.2.0, SHA-256 787cb812f7f442386f7be2a1c42438dd30349f549344364a8d5b4cee8b033319 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -844,7 +844,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
   job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
-if [[ -n ${JOBGEN_BIND:-} && -f $job_dir/bind.sh ]]; then
+if [[ -f $job_dir/bind.sh ]]; then
   # shellcheck source=/dev/null
   . "$job_dir/bind.sh"
 fi
