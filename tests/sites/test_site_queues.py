@@ -243,6 +243,10 @@ QUEUES = {
         ("ai", 18, "24:00:00", 4, 64, "-q ai"),
         ("normal-cpu", 98304 // 128, "24:00:00", 0, 128, "-q normal"),
     ],
+    # https://www.nsc.liu.se/support/systems/berzelius-gpu/: 72 hours, eight GPUs and 128 cores a node; 752 GPUs
+    "berzelius": [
+        ("berzelius", 752 // 8, "72:00:00", 8, 8 * 16, "--partition=berzelius"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -365,6 +369,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("bridges2", "bridges2-login014", {}),
         ("csd3", "login-q-1", {}),
         ("aspire2a", "asp2a-login-nus02", {}),
+        ("berzelius", "berzelius1", {}),
+        ("berzelius", "berzelius001", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -558,6 +558,19 @@ DEMANDS: list[Demand] = [
         ["#PBS -q normal", "#PBS -P 11001786"],
         ["ngpus="],
     ),
+    (
+        "slurm --site berzelius --account Berzelius-2025-241 --nodes 2 --constraint fat",
+        "www.nsc.liu.se, berzelius-gpu: 16 cores for each GPU, memory follows the cores, -C fat for 80 GB",
+        ["#SBATCH --account=Berzelius-2025-241", "#SBATCH --partition=berzelius", "#SBATCH --gpus-per-node=8", "#SBATCH --cpus-per-task=16",
+         "#SBATCH --constraint=fat"],
+        ["#SBATCH --mem", "--gres"],
+    ),
+    (
+        "slurm --site berzelius --reservation 1g.10gb --gpus-per-node 1 --cpus-per-rank 2",
+        "www.nsc.liu.se, berzelius-gpu: a MIG device has two cores, by the reservation 1g.10gb",
+        ["#SBATCH --reservation=1g.10gb", "#SBATCH --gpus-per-node=1", "#SBATCH --cpus-per-task=2"],
+        ["#SBATCH --mem", "--account"],
+    ),
 ]  # fmt: skip
 
 # The commands of the jobs.
