@@ -260,7 +260,7 @@ PAIRS = [
 def job(site: str, queue: str | None, **given: str | None) -> Specification:
     """Return a job in a queue, with an account and what the queue demands of every job."""
     file, demanded = load(site).file, load(site).queues[queue].mandatory if queue else {}
-    account = f"x{file.rules.account_suffix}"
+    account = "x" + ((file.queues[queue].account_suffix if queue else None) or file.rules.account_suffix)
     options: dict[str, str | list[str] | None] = {"account": account, **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
     return read_spec(file.scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
