@@ -167,10 +167,10 @@ QUEUES = {
         ("small", 1, "7-00:00:00", 0, 256, "--partition=small"),
         ("large", 9, "7-00:00:00", 0, 256, "--partition=large"),
     ],
-    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; four L40S a node, with 64 cores
+    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; eight H200 a node, with 120 cores
     "orcd": [
-        ("mit_normal_gpu", None, "06:00:00", 4, 64, "--partition=mit_normal_gpu"),
-        ("mit_preemptable", None, "48:00:00", 4, 64, "--partition=mit_preemptable"),
+        ("mit_normal_gpu", None, "06:00:00", 8, 120, "--partition=mit_normal_gpu"),
+        ("mit_preemptable", None, "48:00:00", 8, 120, "--partition=mit_preemptable"),
         ("mit_normal", None, "12:00:00", 0, 96, "--partition=mit_normal"),
         ("mit_quicktest", None, "00:15:00", 0, 48, "--partition=mit_quicktest"),
     ],

@@ -462,7 +462,7 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site orcd --nodes 2 --launcher torchrun -- multinode.py --batch_size=1024 100 20",
         "orcd-docs.mit.edu, recipes/torch-gpu, and running-jobs/overview: a user has two GPUs",
-        ["#SBATCH --partition=mit_normal_gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=1", "job_module miniforge/24.3.0-0", "--nproc-per-node=1"],
+        ["#SBATCH --partition=mit_normal_gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=l40s:1", "job_module miniforge/24.3.0-0", "--nproc-per-node=1"],
         ["--account", "--gres"],
     ),
     (
