@@ -44,7 +44,6 @@ class SiteWords(NamedTuple):
     account: str | None = None
     queue: str | None = None
     queue_name: str | None = None
-    master_suffix: str = ""
     module_use: tuple[str, ...] = ()
     network: NetworkWords = NetworkWords()
     bind: str = ""
@@ -228,7 +227,6 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
         account=rules.account,
         queue=rules.queue,
         queue_name=queue.name if queue else None,
-        master_suffix=rules.master_suffix,
         module_use=rules.module_use,
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,

@@ -29,9 +29,9 @@ class Source(_Table, frozen=True):
     """A page that was read: the groups of facts that are from it, and how far they can be relied on.
 
     ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
-    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
-    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
-    address; ``version`` is the commit or edition that was read, ``date`` the day of that version, ``what`` the
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users. ``page`` is an
+    address, ``version`` the commit or edition that was read, ``date`` the day of that version, and ``what``
+    the part of the page.
     """
 
     facts: Lines = ()
@@ -150,9 +150,9 @@ class Rules(_Table, frozen=True):
     accounts of jobs with accelerators; ``cpu_queue`` is the queue of jobs without accelerators that name
     none; ``devices`` is the option that requests ``{n}`` devices of a node; ``gpu_type`` is the
     resource of PBS Pro for the type of GPUs; ``bind`` is the option of PALS or
-    srun that binds ranks to cores; ``master_suffix`` is the end of the rendezvous' host name; ``srun`` are
-    options of each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if
-    it starts one task per node; ``reservation`` are directives of jobs in a reservation; ``prepend`` are
+    srun that binds ranks to cores; ``master_addr`` is the value of --master-addr; ``srun`` are options of
+    each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if it starts
+    one task per node; ``reservation`` are directives of jobs in a reservation; ``prepend`` are
     folders for the front of search paths, as those of a network.
     """
 
@@ -163,7 +163,7 @@ class Rules(_Table, frozen=True):
     devices: str = ""
     gpu_type: str = ""
     bind: str = ""
-    master_suffix: str = ""
+    master_addr: str = ""
     module_use: Lines = ()
     srun: Lines = ()
     srun_ranks: Lines = ()

@@ -208,14 +208,14 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site juwels-booster --account trustllm --nodes 2",
         "https://apps.fz-juelich.de/jsc/hps/juwels/; FZJ-JSC/tutorial-multi-gpu: tasks see devices of their own unless the variable is exported",
-        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_suffix=i", "    --cpu-bind=none",
+        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_addr='{host}i'", "    --cpu-bind=none",
          "export CUDA_VISIBLE_DEVICES=0,1,2,3"],
         ["--gpus-per-node"],
     ),
     (
         "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
         "https://apps.fz-juelich.de/jsc/hps/juwels/",
-        ["#SBATCH --nodes=3", "job_master_suffix=i", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
+        ["#SBATCH --nodes=3", "job_master_addr='{host}i'", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
         ["MASTER_ADDR=$1"],
     ),
     (
