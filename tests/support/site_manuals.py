@@ -501,7 +501,7 @@ DEMANDS: list[Demand] = [
         "slurm --site nibi --account def-someuser --nodes 2",
         "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 250 GB and 14 cores for each GPU; do not specify a partition",
         ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=h100:8", "#SBATCH --ntasks-per-node=8",
-         "#SBATCH --cpus-per-task=14", "#SBATCH --mem=2000G"],
+         "#SBATCH --cpus-per-task=14", "#SBATCH --mem=2000G", "job_master_addr='ic-{host}'"],
         ["--partition", "--gres"],
     ),
     (
