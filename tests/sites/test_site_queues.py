@@ -236,12 +236,11 @@ QUEUES = {
     "csd3": [
         ("ampere", 64 // 4, "36:00:00", 4, 128, "--partition=ampere"),
     ],
-    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs, or cores, of the largest jobs, divided; hours of the
+    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs of the largest jobs, divided; hours of the
     # largest jobs
     "aspire2a": [
         ("normal", 256 // 4, "24:00:00", 4, 64, "-q normal"),
         ("ai", 18, "24:00:00", 4, 64, "-q ai"),
-        ("normal-cpu", 98304 // 128, "24:00:00", 0, 128, "-q normal"),
     ],
     # https://www.nsc.liu.se/support/systems/berzelius-gpu/: 72 hours, eight GPUs and 128 cores a node; 752 GPUs
     "berzelius": [
