@@ -19,7 +19,8 @@ from jobgen.values.parsers import QUEUE
 class Cores(NamedTuple):
     """The cores per rank (``rank``), per node (``node``), and on Slurm per task of the allocation (``task``).
 
-    ``bind`` is none, cores, numa or list (with the lists ``lists``); None leaves binding to the launcher.
+    ``bind`` is none, cores, numa, or list or site with the lists ``lists``; None leaves binding to the
+    launcher.
     """
 
     rank: int
