@@ -477,6 +477,16 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "module_use",
+        _ENVIRONMENT,
+        parsers.absolute_path,
+        "DIR",
+        "Folder of modulefiles, as an absolute path; the last one is searched first. Repeatable.",
+        (),
+        multiple=True,
+        example=["/opt/site/modulefiles"],
+    ),
+    Option(
         "module",
         _ENVIRONMENT,
         parsers.module,

@@ -98,6 +98,8 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
+    module_use: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
+    r"""Folder of modulefiles, as an absolute path; the last one is searched first."""
     module: Sequence[str] | str | None
     r"""Module to load."""
     source: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
@@ -110,7 +112,7 @@ class Settings(TypedDict, total=False):
     r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
     env_file: Sequence[str] | str | None
     r"""File of lines NAME=VALUE: environment variables whose values no script contains."""
-    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "shifter"] | None
+    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
     r"""Container runtime of the ranks."""
     image: str | None
     r"""Container image: a file, or a name that the runtime accepts."""

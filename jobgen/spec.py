@@ -29,7 +29,8 @@ class SweepRequest(NamedTuple):
 class Step(NamedTuple):
     """A table [[step]]: its program, and the options that differ from those of the job.
 
-    ``parallel``: it starts together with the step before, on the next nodes.
+    ``parallel``: it starts together with the step before, on the next nodes. ``env`` are the environment
+    variables of the site that the steps do not have in common, as their launchers differ.
     """
 
     program: tuple[str, ...]
@@ -37,6 +38,7 @@ class Step(NamedTuple):
     nodes: int | None = None
     ranks_per_node: int | None = None
     parallel: bool = False
+    env: tuple[tuple[str, str | None], ...] = ()
 
 
 class SiteName(NamedTuple):
@@ -112,6 +114,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    module_use: tuple[str, ...]
     module: tuple[str, ...]
     source: tuple[str, ...]
     conda: str | None

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 0beb48eee58c3ae065f3e3e8b94fe184c85b94609ebc51a1086eb0abd8881045 ========
+# ======== jobgen runtime 0.2.0, SHA-256 b61d70c8076c5c4db509d485ef60d732c3cdb84f92119025590e28d49215a52f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -645,7 +645,7 @@ job_find_silent() { # the hosts that did not report
 }
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
-  [[ -n ${job_host_access:-} && ${job_container_runtime:-} != pyxis ]] || return 0
+  [[ -n ${job_host_access:-} && ! ${job_container_runtime:-} =~ ^(pyxis|edf)$ ]] || return 0
   local folder
   folder=$(job_quote "$job_dir")
   job_probe="set -e; . $folder/env.sh;"

@@ -18,10 +18,10 @@ from jobgen.commands.job_options import (
     job_file,
     job_options,
     plan_of,
+    print_warnings,
     template_dirs,
     template_option,
     warn_of_secrets,
-    print_warnings,
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible

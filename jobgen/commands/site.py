@@ -121,8 +121,8 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
-    help="Read the cluster of this machine from its scheduler: its queues, nodes and limits. Write them to a site "
-    "file where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
+    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a file "
+    "where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write to FILE.  [default: in your sites]")
@@ -173,13 +173,13 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
 
 _UNKNOWN = """\
   A login node does not know:
-  - the fast network: jobgen doctor in a job lists the interfaces of its nodes; [launch] interface, or --interface
+  - the fast network: jobgen doctor in a job lists the interfaces of its nodes; [launch] interface
   - scratch folders: the manual of the cluster names them; [directories] runs_dir and workdir
 Next:"""
 
 
 def _judge(site: Site, submit_test: bool) -> None:
-    """Print the faults that jobgen site check finds, and the judgement of the scheduler on a job of two nodes."""
+    """Print the faults that jobgen site check finds, and the scheduler's judgement on a job of two nodes."""
     from jobgen.schedulers.calls import SchedulerError
     from jobgen.site_making.trial import judgement, submission, trial_plan
     from jobgen.site_making.validation import try_defaults
@@ -225,8 +225,8 @@ def _next_command(site: Site, path: str, shared: str | None) -> str:
     demands = " ".join(
         f"--{key.replace('_', '-')} {value}" for key, value in site.file.mandatory.items() if key[0] != "-"
     )
-    words = f"jobgen {site.file.scheduler} --site {shlex.quote(name)} --nodes {trial_nodes(site)} {demands}".rstrip()
-    return f"{variable}{words} -o job.sh -- train.py"
+    options = f"--site {shlex.quote(name)} --nodes {trial_nodes(site)} {demands}".rstrip()
+    return f"{variable}jobgen {site.file.scheduler} {options} -o job.sh -- train.py"
 
 
 def _site_name(typed: str | None, cluster: str) -> str:

@@ -70,6 +70,7 @@ ACCELERATORS = {
             "podman": "--device nvidia.com/gpu=all",
             "enroot": "--env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility",
             "pyxis": "",
+            "edf": "",
             "shifter": "--module=gpu",
         },
         torch="cuda",
@@ -107,6 +108,7 @@ ACCELERATORS = {
             "podman": _ROCM_DEVICES + "keep-groups",
             "enroot": "",
             "pyxis": "",
+            "edf": "",
         },
         marks=("rocm",),
         torch="hip",
@@ -129,7 +131,7 @@ ACCELERATORS = {
     "cpu": Accelerator(
         "CPUs",
         "accelerator/cpu.sh.j2",
-        containers={**_NO_OPTIONS, "enroot": "", "pyxis": "", "shifter": ""},
+        containers={**_NO_OPTIONS, "enroot": "", "pyxis": "", "edf": "", "shifter": ""},
         ops=("cpu_adam", "fused_adam", "deepspeed_shm_comm"),
     ),
 }

@@ -8,16 +8,19 @@ class ContainerRuntime(NamedTuple):
     """A container runtime; its options for devices are in the rows of the accelerators.
 
     ``template`` is in templates/container/. ``prefix`` begins the variables that set PATH in the container,
-    for a runtime that sets PATH itself.
+    for a runtime that sets PATH itself. ``image_option`` is the option of srun that names the image, if the
+    runtime is a plug-in of srun.
     """
 
     title: str
     command: str
     template: str
     prefix: str | None = None
+    image_option: str = ""
 
 
 # https://github.com/NVIDIA/pyxis/wiki/Usage
+# https://docs.cscs.ch/software/container-engine/run/
 # https://docs.nersc.gov/development/containers/shifter/how-to-use/
 RUNTIMES = {
     "apptainer": ContainerRuntime("Apptainer", "apptainer", "apptainer", "APPTAINERENV_"),
@@ -25,7 +28,8 @@ RUNTIMES = {
     "docker": ContainerRuntime("Docker", "docker", "docker"),
     "podman": ContainerRuntime("Podman", "podman", "docker"),
     "enroot": ContainerRuntime("Enroot", "enroot", "enroot"),
-    "pyxis": ContainerRuntime("pyxis", "srun", "pyxis"),
+    "pyxis": ContainerRuntime("pyxis", "srun", "pyxis", image_option="--container-image"),
+    "edf": ContainerRuntime("CSCS's container engine", "srun", "pyxis", image_option="--environment"),
     "shifter": ContainerRuntime("Shifter", "shifter", "shifter"),
 }
 

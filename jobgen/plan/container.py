@@ -44,7 +44,7 @@ def container(spec: Specification, accelerator: str, program: Program, start_nod
     runtime = RUNTIMES[spec.container]
     _check(spec, runtime, accelerator, start_nodes)
     once_a_node = LAUNCHERS[spec.launcher].once_a_node
-    by_srun = spec.container == "pyxis" and start_nodes != "here"
+    by_srun = runtime.image_option and start_nodes != "here"
     named = {*dict(spec.env), *spec.secrets}
     python = ("python3",) if program.head is not None or once_a_node else ()
     return Container(
@@ -55,7 +55,7 @@ def container(spec: Specification, accelerator: str, program: Program, start_nod
         leaks=tuple(name for name in LEAKS if name not in named or runtime.prefix),
         named=tuple(name for name in ("PATH", *LEAKS) if name in named),
         node=_WITHIN if once_a_node and not by_srun else "",
-        rank="" if once_a_node or spec.container == "pyxis" else _WITHIN,
+        rank="" if once_a_node or runtime.image_option else _WITHIN,
         needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),
     )
 
@@ -75,18 +75,24 @@ def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, sta
         raise spec.refuse("container", why)
     if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
         raise spec.refuse("image", "Shifter's images are words such as docker:user/name:tag")
-    if spec.container == "pyxis":
-        _check_pyxis(spec)
+    if spec.container == "edf" and not re.fullmatch(r"\.{0,2}/.*|[\w.-]+(?<!\.toml)", spec.image):
+        raise spec.refuse(
+            "image", "must be a path that begins with / or ./, or the name of an EDF without .toml"
+        )
+    if runtime.image_option:
+        _check_plugin(spec, runtime)
 
 
-def _check_pyxis(spec: Specification) -> None:
-    command, launcher = RUNTIMES["pyxis"].command, LAUNCHERS[spec.launcher]
+def _check_plugin(spec: Specification, runtime: ContainerRuntime) -> None:
+    """Refuse a plug-in of srun where srun does not start the launcher or the ranks."""
+    kind, command, launcher = spec.container, runtime.command, LAUNCHERS[spec.launcher]
     if scheduler_of(spec).node_step != command:
         titles = one_of(row.title for row in SCHEDULERS.values() if row.node_step == command)
-        raise spec.refuse("container", f"pyxis is a part of {titles}'s {command}; use another runtime")
+        raise spec.refuse("container", f"{kind} is a part of {titles}'s {command}; use another runtime")
     own = not launcher.once_a_node and launcher.command != command
     if own or spec.remote == "ssh":
-        what = spec.launcher if own else "ssh"
+        what, instead = (spec.launcher, f"--launcher {command}") if own else ("ssh", "--remote scheduler")
         raise spec.refuse(
-            "container", f"pyxis is a part of {command}, but {what} starts the ranks; use enroot"
+            "container",
+            f"{kind} is a part of {command}, but {what} starts the ranks; use {instead}, or enroot",
         )

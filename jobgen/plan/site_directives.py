@@ -97,8 +97,8 @@ def _kind_note(spec: Specification) -> Iterator[str]:
     if sum(bool(table.gpus) for _, table in kinds.values()) > 1 and kinds[site.kind][1].gpus:
         others = "; ".join(description(*one) for name, one in kinds.items() if name != site.kind)
         yield (
-            f"queue {queue} of {site.title}: the job gets {description(*kinds[site.kind])}; others are {others}: "
-            "--gpus-per-node TYPE:N or --constraint chooses"
+            f"queue {queue} of {site.title}: the job gets {description(*kinds[site.kind])}; "
+            f"--gpus-per-node TYPE:N or --constraint chooses others: {others}"
         )
 
 
@@ -233,8 +233,8 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
 
 
 def _head(site: Site, queue: str | None) -> Iterator[str]:
-    """Yield the comments about a site at the top of a script: its sources, the nodes that the job gets if those
-    of the queue differ, and the rules that it disables."""
+    """Yield the comments about a site at the top of a script: its sources, the nodes of the job if those of
+    the queue differ, and the rules that it disables."""
     from jobgen.sites.sources import pages
 
     yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")

@@ -45,6 +45,7 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
             ranks_per_node=step.ranks_per_node or resources.ranks_per_node,
             cpus_per_rank=resources.cpus.rank,
             cpus_per_node=None,
+            env=(*step.env, *spec.env),
             accelerator=resources.accelerator_name,
             gpus_per_node=resources.gpus_per_node if resources.gpus_per_node else None,
             preflight=False,

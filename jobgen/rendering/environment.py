@@ -17,6 +17,14 @@ def environment_lines(plan: Plan) -> tuple[str, ...]:
     return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_network_lines(plan))
 
 
+def step_lines(plan: Plan, step: int) -> list[str]:
+    """Return the lines of bash that unset the variables of the steps before a step, and set its own."""
+    own = dict(plan.spec.steps[step - 1].env)
+    before = {name: None for one in plan.spec.steps[: step - 1] for name, _ in one.env if name not in own}
+    unset = [f"unset {' '.join(before)}"] if before else []
+    return unset + [f"export {name}={sh(value)}" for name, value in own.items() if value is not None]
+
+
 def _network_lines(plan: Plan) -> list[str]:
     """Return the settings of the interface and of the site.
 

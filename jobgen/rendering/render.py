@@ -13,6 +13,7 @@ import jinja2
 
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.rendering.environment import step_lines
 from jobgen.rendering.quoting import item, prefixed, sh, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
 from jobgen.rendering.words import assignment, words
@@ -143,7 +144,8 @@ def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
     return [
         template.render(
             words(one)._replace(site=plan.site)._asdict(),
-            changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB],
+            changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB]
+            + step_lines(plan, one.step),
         )
         .replace("\n\n", "\n")
         .rstrip("\n")

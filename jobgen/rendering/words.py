@@ -68,7 +68,7 @@ class Words(NamedTuple):
     filter_words: str  # the option for the devices
     # The container
     container_words: str  # --container-arg
-    pyxis_words: str  # the options of srun
+    plugin_words: str  # the options of srun for a runtime that is its plug-in
     srun_container: str  # the same if srun starts the ranks
     node_prefix: str  # what starts the launcher of a node
 
@@ -80,7 +80,7 @@ def words(plan: Plan) -> Words:
         JobgenError: the scheduler refuses one of the user's directives.
     """
     spec, box = plan.spec, plan.container
-    pyxis = _pyxis_words(plan) if box is not None and box.kind == "pyxis" else ""
+    plugin = _plugin_words(plan) if box is not None and box.runtime.image_option else ""
     jobs = plan.steps or (plan,)
     return Words(
         version=plan.version,
@@ -116,8 +116,8 @@ def words(plan: Plan) -> Words:
         host_list=launch_words.host_list(plan),
         filter_words=launch_words.device_filter(plan),
         container_words=each(spec.container_arg),
-        pyxis_words=pyxis,
-        srun_container="" if plan.launch.start_nodes == "here" else pyxis,
+        plugin_words=plugin,
+        srun_container="" if plan.launch.start_nodes == "here" else plugin,
         node_prefix=box.node if box else "",
     )
 
@@ -130,13 +130,13 @@ def assignment(setting: Setting) -> str:
     return f"{setting.name}={quoted(value) if setting.name in _QUOTED else sh(value)}"
 
 
-def _pyxis_words(plan: Plan) -> str:
+def _plugin_words(plan: Plan) -> str:
     """Return the options of srun that start a container."""
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
     return (
-        f'--container-image={sh(plan.spec.image)} --container-workdir="$PWD" '
+        f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '
         f"--container-mounts={folders}{binds} {each(plan.spec.container_arg)}"
     )
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from jobgen.errors import shown
+from jobgen.values.devices import SHARD
+from jobgen.values.parsers import count
+
+_NO_LIMIT = ("", "UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)")
 _MOST_FEATURES = 4  # sets of features of equal nodes
 
 
 class NodeKind(NamedTuple):
     """Equal nodes of a queue: their number, and the resources of each that jobs can request.
 
-    ``cores`` are hardware threads if the scheduler counts these, ``threads_per_core`` of each core; ``memory``
-    is in MiB; ``devices`` have pairs of a type, or "" without one, and a number. None: unknown.
+    ``cores`` are hardware threads if the scheduler counts these, ``threads_per_core`` of each core;
+    ``memory`` is in MiB; ``devices`` has pairs of a type, or "" without one, and a number. None: unknown.
     """
 
     nodes: int = 1
@@ -75,8 +80,8 @@ class Facts(NamedTuple):
     configuration identifies it; ``resource`` is gpu or npu; ``qos`` are the
     limits of its QoS, for sites where these are the queues; ``commands`` are those that list them, and
     ``version`` is that of the scheduler. ``accounts`` and ``user_qos`` are those of the user, the default one
-    first. ``devices`` is the option that requests devices if the scheduler lacks its usual one, ``gpu_type`` the
-    resource of PBS for the type of GPUs. ``unread`` are sentences on answers that cannot be read.
+    first. ``devices`` is the option that requests devices if the scheduler lacks its usual one, ``gpu_type``
+    the resource of PBS for the type of GPUs. ``unread`` are sentences on answers that cannot be read.
     """
 
     name: str
@@ -111,8 +116,8 @@ class ClusterCommands(Protocol):
         """Return the facts about this cluster."""
 
     def judge(self, script: str, needs: Sequence[NodeKind]) -> Judgement:
-        """Return the judgement of the scheduler on a job without running it: of its script at a path, or of its
-        nodes. ``needs`` are the nodes of each kind, with the cores, devices and memory of each."""
+        """Return the judgement of the scheduler on a job that does not run: on its script at a path, or on
+        its nodes. ``needs`` are the nodes of each kind, with the cores, devices and memory of each."""
 
     @property
     def try_job(self) -> Callable[[str], Judgement] | None:
@@ -127,6 +132,27 @@ class ClusterCommands(Protocol):
 
     def queues(self, patience: float) -> Iterator[str]:
         """Yield the names of the queues; wait ``patience`` seconds at most."""
+
+
+class Reading:
+    """The values in the answer of a command; ``unread`` has a sentence on each that cannot be read."""
+
+    def __init__(self, command: Sequence[str], unread: list[str]) -> None:
+        self.command, self.unread = " ".join(command), unread
+
+    def value(
+        self, fields: Mapping[str, str], key: str, parse: Callable[[str], int | None] = count
+    ) -> int | None:
+        """Return the number of a field; None for no limit, and for a text that cannot be read."""
+        text = fields.get(key, "")
+        number = parse(text)
+        if number is None and text.upper() not in _NO_LIMIT:
+            self.leave_out(f"{key}={text}")
+        return number
+
+    def leave_out(self, text: str) -> None:
+        """Note a text of the answer that cannot be read."""
+        self.unread.append(f"{self.command}: {shown(text)} cannot be read, and is left out")
 
 
 def first_file(paths: Iterable[str | None], pattern: str) -> str:
@@ -144,8 +170,6 @@ def first_file(paths: Iterable[str | None], pattern: str) -> str:
 
 def number_of(kind: NodeKind) -> int:
     """Return the devices of a node, without shares of a device."""
-    from jobgen.values.devices import SHARD
-
     return sum(number for name, number in kind.devices if name != SHARD)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import counted
@@ -16,6 +16,7 @@ from jobgen.schedulers.cluster import (
     Memory,
     NodeKind,
     QueueFacts,
+    Reading,
     first_file,
     grouped,
     number_of,
@@ -120,12 +121,14 @@ def queues(patience: float) -> Iterator[str]:
 
 def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
     """Return the facts from ``qstat -Qf``, ``pbsnodes -a`` and ``qstat -Bf``."""
-    hosts = list(hosts_of(pbsnodes).values())
+    unread: list[str] = []
+    hosts = list(hosts_of(pbsnodes, Reading(PROBES["pbsnodes"], unread)).values())
+    reading = Reading(PROBES["queues"], unread)
     resource = "npu" if any(host.fields.keys() & _NPUS for host in hosts) else "gpu"
     gpu_type = _type_resource(hosts)
     name, common = _server(server)
     queues = dict(records(qstat, QUEUE))
-    facts = (_queue(queue, fields, common, hosts, gpu_type) for queue, fields in queues.items())
+    facts = [_queue(queue, fields, common, hosts, gpu_type, reading) for queue, fields in queues.items()]
     return Facts(
         name.partition(".")[0] or "cluster",
         tuple(_routed(one, queues) for one in facts),
@@ -133,6 +136,7 @@ def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
         version=common.get("pbs_version", "").partition("_")[0],
         server=name,
         gpu_type=gpu_type,
+        unread=tuple(dict.fromkeys(unread)),
     )
 
 
@@ -161,20 +165,23 @@ def _type_resource(hosts: Sequence[Host]) -> str:
 
 
 def _queue(
-    name: str, fields: Mapping[str, str], server: Mapping[str, str], hosts: Sequence[Host], gpu_type: str
+    name: str,
+    fields: Mapping[str, str],
+    server: Mapping[str, str],
+    hosts: Sequence[Host],
+    gpu_type: str,
+    reading: Reading,
 ) -> QueueFacts:
     """Return a queue with its nodes; limits that it does not state are those of the server."""
 
-    def limit(key: str) -> str:
-        return fields.get(key) or server.get(key, "")
+    limits = {**{key: value for key, value in server.items() if key.startswith("resources_")}, **fields}
 
     def of_job(end: str, resource: str) -> int | None:
-        return count(limit(f"resources_{end}.{resource}"))
+        return reading.value(limits, f"resources_{end}.{resource}")
 
     own = [host for host in hosts if _serves(host, name, fields)]
     routes = fields.get("route_destinations", "")
-    time = limit("resources_max.walltime")
-    default = next(filter(None, map(limit, ("default_chunk.mem", "resources_default.mem"))), "")
+    memory = next((key for key in ("default_chunk.mem", "resources_default.mem") if key in limits), "")
     max_gpus = [_of_user(fields.get("max_run_res.ngpus", "")), of_job("max", "ngpus")]
     groups = fields.get("acl_groups", "") if fields.get("acl_group_enable") == "True" else ""
     sharing = [host.fields["sharing"] for host in own if "sharing" in host.fields]
@@ -184,9 +191,9 @@ def _queue(
         least_nodes=of_job("min", "nodect"),
         most_nodes=of_job("max", "nodect")
         or (None if routes else max(len(own), of_job("min", "nodect") or 0) or None),
-        walltime=seconds(time) if time else None,
+        walltime=reading.value(limits, "resources_max.walltime", seconds),
         kinds=() if routes else grouped(_typed(host, gpu_type) for host in own),
-        memory=Memory(node=mebibytes(default, "b") if default else None),
+        memory=Memory(node=reading.value(limits, memory, _size)),
         # PBS leaves out false values.
         enabled=fields.get("enabled") == "True" and fields.get("from_route_only") != "True",
         started=fields.get("started") == "True",
@@ -263,33 +270,34 @@ class Host(NamedTuple):
     queues: frozenset[str]
 
 
-def hosts_of(pbsnodes: str) -> dict[str, Host]:
+def hosts_of(pbsnodes: str, reading: Reading | None = None) -> dict[str, Host]:
     """Return the hosts in ``pbsnodes -a`` by name; PBS Pro may divide a host into vnodes."""
+    reading = reading or Reading(PROBES["pbsnodes"], [])
     vnodes: dict[str, list[Mapping[str, str]]] = {}
     for name, fields in records(pbsnodes, r"(\S+)"):
         vnodes.setdefault(fields.get("resources_available.host", name), []).append(fields)
-    return {name: _host(name, parts) for name, parts in vnodes.items()}
+    return {name: _host(name, parts, reading) for name, parts in vnodes.items()}
 
 
-def _host(name: str, vnodes: Sequence[Mapping[str, str]]) -> Host:
-    def total(*keys: str) -> int | None:
-        numbers = [count(next((one[key] for key in keys if key in one), "")) for one in vnodes]
-        known = [number for number in numbers if number is not None]
-        return sum(known) if known else None
+def _host(name: str, vnodes: Sequence[Mapping[str, str]], reading: Reading) -> Host:
+    def total(parse: Callable[[str], int | None], *keys: str) -> int | None:
+        numbers = [reading.value(one, next((key for key in keys if key in one), ""), parse) for one in vnodes]
+        return sum(filter(None, numbers)) or None
 
-    status = vnodes[0].get("status", "")
-    sizes = [mebibytes(one.get("resources_available.mem", ""), "b") for one in vnodes]
-    memory = sum(filter(None, sizes)) or mebibytes(_status(status, "physmem"), "b")
-    gpus = total("resources_available.ngpus", *(f"{key}" for key in _NPUS), "gpus") or 0
+    memory = total(_size, "resources_available.mem")
+    gpus = total(count, "resources_available.ngpus", *_NPUS, "gpus")
     fields = {key: value for one in reversed(vnodes) for key, value in one.items()}
-    properties = fields.get("properties", "")
     kind = NodeKind(
-        cores=total("resources_available.ncpus", "np") or None,
-        memory=memory or None,
+        cores=total(count, "resources_available.ncpus", "np"),
+        memory=memory or _size(_status(fields.get("status", ""), "physmem")),
         devices=(("", gpus),) if gpus else (),
-        features=tuple(one.strip() for one in properties.split(",") if one.strip()),
+        features=tuple(one.strip() for one in fields.get("properties", "").split(",") if one.strip()),
     )
     return Host(name, kind, fields, frozenset(one["queue"] for one in vnodes if "queue" in one))
+
+
+def _size(text: str) -> int | None:
+    return mebibytes(text, "b")
 
 
 def _status(text: str, key: str) -> str:

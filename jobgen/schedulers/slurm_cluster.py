@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.schedulers.calls import SchedulerError, call, complaint, output
-from jobgen.schedulers.cluster import Facts, Judgement, NodeKind, QueueFacts, first_file, grouped
+from jobgen.schedulers.cluster import Facts, Judgement, NodeKind, QueueFacts, Reading, first_file, grouped
 from jobgen.schedulers.slurm_limits import fields_of, partition_limits, qos_limits, within
 from jobgen.values.devices import SHARD
-from jobgen.values.parsers import count
 
 CONFIG = ("scontrol", "show", "config")
 NODES = ("scontrol", "--all", "--oneliner", "show", "node")
@@ -105,9 +104,10 @@ def read(answers: Answers) -> Facts:
     # With OverPartQOS the QoS of a job replaces that of its partition.
     binding = {} if "OverPartQOS" in answers.qos else limits
     unread: list[str] = []
-    nodes, resource = _nodes(answers.nodes, unread)
+    nodes, resource = _nodes(answers.nodes, Reading(NODES, unread))
+    partitions = partition_limits(answers.partitions, answers.config, Reading(PARTITIONS, unread))
     listed = []
-    for queue, qos in partition_limits(answers.partitions, answers.config):
+    for queue, qos in partitions:
         kinds = grouped(_capped(kind, queue) for kind in nodes.get(queue.name, ()))
         queue = queue._replace(kinds=kinds, max_cores=None)
         listed.append(within(queue, binding[qos]) if qos in binding else queue)
@@ -138,42 +138,43 @@ def _setting(config: str, name: str) -> str:
     return found[1] if found else ""
 
 
-def _nodes(text: str, unread: list[str]) -> tuple[dict[str, list[NodeKind]], str]:
+def _nodes(text: str, reading: Reading) -> tuple[dict[str, list[NodeKind]], str]:
     """Return the nodes of each partition, and the name of their devices: that which most nodes have, because
     GPUs and NPUs are never added up."""
-    listed = [
-        fields for fields in map(fields_of, text.splitlines()) if "FUTURE" not in fields.get("State", "")
-    ]
+    lines = [line for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if not line.startswith("NodeName="):
+            reading.leave_out(line)
+    listed = [fields for fields in map(fields_of, lines) if "FUTURE" not in fields.get("State", "")]
     having = {name: sum(f"{name}:" in f"{one.get('Gres', '')}:" for one in listed) for name in _DEVICES}
     resource = max(_DEVICES, key=lambda name: having[name])
     nodes: dict[str, list[NodeKind]] = {}
     for fields in listed:
-        kind = _kind(fields, resource, unread)
+        kind = _kind(fields, resource, reading)
         for partition in fields.get("Partitions", "").split(","):
             nodes.setdefault(partition, []).append(kind)
     return nodes, resource
 
 
-def _kind(fields: Mapping[str, str], resource: str, unread: list[str]) -> NodeKind:
+def _kind(fields: Mapping[str, str], resource: str, reading: Reading) -> NodeKind:
     """Return the resources of a node, without those that Slurm keeps from jobs."""
-    total = count(fields.get("CPUTot", ""))
-    threads = count(fields.get("ThreadsPerCore", "")) or 1
-    sockets, cores = (count(fields.get(name, "")) or 0 for name in ("Sockets", "CoresPerSocket"))
-    memory = count(fields.get("RealMemory", ""))
+    total, memory = (reading.value(fields, key) for key in ("CPUTot", "RealMemory"))
+    threads = reading.value(fields, "ThreadsPerCore") or 1
+    sockets, cores = (reading.value(fields, key) or 0 for key in ("Sockets", "CoresPerSocket"))
     if memory is not None:
-        memory -= count(fields.get("MemSpecLimit", "")) or 0
+        memory -= reading.value(fields, "MemSpecLimit") or 0
     features = fields.get("AvailableFeatures", "(null)")
     return NodeKind(
-        cores=count(fields.get("CPUEfctv", "")) or total,
+        cores=reading.value(fields, "CPUEfctv") or total,
         threads_per_core=threads if total == sockets * cores * threads else 1,
         # A node that is configured without memory has 1 MB, which limits no job.
         memory=memory if memory and memory > 1 else None,
-        devices=_devices(fields.get("Gres", ""), resource, unread),
+        devices=_devices(fields.get("Gres", ""), resource, reading),
         features=() if features == "(null)" else tuple(re.split(r",(?![^(]*\))", features)),
     )
 
 
-def _devices(gres: str, resource: str, unread: list[str]) -> tuple[tuple[str, int], ...]:
+def _devices(gres: str, resource: str, reading: Reading) -> tuple[tuple[str, int], ...]:
     """Return the types and numbers in ``gpu:a100:4(S:0-1),shard:a100:16(S:0-1)``.
 
     https://slurm.schedmd.com/slurm.conf.html: NAME[:TYPE][:no_consume][:NUMBER]; a type is any text.
@@ -188,7 +189,7 @@ def _devices(gres: str, resource: str, unread: list[str]) -> tuple[tuple[str, in
         kind = ":".join(more if number is None else more[:-1])
         if ":" in kind or number == 0:
             if ":" in kind:
-                unread.append(f"{' '.join(NODES)}: Gres={part} cannot be read: its devices are left out")
+                reading.leave_out(f"Gres={part}")
             continue
         kind = SHARD if name == SHARD else kind
         found[kind] = found.get(kind, 0) + (1 if number is None else number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from jobgen.schedulers.cluster import Memory, QueueFacts
+from jobgen.schedulers.cluster import Memory, QueueFacts, Reading
 from jobgen.values.parsers import count, seconds
 
 _TAKES = ("UP", "DOWN")  # sbatch accepts jobs; in a partition that is down they do not start
@@ -25,7 +25,7 @@ def fields_of(line: str) -> dict[str, str]:
     return found
 
 
-def partition_limits(text: str, config: str = "") -> Iterator[tuple[QueueFacts, str]]:
+def partition_limits(text: str, config: str, reading: Reading) -> Iterator[tuple[QueueFacts, str]]:
     """Yield each partition of ``scontrol --oneliner show partition`` with the name of its QoS; its
     ``max_cores`` are those of a node. ``config`` is the answer of ``scontrol show config``."""
     whole_nodes = re.search(r"(?m)^SelectType\s*=\s*select/linear\b", config) is not None
@@ -33,6 +33,8 @@ def partition_limits(text: str, config: str = "") -> Iterator[tuple[QueueFacts, 
     for line in text.splitlines():
         fields = fields_of(line)
         if (name := fields.get("PartitionName")) is None:
+            if line.strip():
+                reading.leave_out(line)
             continue
         state = fields.get("State", "UP")
         sharing = fields.get("OverSubscribe", "").partition(":")[0]
@@ -40,16 +42,16 @@ def partition_limits(text: str, config: str = "") -> Iterator[tuple[QueueFacts, 
             QueueFacts(
                 name,
                 default=fields.get("Default") == "YES",
-                least_nodes=count(fields.get("MinNodes", "")) or None,
-                most_nodes=count(fields.get("MaxNodes", "")) or count(fields.get("TotalNodes", "")),
-                walltime=seconds(fields.get("MaxTime", "")),
+                least_nodes=reading.value(fields, "MinNodes") or None,
+                most_nodes=reading.value(fields, "MaxNodes") or reading.value(fields, "TotalNodes"),
+                walltime=reading.value(fields, "MaxTime", seconds),
                 memory=_memory(fields, common),
                 enabled=state in _TAKES and fields.get("RootOnly") != "YES",
                 started=state == "UP",
                 shared=sharing in ("YES", "FORCE") or (sharing == "NO" and not whole_nodes)
                 if sharing
                 else None,
-                max_cores=count(fields.get("MaxCPUsPerNode", "")),
+                max_cores=reading.value(fields, "MaxCPUsPerNode"),
                 accounts=_names(fields.get("AllowAccounts", "ALL")),
                 groups=_names(fields.get("AllowGroups", "ALL")),
                 qos=_names(fields.get("AllowQos", "ALL")),

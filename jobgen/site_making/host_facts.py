@@ -1,5 +1,5 @@
-"""The facts about a login node that a site file needs beside those of the scheduler: its modules, interfaces and
-groups."""
+"""The facts about a login node that a site file needs beside those of the scheduler: its modules,
+interfaces and groups."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def host_facts(scheduler: Scheduler) -> Host:
 
 
 def _available_modules() -> str:
-    """Return what ``module avail`` prints, in the short form of Lmod and of Environment Modules; empty without
-    modules. ``module`` is a function of login shells."""
+    """Return what ``module avail`` prints, in the short form of Lmod and of Environment Modules; empty
+    without modules. ``module`` is a function of login shells."""
     try:
         done = call(("bash", "-lc", "module -t avail 2>&1"), patience=_PATIENCE)
     except JobgenError:

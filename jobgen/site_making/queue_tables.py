@@ -71,8 +71,8 @@ def _node_lines(queue: QueueFacts, kind: NodeKind) -> Iterator[str]:
     if kind.memory and kind.memory < _MOST_MEMORY:
         yield f"memory = {toml(size(kind.memory).upper())}"
         yield from _shares(queue, kind)
-    if features := [one for one in kind.features if one.isprintable()]:
-        yield f"features = {toml(features)}"
+    if any(one.features for one in queue.kinds):
+        yield f"features = {toml([one for one in kind.features if one.isprintable()])}"
 
 
 def _shares(queue: QueueFacts, kind: NodeKind) -> Iterator[str]:

@@ -16,8 +16,7 @@ from jobgen.sites.site_file import Site
 
 
 def trial_plan(site: Site) -> Plan:
-    """Return the plan of a job of two nodes and one minute in the default queue, or of the number of nodes that
-    the queue takes.
+    """Return the plan of a job of one minute in the default queue, of two nodes if the queue takes them.
 
     Raises:
         JobgenError: the site refuses it.

@@ -36,7 +36,7 @@ def try_defaults(site: Site) -> None:
 
 
 def smallest(site: Site, queue: str | None, more: Mapping[str, str] = MappingProxyType({})) -> Specification:
-    """Return a job with only the mandatory values of the site, from the examples of its file, and ``more``."""
+    """Return a job with ``more`` and the mandatory values of the site, from the examples of its file."""
     limits = site.queues.get(queue) if queue else None
     demanded = {**site.file.mandatory, **(limits.mandatory if limits else {})}
     given: dict[str, str | list[str]] = {

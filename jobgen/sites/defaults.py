@@ -31,25 +31,48 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     origins, texts = dict(spec.origins), dict(spec.texts)
     for option in OPTIONS:
         key = option.key
-        if (text := site.values.get(key)) is None or (key in origins and key != "env"):
+        if (text := site.values.get(key)) is None or key in origins or key == "env":
             continue
         if _excluded(key, spec, fields):
             continue
         value, shown_text = parse(option, text, site.origins[key])
         if key == "signal" and "grace" in spec.origins:  # which is its time
             value = (value[0], None)
-        if key in origins:
-            named = {*dict(spec.env), *spec.secrets}
-            fields[key] = (*(pair for pair in value if pair[0] not in named), *spec.env)
-            origins[key] = f"{site.origins[key]} and {origins[key]}"
-        else:
-            fields[key], texts[key] = value, shown_text
-            origins[key] = site.origins[key]
+        fields[key], texts[key] = value, shown_text
+        origins[key] = site.origins[key]
     if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
         fields["queue"] = site.file.rules.cpu_queue
     site = _of_kind(site, fields, origins)
+    _add_variables(site, spec, fields, origins)
     _fill(site, scheduler_of(spec), fields, origins)
     return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
+
+
+def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], origins: dict[str, str]) -> None:
+    """Add the environment variables of the site to those of the job. Those of launchers are variables of the
+    steps in a job with steps."""
+    found = _variables(site, fields["queue"], fields["launcher"])
+    of_steps = [_variables(site, fields["queue"], step.launcher or fields["launcher"]) for step in spec.steps]
+    named = {*dict(spec.env), *spec.secrets}
+    by_step = {
+        name for one in of_steps for name in one if any(one[name] != other.get(name) for other in of_steps)
+    }
+    fields["steps"] = tuple(
+        step._replace(env=tuple(pair for pair in one.items() if pair[0] in by_step - named))
+        for step, one in zip(spec.steps, of_steps, strict=True)
+    )
+    if added := tuple(pair for pair in found.items() if pair[0] not in named | by_step):
+        origin = site.origins.get("env", site.origin)
+        fields["env"] = (*added, *spec.env)
+        origins["env"] = f"{origin} and {origins['env']}" if "env" in origins else origin
+
+
+def _variables(site: Site, queue: str | None, launcher: str) -> dict[str, str | None]:
+    """Return the environment variables of a site: of every job, of a queue, and of a launcher."""
+    file = site.file
+    of_queue = file.queues[queue].env if queue in file.queues else {}
+    of_launcher = file.launcher[launcher].env if launcher in file.launcher else {}
+    return {**dict(map(parsers.assignment, site.values.get("env", ()))), **of_queue, **of_launcher}
 
 
 def _excluded(key: str, spec: Specification, fields: dict[str, Any]) -> bool:
@@ -71,10 +94,11 @@ def without(spec: Specification) -> Specification:
     fresh: dict[str, Any] = {option.key: option.default for option in OPTIONS if option.key in added}
     origins = {key: origin for key, origin in spec.origins.items() if key not in added}
     if " and " in (both := spec.origins.get("env", "")):
-        theirs = dict(parsers.assignment(line) for line in spec.site.values["env"])
+        theirs = _variables(spec.site, spec.queue, spec.launcher)
         fresh["env"] = tuple((name, value) for name, value in spec.env if theirs.get(name) != value)
         origins["env"] = both.split(" and ", 1)[1]
     texts = {key: value for key, value in spec.texts.items() if key in origins}
+    fresh["steps"] = tuple(step._replace(env=()) for step in spec.steps)
     return spec._replace(**fresh, origins=origins, texts=texts, site=None)
 
 
@@ -126,6 +150,9 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
     ):
         fields["accelerator"] = None
         say("accelerator", "cpu")
+        if origins.get("gpus_per_node") == site.origin:  # the default of the queues with GPUs
+            fields["gpus_per_node"] = None
+            del origins["gpus_per_node"]
     if fields["accelerator"] != "cpu":
         say("gpus_per_node", node.gpus)
     gpus = number_of(fields["gpus_per_node"]) or 0

@@ -61,7 +61,7 @@ def reason(
 
 
 def _configured() -> str:
-    """Return the name of the cluster in the configuration of the scheduler on this host; empty without one."""
+    """Return the name of the cluster in the configuration of this host's scheduler; empty without one."""
     commands = _commands()
     return commands.configured() if commands else ""
 

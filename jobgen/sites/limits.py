@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import counted, one_of
 from jobgen.schedulers.base import clock, size
-from jobgen.sites.node_kinds import description, satisfies
+from jobgen.sites.node_kinds import description, known_constraint, satisfies
 from jobgen.values import parsers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobgen.sites.site_file import NodeTable, Queue, Site
+
+
+_OTHER_TYPE = 100.0  # the distance of nodes without devices of the type that a job requests
 
 
 class JobSize(NamedTuple):
@@ -109,9 +112,10 @@ def _totals(queue: Queue, request: JobSize) -> Iterator[Excess]:
 
 
 def _of_nodes(site: Site, name: str, request: JobSize) -> list[Excess]:
-    """Return the limits of the nodes of a queue: of the kind of nodes with the fewest that a job exceeds. What
-    no kind can take has all kinds in its text."""
+    """Return the limits of the nodes of a queue that a job exceeds: those of the nearest kind of nodes, with
+    all kinds in the text."""
     kinds = site.kinds(name)
+    request = request._replace(constraint=known_constraint(site, name, request.constraint))
     found = {kind: [*_of_node(table, request)] for kind, (_, table) in kinds.items()}
     fit = [kind for kind, limits in found.items() if not limits]
     if fit and None not in (numbers := [kinds[kind][0] for kind in fit]):
@@ -133,7 +137,8 @@ def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
     gpus = request.gpus_per_node
     if not satisfies(node, request.constraint):
         there = ", ".join(node.features or ()) or "none"
-        yield Excess("constraint", f"nodes with the features {there}", f"features among {there}", 2)
+        text = f"no job with the constraint {request.constraint} on nodes of this kind"
+        yield Excess("constraint", text, f"a constraint among {there}", 2)
     number = request.shards or gpus
     if request.kind and node.devices is not None and number > node.devices.get(request.kind, 0):
         most = node.devices.get(request.kind, 0)
@@ -141,7 +146,7 @@ def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
             "gpus_per_node",
             f"at most {most} x {request.kind} a node" if most else f"no devices of the type {request.kind}",
             one_of([f"--gpus-per-node {kind}:{count}" for kind, count in node.devices.items()] or ["none"]),
-            _times(number, most),
+            _times(number, most) if most else _OTHER_TYPE,
         )
         return
     too_many = node.gpus is not None and gpus > node.gpus

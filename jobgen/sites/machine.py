@@ -99,8 +99,8 @@ def _machine_site(site: Site, path: str, text: str, tables: Mapping[str, Any]) -
 
 
 def _least(node: NodeTable, change: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cores and the memory of a node that the machine lists, or those of the site file if these are
-    fewer: a scheduler counts all of them, and a site file those that a job can request."""
+    """Return the cores and the memory of a node that the machine lists, or those of the site file if these
+    are less: a scheduler counts all of them, and a site file those that a job can request."""
     least: dict[str, Any] = {}
     if "cores" in change and node.cores is not None:
         least["cores"] = min(node.cores, change["cores"])

@@ -26,12 +26,13 @@ class Demand(NamedTuple):
 
 
 def best(site: Site, queue: str | None, demand: Demand) -> str:
-    """Return the name of the kind with the most nodes that a job fits, of those with enough nodes if there are
-    any; a job without devices gets nodes without devices if it can. Empty if no kind fits, or the nodes of the
-    queue do not differ."""
+    """Return the name of the kind with the most nodes that a job fits: of those with enough nodes if there
+    are any, and for a job without devices of those without devices if there are any. Empty if no kind fits,
+    or the nodes of the queue do not differ."""
     if not queue or queue not in site.queues or not site.queues[queue].kinds:
         return ""
     kinds = site.kinds(queue)
+    demand = demand._replace(constraint=known_constraint(site, queue, demand.constraint))
     fit = [(name, number or 0, table) for name, (number, table) in kinds.items() if fits(table, demand)]
     fit.sort(key=lambda one: (one[1] < demand.nodes, demand.gpus == 0 and bool(one[2].gpus), -one[1]))
     return fit[0][0] if fit else ""
@@ -70,14 +71,18 @@ def type_for(table: NodeTable, number: int | None) -> str:
     return kind if kind and typed[kind] >= (number or 1) else ""
 
 
+def known_constraint(site: Site, queue: str, constraint: str | None) -> str | None:
+    """Return a constraint if it has names of features of the queue alone, joined by & or : for all of them and
+    by | for one. A site file need not name all features, so that nothing is known about others."""
+    if constraint is None or not re.fullmatch(r"[\w.=-]+([&|:][\w.=-]+)*", constraint):
+        return None
+    known = {name for _, table in site.kinds(queue).values() for name in table.features or ()}
+    return constraint if known.issuperset(re.split("[&|:]", constraint)) else None
+
+
 def satisfies(table: NodeTable, constraint: str | None) -> bool:
-    """Return whether a node has the features of a constraint: names with & or : of all, with | of one. Other
-    forms, and nodes whose features are unknown, satisfy every constraint."""
-    if (
-        constraint is None
-        or table.features is None
-        or not re.fullmatch(r"[\w.=-]+([&|:][\w.=-]+)*", constraint)
-    ):
+    """Return whether a node has the features of a known constraint."""
+    if constraint is None or table.features is None:
         return True
     return any(
         all(name in table.features for name in re.split("[&:]", part)) for part in constraint.split("|")

@@ -10,7 +10,7 @@ from jobgen.errors import nearest, one_of, shown
 from jobgen.jobfile.errors import Path
 from jobgen.jobfile.schema import fits
 from jobgen.jobfile.tables import TABLES
-from jobgen.sites.site_file import Detect, Network, NodeTable, Queue, Rules, SiteFile, Source
+from jobgen.sites.site_file import Detect, LauncherTable, Network, NodeTable, Queue, Rules, SiteFile, Source
 
 _UNKNOWN = re.compile(r"(?s)Object contains unknown field `(.*?)`(?: - at `\$\.?(.*)`)?")
 _WRONG = re.compile(r"(?s)(.*?) - at `\$\.?(.*)`")
@@ -27,7 +27,12 @@ _ALLOWED = (
 
 
 # The tables with any keys: the type of each value in them.
-_ARRAYS: dict[str, Any] = {"queues": Queue, "networks": Network, "source": Source}
+_ARRAYS: dict[str, Any] = {
+    "queues": Queue,
+    "launcher": LauncherTable,
+    "networks": Network,
+    "source": Source,
+}
 _TEXTS: dict[str, Any] = {"prepend": tuple[str, ...]}
 
 

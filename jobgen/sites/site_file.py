@@ -28,9 +28,10 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Source(_Table, frozen=True):
     """A page that was read: the groups of facts that are from it, and how far they can be relied on.
 
-    ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual, ``staff`` for other material of the centre, ``users`` for
-    scripts and notes of its users; ``page`` is an address; ``version`` is the commit or edition that was
-    read, and ``date`` the day of that version; ``what`` is the part of the page.
+    ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
+    address; ``version`` is the commit or edition that was read, and ``date`` the day of that version; ``what``
+    is the part of the page.
     """
 
     facts: Lines = ()
@@ -53,8 +54,8 @@ class Detect(_Table, frozen=True):
 class NodeTable(_Table, frozen=True):
     """The resources of a node, and the share of a job per GPU.
 
-    ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``. ``devices``
-    are the types of the accelerators with the number of each, ``gpus`` is their number without types.
+    ``cores`` are those that a job can request: hardware threads, if there is ``threads_per_core``.
+    ``devices`` has the number of accelerators of each type, ``gpus`` is their number without types.
     ``memory``, ``memory_per_gpu`` and ``memory_per_core`` are sizes such as 512G; the last two are requested
     for jobs that request none. ``features`` are those that a constraint can name. With
     ``cores_fixed`` a job has the cores of its GPUs and no others; with ``whole_nodes`` jobs of more than one
@@ -104,7 +105,7 @@ class Queue(NodeTable, frozen=True):
     ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time; ``min_gpus``,
     ``min_cores`` and ``max_cores`` are of a job in all. ``accounts`` and ``qos`` are those that it takes, and
     ``groups`` those of its users; without names it takes all. ``kinds`` are its nodes if they differ.
-    ``request`` replaces that of the site.
+    ``request`` replaces that of the site; ``env`` are variables of its jobs.
     """
 
     about: str = ""
@@ -127,6 +128,16 @@ class Queue(NodeTable, frozen=True):
     request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
+    env: dict[str, str] = {}
+
+
+class LauncherTable(_Table, frozen=True):
+    """The environment variables of jobs with a launcher, besides those of every job and of their queue.
+
+    A variable that several tables have is that of the launcher, then of the queue.
+    """
+
+    env: dict[str, str] = {}
 
 
 class Rules(_Table, frozen=True):
@@ -198,6 +209,7 @@ class SiteFile(_Table, frozen=True):
     detect: Detect = Detect()
     node: NodeTable = NodeTable()
     queues: dict[str, Queue] = {}
+    launcher: dict[str, LauncherTable] = {}
     networks: dict[str, Network] = {}
     rules: Rules = Rules()
 
@@ -206,8 +218,8 @@ class Site(NamedTuple):
     """A site: its file with all that it extends, ``values`` of options as text, and their ``origins``.
 
     ``places`` has the file and line of every key, by its path in the tables. ``machine`` has what the
-    scheduler said; its values have replaced those of the file. ``kind`` is the kind of nodes of the job's queue
-    that the job gets, if these differ.
+    scheduler said; its values have replaced those of the file. ``kind`` is the kind of nodes that the job
+    gets in its queue, if these differ.
     """
 
     name: str
@@ -260,8 +272,8 @@ class Site(NamedTuple):
         return own.kinds[self.kind].over(table) if self.kind in own.kinds else table
 
     def kinds(self, queue: str) -> dict[str, tuple[int | None, NodeTable]]:
-        """Return the number and the resources of each kind of nodes of a queue; without kinds it has one, whose
-        number is unknown."""
+        """Return the number and the resources of each kind of nodes of a queue. Without kinds it has one, and
+        their number is unknown."""
         own = self.queues[queue]
         table = own.over(self.file.node.over(NodeTable()))
         return {name: (one.count, one.over(table)) for name, one in own.kinds.items()} or {"": (None, table)}

@@ -13,8 +13,11 @@ _KEYS = {
     "node": ("node",),
     "request": ("request", "directives", "lacks"),
     "binding": ("rules.bind", "rules.srun", "rules.srun_ranks", "rules.srun_nodes", "node.cpu_lists"),
-    "network": ("networks", "environment.env", "launch.interface", "rules.master_addr", "rules.prepend"),
-    "modules": ("environment.module", "environment.conda", "rules.module_use"),
+    "network": (
+        *("networks", "environment.env", "launcher", "launch.interface"),
+        *("rules.master_addr", "rules.prepend"),
+    ),
+    "modules": ("environment.module", "environment.module_use", "environment.conda", "rules.module_use"),
     "login": ("detect",),
     "accounting": ("mandatory", "rules.account"),
     "example": ("differs",),

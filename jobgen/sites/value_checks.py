@@ -11,6 +11,7 @@ from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import TABLES, table_of
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, OPTIONS
 from jobgen.schedulers.table import queued
 from jobgen.schedulers.versions import version
@@ -79,6 +80,8 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("rules", "cpu_queue"): _WORD,
     ("rules", "devices"): _DEVICES,
     ("queues", _ANY, "mandatory", _ANY): _LINE,
+    ("queues", _ANY, "env", _ANY): _VALUE,
+    ("launcher", _ANY, "env", _ANY): _VALUE,
     ("networks", _ANY, "about"): _LINE,
     ("networks", _ANY, "env", _ANY): _VALUE,
     ("networks", _ANY, "modules"): parsers.module,
@@ -126,8 +129,9 @@ def check_site(site: Site) -> None:
                 place = (table_of(option), option.key)
                 raise JobgenError(f"{option.key} = {shown(text)} ({site.place(place)}): {error}") from None
     _check_sources(site)
-    _check_networks(site)
+    _check_launchers(site)
     _check_queues(site)
+    _check_variables(site)
 
 
 def valid_name(name: str) -> bool:
@@ -203,18 +207,32 @@ def _check_sources(site: Site) -> None:
             raise JobgenError(f"[[source]] ({site.place(('source', str(number)))}): must have a {missing}")
 
 
-def _check_networks(site: Site) -> None:
-    """Check the names of networks, and of all variables that these and the rules set."""
-    tables = {
-        ("networks", name): (*one.env, *one.prepend, *one.unset) for name, one in site.file.networks.items()
+def _check_launchers(site: Site) -> None:
+    for name in site.file.launcher:
+        if name not in LAUNCHERS:
+            raise JobgenError(
+                f"[launcher.{shown(name)}] ({site.place(('launcher', name))}): there is no such launcher: "
+                f"use {one_of(LAUNCHERS)}{nearest(name, LAUNCHERS)}"
+            )
+
+
+def _check_variables(site: Site) -> None:
+    """Check the names of networks, and of all variables that tables other than [environment] set."""
+    file = site.file
+    tables: dict[Path, tuple[str, ...]] = {
+        **{("networks", key): (*one.env, *one.prepend, *one.unset) for key, one in file.networks.items()},
+        **{("queues", key, "env"): (*one.env,) for key, one in file.queues.items()},
+        **{("launcher", key, "env"): (*one.env,) for key, one in file.launcher.items()},
+        ("rules", "prepend"): (*file.rules.prepend,),
     }
-    for at, variables in {**tables, ("rules", "prepend"): (*site.file.rules.prepend,)}.items():
+    for at, variables in tables.items():
         try:
             _WORD(at[1])
             for variable in variables:
                 parsers.assignment(f"{variable}=")
         except ValueError as error:
-            raise JobgenError(f"[{at[0]}.{shown(at[1])}] ({site.place(at)}): {error}") from None
+            name = ".".join(map(shown, at))
+            raise JobgenError(f"[{name}] ({site.place(at)}): {error}") from None
 
 
 def _check_queues(site: Site) -> None:

@@ -27,7 +27,7 @@ job_find_silent() { # the hosts that did not report
 }
 
 job_probe_hosts() { # test each host alone, if the launcher failed or ended all ranks at the first failure
-  [[ -n ${job_host_access:-} && ${job_container_runtime:-} != pyxis ]] || return 0
+  [[ -n ${job_host_access:-} && ! ${job_container_runtime:-} =~ ^(pyxis|edf)$ ]] || return 0
   local folder
   folder=$(job_quote "$job_dir")
   job_probe="set -e; . $folder/env.sh;"

@@ -36,6 +36,8 @@ def test_a_step_uses_less_than_the_allocation_and_binds_its_ranks(
 IN_IT = {
     "pyxis-srun": ("pyxis", ["--launcher", "srun"]),
     "pyxis-torchrun": ("pyxis", ["--launcher", "torchrun", "--preflight"]),
+    "edf-srun": ("edf", ["--launcher", "srun"]),
+    "edf-torchrun": ("edf", ["--launcher", "torchrun", "--preflight"]),
     "apptainer-srun": ("apptainer", ["--launcher", "srun", "--preflight"]),
     "apptainer-mpirun": ("apptainer", ["--launcher", "mpirun", "--preflight"]),
     "enroot-deepspeed": ("enroot", ["--launcher", "deepspeed"]),
@@ -47,7 +49,9 @@ IN_IT = {
 def test_ranks_of_two_nodes_are_in_containers(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
     kind, options = IN_IT[name]
     image = boxes.image(tmp_path)
-    path = boxes.stand_ins(tmp_path / "bin", "srun" if kind == "pyxis" else kind)
+    (tmp_path / "it.toml").write_text(f'image = "{image}"\n')
+    named = "./it.toml" if kind == "edf" else image
+    path = boxes.stand_ins(tmp_path / "bin", "srun" if kind in ("pyxis", "edf") else kind)
     script = jobs.render(
         *(
             "slurm",
@@ -60,7 +64,7 @@ def test_ranks_of_two_nodes_are_in_containers(slurm_cluster: Cluster, tmp_path: 
             "--no-preflight",
             *options,
         ),
-        *("--container", kind, "--image", image, *boxes.binds(), "--env", "WORD=a 'b'"),
+        *("--container", kind, "--image", named, *boxes.binds(), "--env", "WORD=a 'b'"),
         program=["bash", "-c", 'echo "rank $RANK of $WORLD_SIZE on $(hostname): $(cat /mark) $PWD $WORD"'],
     )
     here = f"{path}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"

@@ -39,6 +39,7 @@ job_host_access=srun
 job_accelerator=rocm
 
 environment() {
+  job_module_use /opt/site/modulefiles
   job_module PrgEnv-gnu rocm/6.2
   job_rocm
   job_miopen

@@ -102,7 +102,11 @@ def test_the_ranks_of_a_launcher_see_their_numbers(jsrun: list[Path], tmp_path: 
         ),
         ("slurm", {"mpi": "openmpi"}, "--launcher jsrun starts no MPI; remove it or use mpirun"),
         ("slurm", {"include": "a:0"}, "only the deepspeed launcher filters devices; jsrun ignores it"),
-        ("slurm", {"container": "pyxis", "image": "a"}, "but jsrun starts the ranks; use enroot"),
+        (
+            "slurm",
+            {"container": "pyxis", "image": "a"},
+            "but jsrun starts the ranks; use --launcher srun, or enroot",
+        ),
         ("pbs", {"nodes": 2}, "use deepspeed, mpirun, torchrun, accelerate or colossalai"),
     ],
 )

@@ -127,11 +127,18 @@ def test_an_image_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "cannot start the container apptainer with the image /none.sif" in done.stderr
 
 
-def test_pyxis_starts_the_container_also_on_one_node() -> None:
-    words = ("--nodes", "1", "--ranks-per-node", "2", "--container", "pyxis", "--image", "a")
+@pytest.mark.parametrize(
+    ("kind", "image", "option"),
+    [
+        ("pyxis", "a", "--container-image=a "),
+        *(("edf", image, f"--environment={image} ") for image in ("a", "./a.toml", "../b/c", "/d/e.toml")),
+    ],
+)
+def test_srun_starts_the_container_also_on_one_node(kind: str, image: str, option: str) -> None:
+    words = ("--nodes", "1", "--ranks-per-node", "2", "--container", kind, "--image", image)
     script = jobs.render("slurm", *words, "--launcher", "srun", program=["true"])
     launch = script.partition("\nlaunch() {")[2].partition("\n}\n")[0]
-    assert "--container-image=a " in launch
+    assert option in launch
 
 
 REFUSED = [
@@ -140,8 +147,24 @@ REFUSED = [
     ("slurm --container aptainer --image a", ["--container aptainer", "did you mean apptainer?"]),
     ("slurm --container docker --image a --venv v", ["--venv v", "its own Python"]),
     ("slurm --container docker --image a --conda v", ["--conda v", "its own Python"]),
-    ("slurm --container pyxis --image a --launcher mpirun", ["--container pyxis", "mpirun", "use enroot"]),
+    (
+        "slurm --container pyxis --image a --launcher mpirun",
+        ["--container pyxis", "mpirun", "use --launcher srun, or enroot"],
+    ),
     ("pbs --container pyxis --image a", ["--container pyxis", "part of Slurm's srun"]),
+    (
+        "slurm --container edf --image a --launcher mpirun",
+        ["edf is a part of srun, but mpirun", "--launcher srun"],
+    ),
+    (
+        "slurm --nodes 2 --container edf --image a --launcher torchrun --remote ssh",
+        ["but ssh", "--remote scheduler"],
+    ),
+    ("pbs --container edf --image a", ["--container edf", "part of Slurm's srun"]),
+    ("local --container edf --image a", ["--container edf", "part of Slurm's srun"]),
+    ("slurm --container edf --image train.toml", ["--image train.toml", "begins with / or ./"]),
+    ("slurm --container edf --image edf/train", ["--image edf/train", "begins with / or ./"]),
+    ("slurm --container edf --image a --accelerator npu", ["--container edf", "does not support npu"]),
     ("slurm --nodes 2 --container enroot --image a --remote ssh", ["--container enroot", "pdsh"]),
     ("slurm --container shifter --image 'a b'", ["--image 'a b'", "docker:user/name:tag"]),
     ("slurm --container shifter --image a --accelerator npu", ["--container shifter", "use apptainer"]),

@@ -203,7 +203,7 @@ COMBINATIONS = st.fixed_dictionaries(
         "cpu_bind": st.sampled_from(["none", "cores", "numa", "0-7;8-15;16-23;24-31"]),
         "cpus_per_node": st.sampled_from(["8", "9"]),
         "interface": st.just("ib0"),
-        "container": st.sampled_from(["apptainer", "docker", "podman", "enroot", "pyxis", "shifter"]),
+        "container": st.sampled_from(["apptainer", "docker", "podman", "enroot", "pyxis", "edf", "shifter"]),
         "image": st.just("/i/a.sif"),
         "setup": st.just("module load x"),
         "before": st.just("cp -r data /tmp"),

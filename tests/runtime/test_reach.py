@@ -442,7 +442,9 @@ def test_each_host_by_itself_in_the_container(shell: Shell) -> None:
     )
 
 
-@pytest.mark.parametrize("code", ["job_host_access=", "job_container_runtime=pyxis"])
+@pytest.mark.parametrize(
+    "code", ["job_host_access=", "job_container_runtime=pyxis", "job_container_runtime=edf"]
+)
 def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
     done = probing(shell, f"{code}; ranks='{report('a')}'")
     assert done.lines[-1] == "bad: b c"

@@ -101,8 +101,11 @@ def test_queues_and_nodes(kind: str) -> None:
     facts = pbs_cluster.facts()
     [queue] = facts.queues
     assert queue.name == {"openpbs": "workq", "torque": "batch"}[kind]
-    assert (queue.enabled, queue.started, queue.most_nodes, queue.cores, queue.gpus) == (True, True, 3, 8, 2)
-    assert queue.memory
+    assert (queue.enabled, queue.started, queue.most_nodes) == (True, True, 3)
+    [nodes] = queue.kinds
+    assert (nodes.nodes, nodes.cores, nodes.devices) == (3, 8, (("", 2),))
+    assert nodes.memory
+    assert facts.unread == ()
 
 
 def test_its_version_tells_which_it_is(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

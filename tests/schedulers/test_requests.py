@@ -66,7 +66,7 @@ def test_gpus_of_a_type(
     [
         ("pbspro", "a100:4", "PBS Pro has no resource for types of its own: use --constraint"),
         ("local", "a100:4", "this machine has the devices that it has"),
-        ("slurm", "4:4", "must be a number, or a type and a number"),
+        ("slurm", "a:4:4", "must be a number, or a type and a number"),
         ("slurm", "a100:0", "must be a whole number"),
         ("slurm", "a100", "must be a whole number"),
     ],

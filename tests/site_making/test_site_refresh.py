@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sites import CLUSTER, PBSNODES, QSTAT, SINFO, jobgen
+from support.sites import CLUSTER, NODES, PARTITIONS, PBSNODES, QSTAT, jobgen, slurm_nodes
 
 from jobgen import JobgenError, JobSpec
 from jobgen.plan.plan import resolve
@@ -24,12 +24,6 @@ from jobgen.sites.machine import merge
 from jobgen.sites.search import machine_file
 from jobgen.sites.site_file import Site
 
-# scontrol --oneliner show partition of Slurm 22.05
-PARTITIONS = """\
-PartitionName=gpu AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=n[1-14] PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE OverTimeLimit=NONE PreemptMode=OFF State=UP TotalCPUs=1024 TotalNodes=14 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED
-PartitionName=debug QoS=debug MaxNodes=2 MinNodes=1 MaxTime=00:30:00 RootOnly=NO OverSubscribe=NO State=UP TotalNodes=2
-PartitionName=cpu QoS=N/A MaxNodes=UNLIMITED RootOnly=NO OverSubscribe=FORCE:4 State=DRAIN TotalNodes=40
-"""
 # sacctmgr --parsable2 show qos format=...
 QOS = """\
 Name|Flags|MaxWall|MaxTRES|MinTRES|MaxTRESPU|MaxJobsPU
@@ -75,6 +69,18 @@ Server: server
 """
 
 
+CAPACITY = slurm_cluster.read(
+    slurm_cluster.Answers(
+        nodes=slurm_nodes("n", 99, "capacity", Gres="gpu:4"),
+        partitions="PartitionName=capacity MaxTime=UNLIMITED MaxNodes=UNLIMITED State=UP TotalNodes=99\n",
+    )
+)
+
+
+def read(config: str = "", qos: str = QOS) -> Facts:
+    return slurm_cluster.read(slurm_cluster.Answers(config, NODES, PARTITIONS, qos))
+
+
 def site_of(folder: Path, text: str) -> Site:
     (folder / "one.toml").write_text(text)
     return load(str(folder / "one.toml"))
@@ -91,27 +97,24 @@ def said(site: Site, **settings: object) -> list[str]:
 
 
 def test_partitions_and_their_qos() -> None:
-    facts = slurm_cluster.read("x", SINFO, PARTITIONS, QOS)
+    facts = read()
     found = {one.name: one for one in facts.queues}
     assert (found["gpu"].most_nodes, found["gpu"].shared, found["gpu"].enabled) == (14, False, True)
     debug = found["debug"]
     assert (debug.walltime, debug.most_nodes, debug.max_jobs, debug.max_gpus) == (1200, 2, 1, 4)
     assert (debug.shared, found["cpu"].enabled, found["cpu"].shared) == (True, False, True)
     assert [one.name for one in facts.qos] == ["normal", "debug", "long"]
-    assert [one.shared for one in slurm_cluster.read("x", SINFO, PARTITIONS, "", True).queues] == [
-        False,
-        False,
-        True,
-    ]
+    linear = "SelectType = select/linear\n"
+    assert [one.shared for one in read(config=linear).queues] == [False, False, True]
 
 
 def test_the_qos_of_a_job_may_replace_that_of_its_partition() -> None:
-    facts = slurm_cluster.read("x", SINFO, PARTITIONS, QOS.replace("DenyOnLimit", "OverPartQOS"))
+    facts = read(qos=QOS.replace("DenyOnLimit", "OverPartQOS"))
     assert [one.walltime for one in facts.queues if one.name == "debug"] == [1800]
 
 
 def test_routing_queues_of_pbs() -> None:
-    found = {one.name: one for one in pbs_cluster.read("x", ROUTES, PBSNODES, SERVER).queues}
+    found = {one.name: one for one in pbs_cluster.read(ROUTES, PBSNODES, SERVER).queues}
     assert (found["prod"].routes_to, found["prod"].most_nodes) == (("small", "large"), None)
     assert found["elsewhere"].routes_to == ()
     small = found["small"]
@@ -124,7 +127,7 @@ def test_what_the_machine_said_wins_and_refuses(tmp_path: Path) -> None:
     old = '[queues.gpu]\nnodes = [1, 4]\nwalltime = "2h"\nshared = true\n[queues.gone]\nabout = "x"\n'
     site = site_of(tmp_path, text + old)
     assert "takes 1 to 4 nodes" in said(site, nodes=9)[0]
-    new = refreshed(site, slurm_cluster.read("x", SINFO, PARTITIONS, QOS))
+    new = refreshed(site, read())
     gpu = new.queues["gpu"]
     assert (gpu.nodes, gpu.walltime, gpu.shared) == ((1, 14), "24:00:00", False)
     assert new.node("gpu").cores == 56  # the file knows what a job can request
@@ -151,7 +154,7 @@ def test_what_the_machine_said_wins_and_refuses(tmp_path: Path) -> None:
 def test_limits_that_the_machine_does_not_state_stay_warnings(tmp_path: Path) -> None:
     text = CLUSTER + '[queues.debug]\nname = "capacity"\nnodes = [1, 2]\n'
     site = site_of(tmp_path, text)
-    new = refreshed(site, slurm_cluster.read("x", "capacity|infinite|99|64|0|gpu:4|1-infinite\n"))
+    new = refreshed(site, CAPACITY)
     assert new.queues["capacity"].walltime == "168h"
     assert "takes at most 168:00:00" in said(new, queue="capacity", walltime="200h", gpus_per_node=1)[0]
     assert "takes 1 to 2 nodes" in said(new, queue="debug", nodes=3)[0]  # its own limits, as of a QoS
@@ -160,7 +163,7 @@ def test_limits_that_the_machine_does_not_state_stay_warnings(tmp_path: Path) ->
 
 def test_where_a_queue_is_a_qos(tmp_path: Path) -> None:
     site = site_of(tmp_path, 'title = "T"\nscheduler = "slurm"\n[rules]\nqueue = "--qos"\n[queues.debug]\n')
-    facts = slurm_cluster.read("x", SINFO, PARTITIONS, QOS)
+    facts = read()
     new = refreshed(site, facts)
     assert list(new.queues) == ["debug", "normal", "long"]
     assert (new.queues["debug"].nodes, new.queues["debug"].max_jobs) == ((1, 2), 1)
@@ -204,21 +207,21 @@ def test_a_site_that_extends_another_has_its_machine(tmp_path: Path, monkeypatch
 def test_it_is_written_for_its_owner_to_read(tmp_path: Path) -> None:
     """A refresh of a cluster whose commands are scripts here: what it writes is what jobs are checked by."""
     (tmp_path / "bin").mkdir()
-    answers = {"sinfo": SINFO, "scontrol": PARTITIONS, "sacctmgr": QOS}
-    for name, text in answers.items():
+    for name, text in {"node": NODES, "partition": PARTITIONS, "config": "", "qos": QOS, "name=": ""}.items():
         (tmp_path / name).write_text(text)
+    script = "for last; do :; done\ncase $* in *show\\ qos*) last=qos ;; *name=*) last=name= ;; esac\n"
+    for name in ("scontrol", "sacctmgr"):
         command = tmp_path / "bin" / name
-        command.write_text(f"#!/bin/sh\nwhile read -r line; do echo \"$line\"; done < '{tmp_path / name}'\n")
+        command.write_text(
+            f'#!/bin/sh\n{script}while read -r line; do echo "$line"; done < \'{tmp_path}\'/"$last"\n'
+        )
         command.chmod(0o755)
     (tmp_path / "one.toml").write_text('title = "T"\nscheduler = "slurm"\n[queues.gpu]\nnodes = [1, 2]\n')
     env = {"XDG_CONFIG_HOME": str(tmp_path / "home"), "PATH": f"{tmp_path / 'bin'}:/bin"}
     done = jobgen("site", "refresh", "one.toml", cwd=tmp_path, **env)
     assert done.returncode == 0, done.stderr
     path = tmp_path / "home/jobgen/machines/one.machine.toml"
-    assert (
-        f"{path}: 3 queues of T by sinfo, scontrol and sacctmgr; jobs beyond them are refused\n"
-        in done.stderr
-    )
+    assert f"{path}: 3 queues of T by scontrol and sacctmgr; jobs beyond them are refused\n" in done.stderr
     assert stat.S_IMODE(path.stat().st_mode) & 0o111 == 0
     found = json.loads(jobgen("site", "show", "one.toml", "--json", cwd=tmp_path, **env).stdout)
     assert found["queues"]["gpu"]["nodes"] == [1, 14]
@@ -229,7 +232,7 @@ def test_it_is_written_for_its_owner_to_read(tmp_path: Path) -> None:
 words = st.sampled_from(
     [
         *"|=,:@*\n\t \"'[]{}\\\0\x1b\u2028",
-        *SINFO.split("|"),
+        *re.split(r"(\s)", NODES[:600]),
         *re.split(r"(\s)", PARTITIONS),
         *QOS.split("|"),
         *re.split(r"( = |\n)", ROUTES + QSTAT + PBSNODES + SERVER),
@@ -246,7 +249,7 @@ SLURM = PBS.replace("pbs", "slurm")
 
 @given(st.tuples(hostile, hostile, hostile), st.booleans())
 def test_no_output_of_a_scheduler_makes_a_bad_file(texts: tuple[str, str, str], pbs: bool) -> None:
-    facts = pbs_cluster.read("x", *texts) if pbs else slurm_cluster.read("x", *texts)
+    facts = pbs_cluster.read(*texts) if pbs else slurm_cluster.read(slurm_cluster.Answers(*texts))
     site = BASE["pbs" if pbs else "slurm"]
     why = ""
     try:

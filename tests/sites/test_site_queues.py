@@ -128,6 +128,81 @@ QUEUES = {
         ("by-node", 8, "24:00:00", 8, 128, "-q by-node"),
         ("by-gpu", 1, "24:00:00", 8, 128, "-q by-gpu"),
     ],
+    # https://docs.tacc.utexas.edu/hpc/lonestar6/#queues, table 5: cores are those of all nodes, divided
+    "lonestar6": [
+        ("gpu-a100", 8, "48:00:00", 3, 1024 // 8, "--partition=gpu-a100"),
+        ("gpu-a100-dev", 2, "02:00:00", 3, 256 // 2, "--partition=gpu-a100-dev"),
+        ("gpu-h100", 1, "48:00:00", 2, 96, "--partition=gpu-h100"),
+        ("normal", 64, "48:00:00", 0, 8192 // 64, "--partition=normal"),
+        ("development", 8, "02:00:00", 0, 1024 // 8, "--partition=development"),
+        ("large", 256, "48:00:00", 0, 128, "--partition=large"),
+        ("vm-small", 1, "48:00:00", 0, 16, "--partition=vm-small"),
+    ],
+    # https://docs.tacc.utexas.edu/hpc/horizon/#queues, table 4
+    "horizon": [
+        ("gb", 128, "48:00:00", 2, 72, "--partition=gb"),
+        ("gb-dev", 16, "02:00:00", 2, 72, "--partition=gb-dev"),
+        ("gb-large", 512, "48:00:00", 2, 72, "--partition=gb-large"),
+        ("vv", 256, "48:00:00", 0, 2 * 88, "--partition=vv"),
+        ("vv-dev", 32, "02:00:00", 0, 2 * 88, "--partition=vv-dev"),
+        ("vv-large", 1024, "48:00:00", 0, 2 * 88, "--partition=vv-large"),
+    ],
+    # https://nrel.github.io/HPC/Documentation/Systems/Kestrel/Running/, the table of partitions: nodes of all jobs of a user
+    # where a job has no limit of its own
+    "kestrel": [
+        ("gpu-h100", 156, "48:00:00", 4, 128, "--partition=gpu-h100"),
+        ("gpu-h100s", 156, "04:00:00", 4, 128, "--partition=gpu-h100s"),
+        ("gpu-h100l", 39, "10-00:00:00", 4, 128, "--partition=gpu-h100l"),
+        ("debug", 2, "01:00:00", 4 // 2, 128 // 2, "--partition=debug"),
+        ("short", 2240, "04:00:00", 0, 104, "--partition=short"),
+        ("standard", 1050, "48:00:00", 0, 104, "--partition=standard"),
+        ("long", 215, "10-00:00:00", 0, 104, "--partition=long"),
+        ("hbw", 256, "48:00:00", 0, 104, "--partition=hbw"),
+        ("shared", 64 // 2, "48:00:00", 0, 104, "--partition=shared"),
+    ],
+    # https://documentation.sigma2.no/jobs/job_types/olivia_job_types.html: GPUs of a job, divided
+    "olivia": [
+        ("accel", 32 // 4, "7-00:00:00", 4, 288, "--partition=accel"),
+        ("devel", 16 // 4, "02:00:00", 4, 288, "--qos=devel"),
+        ("small", 1, "7-00:00:00", 0, 256, "--partition=small"),
+        ("large", 9, "7-00:00:00", 0, 256, "--partition=large"),
+    ],
+    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; four L40S a node, with 64 cores
+    "orcd": [
+        ("mit_normal_gpu", None, "06:00:00", 4, 64, "--partition=mit_normal_gpu"),
+        ("mit_preemptable", None, "48:00:00", 4, 64, "--partition=mit_preemptable"),
+        ("mit_normal", None, "12:00:00", 0, 96, "--partition=mit_normal"),
+        ("mit_quicktest", None, "00:15:00", 0, 48, "--partition=mit_quicktest"),
+    ],
+    # harvardinformatics/snakemake-executor-plugin-cannon, cannon.py, minutes divided; the Kempner Institute's handbook,
+    # kempner_policies_for_responsible_use and overview_of_kempner_cluster
+    "fasrc": [
+        ("gpu", None, f"{4320 // 60}:00:00", 4, 64, "--partition=gpu"),
+        ("gpu_test", None, f"{720 // 60}:00:00", 1, 64, "--partition=gpu_test"),
+        ("kempner", None, "48:00:00", 4, 64, "--partition=kempner"),
+        ("kempner_h100", None, "48:00:00", 4, 96, "--partition=kempner_h100"),
+        ("kempner_h200", None, "48:00:00", 4, 64, "--partition=kempner_h200"),
+        ("kempner_rtx", None, "48:00:00", 8, 128, "--partition=kempner_rtx"),
+        ("sapphire", None, f"{4320 // 60}:00:00", 0, 112, "--partition=sapphire"),
+        ("shared", None, f"{4320 // 60}:00:00", 0, 48, "--partition=shared"),
+        ("test", None, f"{720 // 60}:00:00", 0, 112, "--partition=test"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Fir
+    "fir": [
+        ("default", None, "7-00:00:00", 4, 48, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Nibi
+    "nibi": [
+        ("default", None, "7-00:00:00", 8, 112, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Narval
+    "narval": [
+        ("default", None, "7-00:00:00", 4, 48, "--partition=default"),
+    ],
+    # https://docs.alliancecan.ca/wiki/Job_scheduling_policies/en, time limits; the table of nodes of Rorqual
+    "rorqual": [
+        ("default", None, "7-00:00:00", 4, 64, "--partition=default"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -138,10 +213,10 @@ PAIRS = [
 ]
 
 
-def job(site: str, queue: str, **given: str | None) -> Specification:
-    """Return a job in a queue, with an account where the site demands one."""
-    scheduler = load(site).file.scheduler
-    options: dict[str, str | list[str] | None] = {"account": "x", "queue": queue, **given}
+def job(site: str, queue: str | None, **given: str | None) -> Specification:
+    """Return a job in a queue, with an account and what the queue demands of every job."""
+    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory if queue else {}
+    options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
     return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
 
@@ -160,9 +235,10 @@ def seconds(walltime: str) -> int:
 def test_a_queue_takes_what_its_page_says_and_no_more(
     site: str, queue: str, nodes: int | None, walltime: str | None, gpus: int, cores: int, directive: str
 ) -> None:
-    most = str(nodes or 2)
-    given = {"nodes": most, "gpus_per_node": str(gpus) if gpus else None, "walltime": walltime}
-    asked = {**given, "cpus_per_node": str(cores)}
+    most, of_a_user = nodes or 2, load(site).queues[queue].max_gpus
+    each = min(gpus, of_a_user // most) if of_a_user else gpus
+    given = {"nodes": str(most), "gpus_per_node": str(each) if each else None, "walltime": walltime}
+    asked = {**given, "cpus_per_node": str(cores - cores % (each or 1))}  # Slurm divides them equally
     assert warnings(site, queue, **asked) == ""
     text = render(job(site, queue, **asked))
     assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
@@ -190,7 +266,8 @@ def test_the_table_has_every_queue_that_takes_jobs() -> None:
 
 @pytest.mark.parametrize(("site", "launcher"), PAIRS)
 def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> None:
-    queue = {"roihu": "gpularge"}.get(site) or str(load(site).values["queue"])
+    own = load(site).values.get("queue")
+    queue = {"roihu": "gpularge"}.get(site, str(own) if own else None)
     asked = job(site, queue, nodes="2", launcher=launcher)
     assert resolve(asked).site.warnings == ()
     text = render(asked)
@@ -217,6 +294,22 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("karolina", "login1.karolina.it4i.cz", {}),
         ("crux", "crux-login-01", {}),
         ("sophia", "sophia-login-02", {}),
+        ("lonestar6", "login2.ls6.tacc.utexas.edu", {}),
+        ("horizon", "login2.horizon.tacc.utexas.edu", {}),
+        ("kestrel", "kl5.hpc.nrel.gov", {}),
+        ("kestrel", "kl2", {}),
+        ("olivia", "uan02.olivia.sigma2.no", {}),
+        ("orcd", "orcd-login001", {}),
+        ("fasrc", "holylogin04", {}),
+        ("fasrc", "boslogin01.rc.fas.harvard.edu", {}),
+        ("fir", "c1", {"CC_CLUSTER": "fir"}),
+        ("nibi", "c1", {"CC_CLUSTER": "nibi"}),
+        ("nibi", "l5.nibi.sharcnet", {}),
+        ("nibi", "ic-l5.nibi.sharcnet", {}),
+        ("narval", "c1", {"CC_CLUSTER": "narval"}),
+        ("narval", "narval2", {}),
+        ("rorqual", "c1", {"CC_CLUSTER": "rorqual"}),
+        ("rorqual", "rorqual2", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

@@ -16,8 +16,10 @@ from support.sites import LOADED, SHIPPED, sentence, spec
 from jobgen import JobSpec, render
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
+from jobgen.jobfile.reader import read_job
 from jobgen.plan.plan import resolve
 from jobgen.sites import loader
+from jobgen.sites.defaults import without
 from jobgen.sites.limits import JobSize, excesses
 from jobgen.sites.sources import newest
 from jobgen.spec import COMMAND_LINE, SiteName
@@ -27,7 +29,8 @@ from jobgen.spec import COMMAND_LINE, SiteName
 def test_a_site_has_sources_and_each_value_a_line(name: str) -> None:
     site = loader.load(name)
     assert site.file.source
-    assert not site.queues or site.values.get("queue") in site.queues or name == "cx3"
+    schedulers_choice = name in {"alliance", "cx3", "fir", "narval", "nibi", "rorqual"}
+    assert not site.queues or (site.values.get("queue") in site.queues) != schedulers_choice
     for key, at in site.places.items():
         assert at[1], key
 
@@ -147,6 +150,87 @@ def test_what_was_said_wins_and_variables_add_up() -> None:
     assert (job.module, job.origin("env")) == (("mine",), "site derecho and command line")
     job = read_spec("pbs", {"account": "x", "env": ["NCCL_SOCKET_IFNAME=eth0"]}, site=site)
     assert job.env == (("NCCL_SOCKET_IFNAME", "eth0"),)
+
+
+VARIABLES = """
+title = "t"
+scheduler = "slurm"
+[job]
+queue = "a"
+[environment.env]
+A = "site"
+B = "site"
+C = "site"
+[queues.a.env]
+B = "queue-a"
+C = "queue-a"
+[queues.b.env]
+D = "queue-b"
+[launcher.srun.env]
+C = "srun"
+[launcher.torchrun.env]
+E = "torchrun"
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        ("launcher=srun", "A=site B=queue-a C=srun"),
+        ("launcher=torchrun", "A=site B=queue-a C=queue-a E=torchrun"),
+        ("launcher=torchrun queue=b", "A=site B=site C=site D=queue-b E=torchrun"),
+        ("launcher=srun env=C=mine", "A=site B=queue-a C=mine"),
+        ("launcher=deepspeed queue=c", "A=site B=site C=site"),
+    ],
+)
+def test_variables_of_a_queue_and_of_a_launcher(options: str, variables: str, tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(VARIABLES + "[queues.c]\n")
+    given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in options.split())
+    if "env" in given:
+        given["env"] = [str(given["env"])]
+    job = read_spec("slurm", given, ("train.py",), site=SiteName("t", COMMAND_LINE, str(tmp_path)))
+    assert " ".join(f"{name}={value}" for name, value in job.env) == variables
+    assert job.origin("env") == "site t" + (" and command line" if "env" in given else "")
+    [lines] = re.findall(r"^variables\(\) \{\n(.*?)^\}", render(job), re.MULTILINE | re.DOTALL)
+    assert lines.replace("export", "").split() == variables.split()
+    assert without(job) == read_spec("slurm", given, ("train.py",))
+
+
+def test_variables_of_the_launchers_of_steps(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(VARIABLES)
+    (tmp_path / "job.toml").write_text(
+        """site = "t"
+[[step]]
+command = ["./prepare"]
+launcher = "srun"
+[[step]]
+command = ["train.py"]
+launcher = "torchrun"
+[[step]]
+command = ["./finish"]
+launcher = "srun"
+"""
+    )
+    job = read_spec("slurm", {}, (), read_job(str(tmp_path / "job.toml"), (), ()))
+    text = job_part(render(job))
+    assert re.findall(r"^variables\(\) \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL) == [
+        "  export A=site\n  export B=queue-a\n"
+    ]
+    assert [
+        re.findall("^  ((?:export|unset) .*)$", one, re.MULTILINE) for one in text.split("\nstep_")[1:]
+    ] == [
+        ["export C=srun"],
+        ["export C=queue-a", "export E=torchrun"],
+        ["unset E", "export C=srun"],
+    ]
+    given = read_spec("slurm", {"env": ["C=mine"]}, (), read_job(str(tmp_path / "job.toml"), (), ()))
+    assert [one.env for one in given.steps] == [(), (("E", "torchrun"),), ()]
+    assert without(given).steps == without(job).steps
+
+
+def test_folders_of_modulefiles_are_added_to_those_of_the_site() -> None:
+    text = render(spec("pbs polaris account=x module_use=/my/modules"))
+    assert "  job_module_use /soft/modulefiles\n  job_module_use /my/modules\n  job_module conda\n" in text
 
 
 def test_a_directive_of_the_user_replaces_the_sites_own() -> None:

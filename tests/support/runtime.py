@@ -1,4 +1,4 @@
-"""Stands in for apptainer, singularity, enroot, shifter, and for srun with pyxis, by the name it is called by.
+"""Stands in for apptainer, singularity, enroot, shifter, and for srun with pyxis or CSCS's container engine, by the name it is called by.
 
 The command runs under another root in a mount namespace, with the environment that the real one gives it. The
 options are those of the manuals that a job may use; any other is an error. An image is a directory, whose
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,13 +113,21 @@ def shifter(name: str, words: list[str]) -> int:
 
 
 def srun(name: str, words: list[str]) -> int:
-    """With --container-image the tasks run in it; the rest is srun's."""
+    """With --container-image, or --environment, the tasks run in it; the rest is srun's.
+
+    CSCS's container engine takes the image from a file of TOML, by its path.
+    """
     options = parser(name)
+    options.add_argument("--environment")
     for flag in ("image", "workdir", "mounts"):
         options.add_argument(f"--container-{flag}")
     said, rest = options.parse_known_args(words)
     if unknown := [word for word in rest if word.startswith("--container-")]:
         sys.exit(f"srun: unrecognized option {unknown[0]}")
+    if said.environment:
+        if not said.environment.startswith(("/", "./")):
+            sys.exit(f"srun: there is no EDF {said.environment}")
+        [said.container_image] = re.findall('^image = "(.*)"$', Path(said.environment).read_text())
     if said.container_image:
         first = next(i for i, word in enumerate(rest) if not word.startswith("-"))
         task = [str(Path(__file__).resolve()), "task", said.container_image, said.container_workdir]

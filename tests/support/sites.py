@@ -57,12 +57,30 @@ nodes = [1, 4]
 shared = true
 """
 
+
 # sinfo --noheader -o '%P|%l|%D|%c|%m|%G|%s'
-SINFO = """\
-gpu*|1-00:00:00|12|64|515000|gpu:a100:4(S:0-1)|1-infinite
-gpu*|1-00:00:00|2|128|1031000+|gpu:a100:4(S:0-1)|1-infinite
-debug|30:00|2|64|515000|gpu:a100:4(S:0-1)|1-2
-cpu|infinite|40|128|257000|(null)|1-infinite
+def slurm_nodes(name: str, number: int, partitions: str, **fields: object) -> str:
+    """Return the lines of equal nodes in scontrol --oneliner show node of Slurm 22.05."""
+    values = {"CPUTot": 64, "RealMemory": 515000, "AvailableFeatures": "(null)", "Gres": "(null)", **fields}
+    words = " ".join(f"{key}={value}" for key, value in values.items())
+    return "".join(
+        f"NodeName={name}{at} Arch=x86_64 CPUAlloc=0 {words} State=IDLE ThreadsPerCore=1 "
+        f"Partitions={partitions} OS=Linux 6.1 Reason=Gres=gpu:none:9\n"
+        for at in range(1, number + 1)
+    )
+
+
+NODES = (
+    slurm_nodes("n", 10, "gpu", Gres="gpu:a100:4(S:0-1)")
+    + slurm_nodes("d", 2, "gpu,debug", Gres="gpu:a100:4(S:0-1)")
+    + slurm_nodes("f", 2, "gpu", Gres="gpu:a100:4(S:0-1)", CPUTot=128, RealMemory=1031000)
+    + slurm_nodes("c", 40, "cpu", CPUTot=128, RealMemory=257000)
+)
+# scontrol --oneliner show partition of Slurm 22.05
+PARTITIONS = """\
+PartitionName=gpu AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A DefaultTime=NONE DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=n[1-14] PriorityJobFactor=1 PriorityTier=1 RootOnly=NO ReqResv=NO OverSubscribe=EXCLUSIVE OverTimeLimit=NONE PreemptMode=OFF State=UP TotalCPUs=1024 TotalNodes=14 SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED
+PartitionName=debug QoS=debug MaxNodes=2 MinNodes=1 MaxTime=00:30:00 RootOnly=NO OverSubscribe=NO State=UP TotalNodes=2
+PartitionName=cpu QoS=N/A MaxNodes=UNLIMITED RootOnly=NO OverSubscribe=FORCE:4 State=DRAIN TotalNodes=40
 """
 # qstat -Qf and pbsnodes -a of PBS Pro: PBS Professional Reference Guide, sections 2.55 and 2.11
 QSTAT = """\
@@ -111,7 +129,7 @@ def spec(command: str, beside: Path | None = None) -> JobSpec:
     """``SCHEDULER SITE [option=value]...``; without an account, where a site is one of ours."""
     scheduler, name, *rest = command.split()
     given: dict[str, str | list[str] | None] = dict(one.split("=", 1) for one in rest)
-    given |= {key: [str(value)] for key, value in given.items() if key == "directive"}
+    given |= {key: [str(value)] for key, value in given.items() if key in ("directive", "module_use")}
     return read_spec(scheduler, given, ("train.py",), site=SiteName(name, COMMAND_LINE, str(beside or "")))
 
 

@@ -11,7 +11,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments
 
-_KINDS = ("module", "source", "conda", "venv")  # in the order of jobgen's script
+_KINDS = ("module_use", "module", "source", "conda", "venv")  # in the order of jobgen's script
 # Modules and activated environments change these: an option would set them again behind these.
 _PATHS = re.compile(r"PATH|.*_PATH|PYTHONPATH|OMP_NUM_THREADS|CUDA_HOME")
 
@@ -83,6 +83,8 @@ def _kind(file: JobFile, script: Script, command: Command, moved: int) -> str:
 def _environment(name: str, words: list[str]) -> tuple[str, str | list[str]]:
     if name in ("module", "ml") and words[:1] == ["load"] and words[1:]:
         return "module", words[1:]
+    if name in ("module", "ml") and words[:1] == ["use"] and len(words) == 2:
+        return "module_use", words[1:]
     if name in ("source", ".") and len(words) == 1 and words[0].startswith("/"):
         venv = words[0].removesuffix("/bin/activate")
         return ("source", words) if venv == words[0] else ("venv", venv)

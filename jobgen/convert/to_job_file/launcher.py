@@ -12,6 +12,7 @@ from jobgen.convert.mpi_of_script import recognized_mpi
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.command_line import option_name, values_of
+from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.script.launches import Launch, expanded
@@ -137,10 +138,11 @@ def _binds(file: JobFile, value: str) -> bool:
 
 
 def _container(file: JobFile, texts: list[str]) -> bool:
-    """Set the image and the mounts of pyxis, a plugin of srun; return whether an option is one of these."""
+    """Set the image and the mounts of a plug-in of srun; return whether an option is one of these."""
     name, _, value = "=".join(texts).partition("=")
-    if name == "--container-image":
-        return file.try_add("image", value) and file.try_add("container", "pyxis")
+    for kind, runtime in RUNTIMES.items():
+        if name and name == runtime.image_option:
+            return file.try_add("image", value) and file.try_add("container", kind)
     if name == "--container-mounts":
         return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in value.split(",")])
     return False
