@@ -30,7 +30,7 @@ _FLAG = parsers.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za
 _SRUN = parsers.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
 _BIND = parsers.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
 _RESOURCE = parsers.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
-_SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
+_SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu or @h100", r"@?[\w-]{1,32}")
 _CPUS = parsers.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 _DEVICES = parsers.text(
     "an option that requests {n} devices, such as --gres=gpu:{n}", r"--[a-z][a-z-]*=([\w.-]+:)*\{n\}"
@@ -62,6 +62,7 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("node", "cpu_lists"): _CPUS,
     ("queues", _ANY, "about"): _LINE,
     ("queues", _ANY, "name"): _WORD,
+    ("queues", _ANY, "account_suffix"): _SUFFIX_OF_ACCOUNT,
     ("queues", _ANY, "walltime"): parsers.walltime,
     ("queues", _ANY, "memory"): parsers.memory,
     ("queues", _ANY, "memory_per_gpu"): parsers.memory,

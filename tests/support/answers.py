@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
+from itertools import dropwhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ def read(path: Path) -> list[Answer]:
         out, err = (
             "".join(f"{line[2:]}\n" for line in lines if line.startswith(mark)) for mark in ("|", "!")
         )
-        words = tuple(word for word in lines[0][2:].split() if "=" not in word or word.startswith("-"))
+        words = tuple(dropwhile(lambda word: "=" in word, lines[0][2:].split()))  # variables
         found.append(Answer(words, out, err, int(lines[-1][2:])))
     return found
 

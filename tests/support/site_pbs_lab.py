@@ -60,7 +60,7 @@ def hidden_pbs(root: Path, like: PbsCluster) -> Iterator[HiddenPbs]:
         "--kill-child",
         "--mount-proc",
     ]
-    script = [CLUSTER_DIR / "site_pbs_host.sh", root]
+    script = [CLUSTER_DIR / "site_pbs_host.sh", root, like.name]
     with (root / "host.log").open("wb") as log:
         host = subprocess.Popen([*unshare, "bash", *script], stdout=log, stderr=log)
     try:
