@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 6ba278e3d5b14172720a77409697e5491d931a39492d6e64eaa5ff3b5626be63 ========
+# ======== jobgen runtime 0.2.0, SHA-256 2f32e39e38d3feaed3fda35f23f777e6334d4bf4f71c89a3487729cb3cd90d92 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -977,7 +977,11 @@ remainder() { # the processes of the ranks on this node, and of the launcher tha
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
 
-alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
+lives() { # PROCESS: slurmstepd, the parent of the ranks of srun, is root's, who takes no signal from this user
+  kill -0 "$1" 2> /dev/null || [[ $(LC_ALL=C kill -0 "$1" 2>&1) == *'not permitted'* ]]
+}
+
+alive() { lives "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || lives "$JOBGEN_PARENT"; }; }
 
 stop() { # SIGNAL
   local pids
