@@ -397,6 +397,15 @@ OPTIONS = (
         example="host3",
     ),
     Option(
+        "master_addr",
+        _LAUNCH,
+        parsers.master_addr,
+        "NAME|interface:NAME|ADDRESS",
+        "Address of the rendezvous on the first node: a name with {host} for that of the node, such as "
+        "'ic-{host}', an interface, such as interface:ib0, or an IP address.  [default: the node's name]",
+        example="interface:ib0",
+    ),
+    Option(
         "master_port",
         _LAUNCH,
         parsers.whole(1024, 65535),

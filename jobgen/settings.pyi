@@ -80,6 +80,8 @@ class Settings(TypedDict, total=False):
     r"""Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2."""
     exclude: str | None
     r"""Hosts and devices to leave out, as the same filter."""
+    master_addr: str | None
+    r"""Address of the rendezvous on the first node: a name with {host} for that of the node, such as 'ic-{host}', an interface, such as interface:ib0, or an IP address. [default: the node's name]"""
     master_port: int | str | None
     r"""Port of the rendezvous. [default: a free port, derived from the job id]"""
     grace: str | timedelta | None
@@ -110,9 +112,7 @@ class Settings(TypedDict, total=False):
     r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
     env_file: Sequence[str] | str | None
     r"""File of lines NAME=VALUE: environment variables whose values no script contains."""
-    container: (
-        Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
-    )
+    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
     r"""Container runtime of the ranks."""
     image: str | None
     r"""Container image: a file, or a name that the runtime accepts."""

@@ -105,6 +105,7 @@ class _Values(NamedTuple):
     network: str | None
     include: Filter | None
     exclude: Filter | None
+    master_addr: str | None
     master_port: int | None
     grace: int | None
     signal: tuple[str, int | None] | None

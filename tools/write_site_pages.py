@@ -18,6 +18,7 @@ from jobgen.plan.plan import Plan
 from jobgen.rendering.render import render
 from jobgen.sites import loader, search
 from jobgen.sites.limits import ranges
+from jobgen.sites.node_kinds import description
 from jobgen.sites.site_file import GROUPS, Queue, Site
 from jobgen.sites.sources import confidence, groups_of, newest, of_group
 
@@ -135,11 +136,21 @@ def _queues(site: Site) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, queue in site.queues.items():
-        node = site.node(name)
-        numbers = ("" if one is None else str(one) for one in (node.gpus, node.cores))
-        rows.append(_row(f"`{name}`", _span(site, name), _time(queue), *numbers, "; ".join(_remarks(queue))))
+        nodes = [table for _, table in site.kinds(name).values()]
+        numbers = (_numbers([one.gpus for one in nodes]), _numbers([one.cores for one in nodes]))
+        remarks = "; ".join((*_remarks(queue), *_kinds(site, name)))
+        rows.append(_row(f"`{name}`", _span(site, name), _time(queue), *numbers, remarks))
     where = f"The default is `{site.values['queue']}`.\n\n" if site.values.get("queue") else ""
     return f"## Queues\n\n{where}" + "\n".join(rows) + "\n\n"
+
+
+def _numbers(values: list[int | None]) -> str:
+    """Return the numbers of the kinds of nodes of a queue, without those that are not known."""
+    return " or ".join(str(one) for one in sorted({one for one in values if one is not None}))
+
+
+def _kinds(site: Site, name: str) -> Iterator[str]:
+    return (description(*one) for one in site.kinds(name).values() if site.queues[name].kinds)
 
 
 def _span(site: Site, name: str) -> str:
@@ -166,6 +177,10 @@ def _remarks(queue: Queue) -> Iterator[str]:
         yield f"running jobs of a user: {queue.max_jobs}"
     if queue.max_gpus:
         yield f"GPUs of a user: {queue.max_gpus}"
+    if queue.min_gpus:
+        yield f"GPUs of a job: at least {queue.min_gpus}"
+    if queue.max_cores:
+        yield f"cores of a job: up to {queue.max_cores}"
     if queue.directives:
         yield f"`{' '.join(queue.directives)}`"
 

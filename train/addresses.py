@@ -6,6 +6,7 @@ import random
 import re
 import socket
 import struct
+from pathlib import Path
 
 from .errors import BadInput
 
@@ -52,13 +53,33 @@ def interface_to(address: str) -> str | None:
     By default, gloo uses the interface of the host's own name. On Debian this name maps to loopback, where no
     other host can connect.
     """
-    siocgifaddr = 0x8915
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((address, 1))  # UDP: sends no packet
-        own = probe.getsockname()[0]
-        for _, name in socket.if_nameindex():
-            with contextlib.suppress(OSError):
-                reply = fcntl.ioctl(probe, siocgifaddr, struct.pack("256s", name.encode()))
-                if socket.inet_ntoa(reply[20:24]) == own:
+    with contextlib.suppress(OSError):
+        for family, _, _, _, target in socket.getaddrinfo(address, 1, type=socket.SOCK_DGRAM):
+            with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect(target)  # UDP: sends no packet
+                own = str(probe.getsockname()[0]).partition("%")[0]
+                if (
+                    name := _interface_of_ipv6(own)
+                    if family == socket.AF_INET6
+                    else _interface_of(probe, own)
+                ):
                     return name
     return None
+
+
+def _interface_of(probe: socket.socket, own: str) -> str | None:
+    """Return the interface of an IPv4 address of this host."""
+    siocgifaddr = 0x8915
+    for _, name in socket.if_nameindex():
+        with contextlib.suppress(OSError):
+            reply = fcntl.ioctl(probe, siocgifaddr, struct.pack("256s", name.encode()))
+            if socket.inet_ntoa(reply[20:24]) == own:
+                return name
+    return None
+
+
+def _interface_of_ipv6(own: str) -> str | None:
+    """Return the interface of an IPv6 address of this host."""
+    digits = socket.inet_pton(socket.AF_INET6, own).hex()
+    rows = (line.split() for line in Path("/proc/net/if_inet6").read_text("ascii").splitlines())
+    return next((row[-1] for row in rows if row[0] == digits), None)

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 2f32e39e38d3feaed3fda35f23f777e6334d4bf4f71c89a3487729cb3cd90d92 ========
+# ======== jobgen runtime 0.2.0, SHA-256 8d79cfb43e85ce490c0139d329b7799a064498194b960f7e62dda4890405eefd ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -368,12 +368,22 @@ job_check_hostfile() {
 # ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
-  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_master_port:-}
+  export MASTER_ADDR=${job_hosts[0]} MASTER_PORT=${job_master_port:-}
   if [[ -z $MASTER_PORT ]]; then
     # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
+    while job_port_in_use; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
+}
+
+job_port_in_use() { # something on this host listens there (state 0A), at any address: the rendezvous listens at all
+  local port
+  printf -v port %04X "$MASTER_PORT"
+  grep -qs "[0-9A-F]:$port [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6
+}
+
+job_endpoint() { # print ADDRESS:PORT; that of IPv6 is in brackets
+  if [[ $MASTER_ADDR == *:* ]]; then echo "[$MASTER_ADDR]:$MASTER_PORT"; else echo "$MASTER_ADDR:$MASTER_PORT"; fi
 }
 
 job_export() { # before the user's code
@@ -1060,12 +1070,13 @@ job_main() {
   job_optional job_set_deadline
   job_optional job_read_program_variables
   job_handover
+  job_optional job_find_address_or_end
   job_optional job_mpi
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge

@@ -89,7 +89,7 @@ def show(name: str | None, as_json: bool) -> None:
 @site.command("check", help="Check a site file: FILE, or the name of a site. Doubtful sources are warnings.")
 @click.argument("file", required=False)
 def check(file: str | None) -> None:
-    from jobgen.site_making.validation import try_defaults
+    from jobgen.sites.host_match import is_here
     from jobgen.sites.loader import load
     from jobgen.sites.sources import doubts
 
@@ -97,7 +97,8 @@ def check(file: str | None) -> None:
         raise JobgenError("site check: name a site file")
     is_path = os.sep in file or file.endswith(".toml") or not os.path.isfile(file)
     found = load(file if is_path else os.path.join(".", file), beside="")
-    try_defaults(found)
+    if fault := _judge(found, is_here(found)):
+        raise JobgenError(fault)
     for doubt in doubts(found, datetime.date.today()):
         click.echo(visible(f"jobgen: warning: {found.path}: {doubt}"), err=True)
     count = len(found.queues)
@@ -121,8 +122,8 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
-    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a file "
-    "where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
+    help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a file"
+    " where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write to FILE.  [default: in your sites]")
@@ -163,10 +164,12 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
         f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.title}, by {facts.commands}",
         err=True,
     )
-    for line in facts.unread:
+    for line in _unread(facts):
         click.echo(visible(f"  {line}"), err=True)
     found = read_site(path)
-    _judge(found, submit_test)
+    submits = scheduler.cluster().try_job is not None and (submit_test or _agrees(scheduler.command))
+    if fault := _judge(found, submits=submits):
+        click.echo(visible(f"jobgen: warning: {fault}"), err=True)
     click.echo(_UNKNOWN, err=True)
     click.echo(_next_command(found, path, shared))
 
@@ -178,29 +181,32 @@ _UNKNOWN = """\
 Next:"""
 
 
-def _judge(site: Site, submit_test: bool) -> None:
-    """Print the faults that jobgen site check finds, and the scheduler's judgement on a job of two nodes."""
+def _judge(site: Site, here: bool = True, submits: bool = False) -> str:
+    """Print the scheduler's judgement on a job of two nodes, if the site is ``here``; return the fault of the
+    site file, or of that job. ``submits``: the job is also submitted where that says more."""
     from jobgen.schedulers.calls import SchedulerError
     from jobgen.site_making.trial import judgement, submission, trial_plan
     from jobgen.site_making.validation import try_defaults
 
     try:
         try_defaults(site)
+        if not here:
+            return ""
         plan = trial_plan(site)
         answers = [judgement(plan)]
         try_job = site.scheduler.cluster().try_job
-        if try_job and (submit_test or _agrees(site.scheduler.command)):
+        if try_job and submits:
             answers.append(submission(plan, try_job))
     except SchedulerError as error:
-        click.echo(visible(f"jobgen: warning: no job is judged: {error}"), err=True)
-        return
+        return f"no job is judged: {error}"
     except JobgenError as error:
-        click.echo(visible(f"jobgen: warning: {error}"), err=True)
-        return
-    job = f"{plan.title}, in {plan.queue or 'the default queue'}"
+        return str(error)
     for one in answers:
-        text = f"a job of {job}: {one.text} ({one.how})"
-        click.echo(visible(f"  {text}" if one.good else f"jobgen: warning: {text}"), err=True)
+        text = f"a job of {plan.title}, in {plan.queue or 'the default queue'}: {one.text} ({one.how})"
+        if not one.good:
+            return text
+        click.echo(visible(f"  {text}"), err=True)
+    return ""
 
 
 def _agrees(command: str) -> bool:
@@ -257,8 +263,15 @@ def _facts(scheduler: Scheduler, command: str) -> Facts:
     except SchedulerError as error:
         raise JobgenError(f"{command}: {error}") from None
     if not facts.queues:
-        raise JobgenError(f"{command}: no queue can be read in the output of {facts.commands}")
+        quoted = "".join(f": {line}" for line in facts.unread[:1])
+        raise JobgenError(f"{command}: no queue can be read in the output of {facts.commands}{quoted}")
     return facts
+
+
+def _unread(facts: Facts) -> list[str]:
+    """Return the sentences on what cannot be read in the answers of the scheduler, the first ten."""
+    more = [f"{len(facts.unread) - 10} more texts cannot be read"] if len(facts.unread) > 10 else []
+    return [*facts.unread[:10], *more]
 
 
 @site.command(
@@ -289,5 +302,7 @@ def refresh(name: str | None) -> None:
     count = len(new.machine.site.queues)
     facts_text = f"{count} queue{'' if count == 1 else 's'} of {file.title} by {facts.commands}"
     click.echo(f"{path}: {facts_text}; jobs beyond them are refused", err=True)
-    for line in differences(file, new):
+    for line in (*_unread(facts), *differences(file, new)):
         click.echo(visible(f"  {line}"), err=True)
+    if fault := _judge(new):
+        click.echo(visible(f"jobgen: warning: {fault}"), err=True)

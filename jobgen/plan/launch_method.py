@@ -1,5 +1,6 @@
 """The launch of the ranks: the launcher, its MPI, and how it is started on the other nodes."""
 
+import re
 from typing import NamedTuple
 
 from jobgen.errors import one_of
@@ -47,6 +48,7 @@ def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
     name = _mpi(spec, scheduler, row)
     mpi = MPI_FLAVOURS[name] if name else None
     _check_remote(spec, scheduler, mpi)
+    _check_master_addr(spec)
     start, others = start_nodes(spec, scheduler), agents(spec, scheduler, mpi)
     return LaunchMethod(
         row=row,
@@ -97,6 +99,17 @@ def _check_remote(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | N
     if spec.remote == "ssh" and by_scheduler(spec, mpi):
         who = spec.launcher if LAUNCHERS[spec.launcher].by_scheduler else str(spec.mpi).upper()
         raise spec.refuse("remote", f"{who} starts processes through the scheduler, never through ssh")
+
+
+def _check_master_addr(spec: Specification) -> None:
+    """Refuse an address that other nodes cannot reach, and that of one node if a spare one may replace it."""
+    address = spec.master_addr or ""
+    if re.fullmatch(r"localhost|127\.[\d.]+|::1|interface:lo", address) and not alone(spec):
+        raise spec.refuse("master_addr", "is an address at which other nodes reach only themselves")
+    if address and spec.spare_nodes and not re.search(r"\{host\}|^interface:", address):
+        raise spec.refuse(
+            "master_addr", "is that of one node, which a spare node may replace; use {host} or interface:NAME"
+        )
 
 
 def alone(spec: Specification) -> bool:

@@ -44,7 +44,6 @@ class SiteWords(NamedTuple):
     account: str | None = None
     queue: str | None = None
     queue_name: str | None = None
-    master_suffix: str = ""
     module_use: tuple[str, ...] = ()
     network: NetworkWords = NetworkWords()
     bind: str = ""
@@ -127,10 +126,14 @@ def _network_words(spec: Specification) -> NetworkWords:
 def _account_warning(spec: Specification, gpus: int) -> Iterator[str]:
     """Yield a warning if the account of a job with accelerators lacks the suffix that the site demands."""
     assert spec.site is not None
-    suffix = spec.site.file.rules.account_suffix
+    queue = spec.site.queues.get(spec.queue) if spec.queue else None
+    of_queue = queue.account_suffix if queue else None
+    suffix = spec.site.file.rules.account_suffix if of_queue is None else of_queue
     if gpus and suffix and spec.account and not spec.account.endswith(suffix):
-        what = f"{spec.setting_text('account')}: accounts of jobs with accelerators end with {suffix}"
-        yield f"{what} at {spec.site.title}: use {spec.account}{suffix}"
+        jobs = "jobs with accelerators" if of_queue is None else f"queue {spec.queue}"
+        what = f"{spec.setting_text('account')}: accounts of {jobs} end with {suffix}"
+        other = spec.account.partition("@")[0] if suffix.startswith("@") else spec.account
+        yield f"{what} at {spec.site.title}: use {other}{suffix}"
 
 
 def _check_request(spec: Specification, scheduler: Scheduler) -> None:
@@ -224,7 +227,6 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
         account=rules.account,
         queue=rules.queue,
         queue_name=queue.name if queue else None,
-        master_suffix=rules.master_suffix,
         module_use=rules.module_use,
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,

@@ -109,6 +109,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "hostfile": True,
         "filter": plan.resources.active.option,
         "rendezvous": True,
+        "master_addr": spec.master_addr,
         "deadline": survive.timer or survive.grace is not None,
         "expand": spec.expand and of_the_script(plan.program.words),
         "handover": True,
@@ -133,6 +134,8 @@ def _needs(plan: Plan) -> dict[str, object]:
 
 def _node_files(plan: Plan) -> Iterator[str]:
     yield from ("rank", "watch")
+    if plan.spec.master_addr:
+        yield "address"
     if plan.launch.node_function:
         yield "node"
     if plan.launch.start_nodes == "each":
@@ -210,8 +213,8 @@ def _nodes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_remote_commands", " ".join(launch.agents))
     yield Setting("job_mpi_only_by_ssh", "yes" if launch.agents and spec.remote == "ssh" else "")
     yield Setting("job_host_access", launch.reach or "")
+    yield Setting("job_master_addr", spec.master_addr or "")
     yield Setting("job_master_port", spec.master_port or "")
-    yield Setting("job_master_suffix", plan.site.master_suffix)
     yield Setting("job_filter_option", active.option or "")
     yield Setting("job_filter_hosts", active.named)
     yield Setting("job_filter_whole_hosts", active.included or active.excluded)

@@ -10,6 +10,7 @@ from jobgen.errors import shown
 from jobgen.values.devices import SHARD
 from jobgen.values.parsers import count
 
+_QUOTED = 100  # characters of an answer in a message
 _NO_LIMIT = ("", "UNLIMITED", "INFINITE", "NONE", "N/A", "(NULL)")
 _MOST_FEATURES = 4  # sets of features of equal nodes
 
@@ -152,7 +153,8 @@ class Reading:
 
     def leave_out(self, text: str) -> None:
         """Note a text of the answer that cannot be read."""
-        self.unread.append(f"{self.command}: {shown(text)} cannot be read, and is left out")
+        quoted = text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+        self.unread.append(f"{self.command}: {shown(quoted)} cannot be read, and is left out")
 
 
 def first_file(paths: Iterable[str | None], pattern: str) -> str:

@@ -65,7 +65,7 @@ def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
 
 def _has(host: NodeKind, need: NodeKind) -> bool:
     return (
-        (host.cores or 0) >= (need.cores or 0)
+        (need.cores is None or host.cores is None or host.cores >= need.cores)
         and number_of(host) >= number_of(need)
         and (need.memory is None or host.memory is None or host.memory >= need.memory)
     )

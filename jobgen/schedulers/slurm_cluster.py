@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen.schedulers.calls import SchedulerError, call, complaint, output
 from jobgen.schedulers.cluster import Facts, Judgement, NodeKind, QueueFacts, Reading, first_file, grouped
 from jobgen.schedulers.slurm_limits import fields_of, partition_limits, qos_limits, within
-from jobgen.values.devices import SHARD
+from jobgen.values.devices import SHARD, TYPE
 
 CONFIG = ("scontrol", "show", "config")
 NODES = ("scontrol", "--all", "--oneliner", "show", "node")
@@ -187,9 +187,10 @@ def _devices(gres: str, resource: str, reading: Reading) -> tuple[tuple[str, int
             continue
         number = _number(more[-1]) if more else None
         kind = ":".join(more if number is None else more[:-1])
-        if ":" in kind or number == 0:
-            if ":" in kind:
-                reading.leave_out(f"Gres={part}")
+        if kind and not re.fullmatch(TYPE, kind, re.ASCII):
+            reading.leave_out(f"Gres={part}")
+            continue
+        if number == 0:
             continue
         kind = SHARD if name == SHARD else kind
         found[kind] = found.get(kind, 0) + (1 if number is None else number)

@@ -14,7 +14,7 @@ from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
-    from jobgen.sites.site_file import Detect
+    from jobgen.sites.site_file import Detect, Site
 
 
 _PATIENCE = 2  # s; of the scheduler
@@ -42,6 +42,12 @@ def detect() -> tuple[str, str] | None:
         confirmed = [name for name, one in detects.items() if server in one.clusters]
         found = {name: (*found[name][:2], f"its scheduler says {server}") for name in confirmed} or found
     return min(found.values())[1:] if found else None
+
+
+def is_here(site: Site) -> bool:
+    """Return whether this machine belongs to a site, and has its scheduler."""
+    why = reason(site.file.detect, socket.gethostname(), os.environ, _configured())
+    return why is not None and SCHEDULERS[scheduler_here()[0]] is site.scheduler
 
 
 def reason(

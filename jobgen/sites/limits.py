@@ -109,6 +109,11 @@ def _totals(queue: Queue, request: JobSize) -> Iterator[Excess]:
         most_gpus = counted(queue.max_gpus, "accelerator")
         limit_text = f"at most {most_gpus} of a user at a time, and the job has {total}"
         yield Excess(key, limit_text, f"{most_gpus} in all", _times(total, queue.max_gpus))
+    gpus = request.gpus_per_node
+    if queue.gpu_counts and gpus not in queue.gpu_counts:
+        nearest = min(queue.gpu_counts, key=lambda one: abs(one - gpus))
+        limit_text = f"{one_of(map(str, queue.gpu_counts))} accelerators a node"
+        yield Excess("gpus_per_node", limit_text, f"--gpus-per-node {nearest}", _times(gpus, nearest))
 
 
 def _of_nodes(site: Site, name: str, request: JobSize) -> list[Excess]:

@@ -164,6 +164,9 @@ def _site(path: str, data: dict[str, Any], places: Places) -> Site:
         return f"site {_name(places[inner][0])}"
 
     values, origins = options_of(tables, origin)
+    if file.rules.master_addr:
+        values.setdefault("master_addr", file.rules.master_addr)
+        origins.setdefault("master_addr", f"site {_name(places[('rules', 'master_addr')][0])}")
     site = Site(name, path, file, values, origins, data, places)
     check_site(site)
     return site

@@ -72,8 +72,8 @@ def type_for(table: NodeTable, number: int | None) -> str:
 
 
 def known_constraint(site: Site, queue: str, constraint: str | None) -> str | None:
-    """Return a constraint if it has names of features of the queue alone, joined by & or : for all of them and
-    by | for one. A site file need not name all features, so that nothing is known about others."""
+    """Return a constraint if it has features of the queue alone, joined by & or : for all of them, by | for
+    one. A site file need not name all features: nothing is known about others."""
     if constraint is None or not re.fullmatch(r"[\w.=-]+([&|:][\w.=-]+)*", constraint):
         return None
     known = {name for _, table in site.kinds(queue).values() for name in table.features or ()}

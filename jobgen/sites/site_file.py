@@ -29,9 +29,9 @@ class Source(_Table, frozen=True):
     """A page that was read: the groups of facts that are from it, and how far they can be relied on.
 
     ``confidence`` is ``machine`` for what the scheduler of this machine lists, ``manual`` for the manual,
-    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users; ``page`` is an
-    address; ``version`` is the commit or edition that was read, and ``date`` the day of that version; ``what``
-    is the part of the page.
+    ``staff`` for other material of the centre, ``users`` for scripts and notes of its users. ``page`` is an
+    address, ``version`` the commit or edition that was read, ``date`` the day of that version, and ``what``
+    the part of the page.
     """
 
     facts: Lines = ()
@@ -104,8 +104,9 @@ class Queue(NodeTable, frozen=True):
     takes the jobs of a routing queue alone. The nodes of a ``shared`` queue may have other jobs beside.
     ``max_jobs`` are the running jobs of a user, ``max_gpus`` the GPUs of a user at a time; ``min_gpus``,
     ``min_cores`` and ``max_cores`` are of a job in all. ``accounts`` and ``qos`` are those that it takes, and
-    ``groups`` those of its users; without names it takes all. ``kinds`` are its nodes if they differ.
-    ``request`` replaces that of the site; ``env`` are variables of its jobs.
+    ``groups`` those of its users; without names it takes all. ``gpu_counts`` are the numbers of GPUs that a
+    job may have on a node. ``kinds`` are its nodes if they differ. ``request`` and ``account_suffix`` replace
+    those of the site; ``env`` are variables of its jobs.
     """
 
     about: str = ""
@@ -124,7 +125,9 @@ class Queue(NodeTable, frozen=True):
     accounts: Lines = ()
     groups: Lines = ()
     qos: Lines = ()
+    gpu_counts: tuple[Count, ...] = ()
     kinds: dict[str, NodeKind] = {}
+    account_suffix: str | None = None
     request: Lines = ()
     directives: Lines = ()
     mandatory: dict[str, str] = {}
@@ -147,9 +150,9 @@ class Rules(_Table, frozen=True):
     accounts of jobs with accelerators; ``cpu_queue`` is the queue of jobs without accelerators that name
     none; ``devices`` is the option that requests ``{n}`` devices of a node; ``gpu_type`` is the
     resource of PBS Pro for the type of GPUs; ``bind`` is the option of PALS or
-    srun that binds ranks to cores; ``master_suffix`` is the end of the rendezvous' host name; ``srun`` are
-    options of each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if
-    it starts one task per node; ``reservation`` are directives of jobs in a reservation; ``prepend`` are
+    srun that binds ranks to cores; ``master_addr`` is the value of --master-addr; ``srun`` are options of
+    each srun that starts ranks, ``srun_ranks`` if it starts one task per rank, ``srun_nodes`` if it starts
+    one task per node; ``reservation`` are directives of jobs in a reservation; ``prepend`` are
     folders for the front of search paths, as those of a network.
     """
 
@@ -160,7 +163,7 @@ class Rules(_Table, frozen=True):
     devices: str = ""
     gpu_type: str = ""
     bind: str = ""
-    master_suffix: str = ""
+    master_addr: str = ""
     module_use: Lines = ()
     srun: Lines = ()
     srun_ranks: Lines = ()
@@ -173,11 +176,13 @@ class Network(_Table, frozen=True):
     """Settings of the network that a job may choose by name: variables, modules to load after those of the
     job, folders for the front of search paths, such as ``LD_LIBRARY_PATH``, and variables to unset.
 
-    A value of ``env`` that is $NAME, or a folder that begins with it, has the value of this variable after
-    the modules are loaded; without that value there is no setting.
+    ``fast``: it is faster than the settings of a job that chooses none. A value of ``env`` that is $NAME, or
+    a folder that begins with it, has the value of this variable after the modules are loaded; without that
+    value there is no setting.
     """
 
     about: str = ""
+    fast: bool = False
     env: dict[str, str] = {}
     modules: Lines = ()
     prepend: dict[str, Lines] = {}

@@ -15,7 +15,7 @@ _KEYS = {
     "binding": ("rules.bind", "rules.srun", "rules.srun_ranks", "rules.srun_nodes", "node.cpu_lists"),
     "network": (
         *("networks", "environment.env", "launcher", "launch.interface"),
-        *("rules.master_suffix", "rules.prepend"),
+        *("rules.master_addr", "rules.prepend"),
     ),
     "modules": ("environment.module", "environment.module_use", "environment.conda", "rules.module_use"),
     "login": ("detect",),

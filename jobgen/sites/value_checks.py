@@ -30,8 +30,7 @@ _FLAG = parsers.text("an option's name, such as -P or --qos", r"--?[A-Za-z][A-Za
 _SRUN = parsers.text("an option of srun, such as --cpu-bind=none", r"--[a-z][a-z-]*(=[\w:,.+/@%{}-]+)?")
 _BIND = parsers.text("one option, such as --cpu-bind depth", r"--[a-z][a-z-]*([= ][\w:,.+{}-]+)?")
 _RESOURCE = parsers.text("the name of a resource, such as gpu_type", r"[A-Za-z]\w{0,63}")
-_SUFFIX = parsers.text("the end of a host name", r"[A-Za-z0-9.-]{0,64}")
-_SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu", r"[\w-]{1,32}")
+_SUFFIX_OF_ACCOUNT = parsers.text("the end of an account, such as -gpu or @h100", r"@?[\w-]{1,32}")
 _CPUS = parsers.text("a list of CPUs, such as 0-7,16", r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*")
 _DEVICES = parsers.text(
     "an option that requests {n} devices, such as --gres=gpu:{n}", r"--[a-z][a-z-]*=([\w.-]+:)*\{n\}"
@@ -63,6 +62,7 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("node", "cpu_lists"): _CPUS,
     ("queues", _ANY, "about"): _LINE,
     ("queues", _ANY, "name"): _WORD,
+    ("queues", _ANY, "account_suffix"): _SUFFIX_OF_ACCOUNT,
     ("queues", _ANY, "walltime"): parsers.walltime,
     ("queues", _ANY, "memory"): parsers.memory,
     ("queues", _ANY, "memory_per_gpu"): parsers.memory,
@@ -93,7 +93,7 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("rules", "queue"): _FLAG,
     ("rules", "gpu_type"): _RESOURCE,
     ("rules", "bind"): _BIND,
-    ("rules", "master_suffix"): _SUFFIX,
+    ("rules", "master_addr"): parsers.master_addr,
     ("rules", "module_use"): parsers.absolute_path,
     ("rules", "prepend", _ANY): _folder,
     ("rules", "srun"): _SRUN,
@@ -169,7 +169,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
     if directive:
         row = site.scheduler
         parsers.text(f"an option of {row.command}, such as {row.help.directive}", row.option_pattern)(text)
-    if directive or place[0] == "rules":
+    if directive or (place[0] == "rules" and place[1] != "master_addr"):
         for name in names_in(text):
             if name not in NUMBERS and place != ("rules", "devices"):
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")

@@ -189,7 +189,7 @@ def _settable(name: str) -> str:
     if re.fullmatch(_SHELL_NAMES, name):
         raise ValueError(f"cannot be set: bash keeps the variable {name} for itself")
     if re.fullmatch(_OUR_NAMES, name):
-        hint = "; use --master-port" if name == "MASTER_PORT" else ""
+        hint = f"; use --{name.lower().replace('_', '-')}" if name.startswith("MASTER") else ""
         raise ValueError(f"cannot be set: the script sets {name} itself{hint}")
     return name
 
@@ -330,6 +330,26 @@ def interfaces(text: str) -> str:
     """Parse names of network interfaces, separated by commas: ``hsn0,hsn1``."""
     if not re.fullmatch(r"[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
         raise ValueError("must be network interfaces such as ib0 or hsn0,hsn1")
+    return text
+
+
+def master_addr(text: str) -> str:
+    """Parse the address of the rendezvous: a host name, in which ``{host}`` is the name of the first node,
+    ``interface:NAME``, or an IP address, which becomes its usual form."""
+    import ipaddress  # late: few jobs need it
+
+    with suppress(ValueError):
+        address = ipaddress.ip_address(re.sub(r"^\[(.*)\]$", r"\1", text))
+        if not address.is_link_local or address.version == 4:
+            return str(address)
+    name, end = r"[A-Za-z0-9][\w.-]*", r"[\w.-]*"
+    form = rf"(?:{name})?\{{host\}}{end}|(?![\d.]+$){name}|interface:[A-Za-z][\w.-]{{0,14}}"
+    if len(text) > 255 or not re.fullmatch(form, text, re.ASCII):
+        hint = "; the port is --master-port" if re.fullmatch(r"[^:]*[^:[\]{]+\]?:\d+", text, re.ASCII) else ""
+        raise ValueError(
+            "must be a host name, also with {host} for that of the first node, such as ic-{host} or "
+            f"{{host}}.example.org, or interface:ib0, or an IP address that is not of one link{hint}"
+        )
     return text
 
 

@@ -18,12 +18,13 @@ job_main() {
   job_optional job_set_deadline
   job_optional job_read_program_variables
   job_handover
+  job_optional job_find_address_or_end
   job_optional job_mpi
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT; files in $job_dir"
+  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge

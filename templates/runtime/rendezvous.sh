@@ -1,12 +1,22 @@
 # The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
 
 job_rendezvous() {
-  export MASTER_ADDR=${job_hosts[0]}${job_master_suffix:-} MASTER_PORT=${job_master_port:-}
+  export MASTER_ADDR=${job_hosts[0]} MASTER_PORT=${job_master_port:-}
   if [[ -z $MASTER_PORT ]]; then
     # From the job id, so that two jobs on one node differ. If it is in use: no port of the jobs submitted next.
     MASTER_PORT=$((20000 + job_number % 10000))
-    while (exec 3<> "/dev/tcp/localhost/$MASTER_PORT") 2> /dev/null; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
+    while job_port_in_use; do MASTER_PORT=$((20000 + (MASTER_PORT + 3307) % 10000)); done
   fi
+}
+
+job_port_in_use() { # something on this host listens there (state 0A), at any address: the rendezvous listens at all
+  local port
+  printf -v port %04X "$MASTER_PORT"
+  grep -qs "[0-9A-F]:$port [0-9A-F]*:0000 0A " /proc/net/tcp /proc/net/tcp6
+}
+
+job_endpoint() { # print ADDRESS:PORT; that of IPv6 is in brackets
+  if [[ $MASTER_ADDR == *:* ]]; then echo "[$MASTER_ADDR]:$MASTER_PORT"; else echo "$MASTER_ADDR:$MASTER_PORT"; fi
 }
 
 job_export() { # before the user's code

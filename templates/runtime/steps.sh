@@ -46,8 +46,9 @@ job_prepare_step() { # FIRST HOST, from 0: its hosts, logs and rendezvous
   job_optional job_mpi
   job_optional job_check_mpi
   job_handover
+  job_optional job_find_address_or_end
   job_note step "$step"
-  job_say "step $step of $job_steps, $job_title: ${job_hosts[*]:0:8}; rendezvous at $MASTER_ADDR:$MASTER_PORT"
+  job_say "step $step of $job_steps, $job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint)"
 }
 
 job_show_step() { # jobgen logs reads its logs

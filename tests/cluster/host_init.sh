@@ -18,6 +18,7 @@ hide_the_machine() {
     mount --bind "$root/etc" /etc
     hostname "$host"
     ip link set lo up
+    [[ $address != *:* ]] || ip address del 127.0.0.1/8 dev lo
 }
 
 count_processes_from_afar() { # Open MPI names directories in /tmp, which the hosts share, by nothing but a PID

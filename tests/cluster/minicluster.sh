@@ -21,6 +21,7 @@
 #   MINICLUSTER_SHARED more files and folders of the machine that its hosts see, separated by colons
 #   MINICLUSTER_ACCOUNTING
 #                      if not empty: slurmdbd keeps the jobs, and slurmctld forgets them two seconds after their ends
+#   MINICLUSTER_IPV6   if not empty: the hosts have IPv6 addresses only, not even 127.0.0.1
 set -euo pipefail
 
 here=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
@@ -30,7 +31,9 @@ system=${MINICLUSTER_SYSTEM:-}
 
 nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
-declare -A address=([head]=10.213.77.1 [node1]=10.213.77.11 [node2]=10.213.77.12 [node3]=10.213.77.13)
+network=10.213.77. network_options=(/24)
+[[ -z ${MINICLUSTER_IPV6:-} ]] || network=fd13:77:: network_options=(/64 nodad)
+declare -A address=([head]=${network}1 [node1]=${network}11 [node2]=${network}12 [node3]=${network}13)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
     slurmctld slurmd util-linux)
 accounting_packages=(mariadb-server-core slurmdbd) # of the machine
@@ -47,7 +50,7 @@ die() {
 # ------------------------------------------------------------------------------------------ configuration
 
 fill_in() { # TEMPLATE
-    sed -e "s|@ROOT@|$root|g" "$here/etc/$1"
+    sed -e "s|@ROOT@|$root|g" -e "s|10\\.213\\.77\\.|$network|g" "$here/etc/$1"
 }
 
 write_configuration() {
@@ -59,7 +62,8 @@ write_configuration() {
     mkdir -p "$root"/etc/{slurm,ssh}
     write_slurm_configuration
     write_ssh_configuration
-    cp "$here/etc/hosts" "$root/etc"
+    fill_in hosts >"$root/etc/hosts"
+    [[ $network != *:* ]] || write_ipv6
     sed -i 's/^hosts:.*/hosts: files/' "$root/etc/nsswitch.conf"
     # A home of root's own, so that no dot file of the machine's user takes part in a job.
     sed -i "s|^root:.*|root:x:0:0:root:$root/home:/bin/bash|" "$root/etc/passwd"
@@ -77,6 +81,12 @@ write_slurm_configuration() {
     [[ -z $system ]] || echo CgroupPlugin=disabled >"$root/etc/slurm/cgroup.conf"
 }
 
+write_ipv6() { # Slurm reads a colon before a number as that of a port: /etc/hosts has the addresses
+    sed -i 's/ NodeAddr=[^ ]*//; s/^\(SlurmctldHost=head\).*/\1/' "$root/etc/slurm/slurm.conf"
+    echo 'CommunicationParameters=EnableIPv6,DisableIPv4' >>"$root/etc/slurm/slurm.conf"
+    sed -i 's/^127.0.0.1/::1/' "$root/etc/hosts"
+}
+
 write_accounting() {
     sed -i 's/^MinJobAge=.*/MinJobAge=2/' "$root/etc/slurm/slurm.conf"
     cat >>"$root/etc/slurm/slurm.conf" <<END
@@ -90,7 +100,7 @@ write_ssh_configuration() {
     ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/user_key"
     ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/host_key"
     cp "$root/ssh/user_key.pub" "$root/ssh/authorized_keys"
-    echo "head,node*,10.213.77.* $(cut -d' ' -f1,2 "$root/ssh/host_key.pub")" >"$root/ssh/known_hosts"
+    echo "head,node*,$network* $(cut -d' ' -f1,2 "$root/ssh/host_key.pub")" >"$root/ssh/known_hosts"
     fill_in ssh_config.in >"$root/etc/ssh/ssh_config"
     fill_in sshd_config.in >"$root/etc/sshd_config"
 }
@@ -147,7 +157,7 @@ connect_hosts() { # a bridge in the head, and a cable from each node to it
     local head node
     head=$(pid_of head)
     nsenter -t "$head" -n ip link add br0 type bridge
-    nsenter -t "$head" -n ip address add "${address[head]}/24" dev br0
+    nsenter -t "$head" -n ip address add "${address[head]}${network_options[0]}" dev br0 "${network_options[@]:1}"
     nsenter -t "$head" -n ip link set br0 up
     for node in "${nodes[@]}"; do connect "$node"; done
     : >"$root/run/network-is-up"
@@ -159,7 +169,7 @@ connect() { # NODE
     pid=$(pid_of "$1")
     nsenter -t "$head" -n ip link add "to-$1" type veth peer name eth0 netns "$pid"
     nsenter -t "$head" -n ip link set "to-$1" master br0 up
-    nsenter -t "$pid" -n ip address add "${address[$1]}/24" dev eth0
+    nsenter -t "$pid" -n ip address add "${address[$1]}${network_options[0]}" dev eth0 "${network_options[@]:1}"
     nsenter -t "$pid" -n ip link set eth0 up
 }
 

@@ -308,8 +308,12 @@ def test_a_new_site_has_the_queues_that_take_jobs(either: Lab, queues: dict[str,
         "new",
         "-o",
         "new.toml",
+        "--force",
+        "--submit-test",
     ]
-    either.cluster.exec("head", command, cwd=either.folder, env={"PYTHONPATH": str(ROOT)})
+    done = either.cluster.exec("head", command, cwd=either.folder, env={"PYTHONPATH": str(ROOT)})
+    assert "the hosts have what a job of" in done.stderr, done.stderr
+    assert re.search(r"\(qsub, job \d+", done.stderr), done.stderr
     text = (either.folder / "new.toml").read_text()
     assert [name in text for name in (queues["bare"], queues["stopped"], queues["short"])] == [
         False,

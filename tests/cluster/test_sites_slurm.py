@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -20,9 +22,43 @@ def jobgen(cluster: Cluster, cwd: Path, *words: str, check: bool = True, **env: 
 
 @pytest.fixture
 def site(slurm_cluster: Cluster, tmp_path: Path) -> Path:
-    _, _, said = jobgen(slurm_cluster, tmp_path, "site", "new", "mini", "-o", "mini.toml")
-    assert "jobgen site check mini.toml" in said
+    jobgen(slurm_cluster, tmp_path, "site", "new", "mini", "-o", "mini.toml")
     return tmp_path / "mini.toml"
+
+
+def test_the_next_command_works_in_any_folder(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """One command, the command that it prints, and sbatch: from other folders."""
+    home = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(slurm_cluster.home)}
+    _, command, remarks = jobgen(slurm_cluster, tmp_path, "site", "new", **home)
+    assert re.search(
+        r"a job of 2 nodes x 4 ranks.*: Job \d+ to start at .*\(sbatch --test-only\)", remarks
+    ), remarks
+    assert "fast network" in remarks
+    there = tmp_path / "elsewhere"
+    there.mkdir()
+    words = shlex.split(command)[1:]
+    at = words.index("--")
+    # The devices of this cluster are names without hardware, which the preflight would notice.
+    jobgen(slurm_cluster, there, *words[:at], "--no-preflight", *words[at:], **home)
+    (there / "train.py").write_text("import os\nprint('seen', os.environ['RANK'])\n")
+    job = slurm_cluster.wait(slurm_cluster.sbatch(there / "job.sh", there))
+    assert sorted(line for line in job.output.splitlines() if line.startswith("seen")) == [
+        f"seen {rank}" for rank in range(8)
+    ], job.output
+    _, found, _ = jobgen(slurm_cluster, there, "site", "detect", **home)
+    assert found == "minicluster: the cluster in its configuration is minicluster\n"
+    status, _, remarks = jobgen(slurm_cluster, there, "site", "new", check=False, **home)
+    assert (status, "the file already exists" in remarks) == (2, True)
+
+
+def test_a_file_for_all_users(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    home = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    (tmp_path / "shared").mkdir()
+    _, command, _ = jobgen(slurm_cluster, tmp_path, "site", "new", "all", "--shared", "shared", **home)
+    assert command.startswith(f"JOBGEN_SITE_PATH={tmp_path}/shared jobgen slurm --site all ")
+    words = shlex.split(command)
+    jobgen(slurm_cluster, tmp_path, *words[2:], JOBGEN_SITE_PATH=f"{tmp_path}/shared", **home)
+    assert (tmp_path / "job.sh").exists()
 
 
 @pytest.mark.xdist_group("partitions")
@@ -36,8 +72,7 @@ def test_it_writes_what_the_cluster_is(slurm_cluster: Cluster, site: Path) -> No
     [queue] = [one for name, one in found.queues.items() if name == found.values["queue"]]
     assert queue.nodes == (1, 3)
     devices = slurm_cluster.exec("head", ["sinfo", "--noheader", "-o", "%G"]).stdout
-    assert f"gpu:{found.file.node.gpus}" in devices.split(",")
-    assert found.file.request[-1] == "--gres=gpu:{gpus_per_node}"
+    assert f"gpu:{queue.gpus}" in devices.split(",")
 
 
 def test_a_job_of_it_runs_on_two_nodes(slurm_cluster: Cluster, site: Path) -> None:
@@ -69,6 +104,7 @@ def test_options_of_srun_that_a_site_demands(slurm_cluster: Cluster, tmp_path: P
 
 def test_beyond_its_limits_nothing_is_written(slurm_cluster: Cluster, site: Path) -> None:
     """A limit that only a file states is a warning; one that the machine has confirmed refuses the job."""
+    site.write_text(site.read_text().replace('confidence = "machine"', 'confidence = "users"'))
     words = ("slurm", "--site", "mini", "--nodes", "4", "--output", "job.sh")
     home = {"XDG_CONFIG_HOME": str(site.parent / "config")}
     status, _, said = jobgen(slurm_cluster, site.parent, *words, check=False, **home)

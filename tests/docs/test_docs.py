@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Lines that train, examine or submit; the blocks that hold them are also run as a whole.
 LONG = ("bash ", "python ", "jobgen doctor", "jobgen report", "qsub ", "sbatch ")
-SPECIAL = ("qsub", "sbatch", "jobgen submit", "make ", "pip ")
+SPECIAL = ("qsub", "sbatch", "jobgen submit", "jobgen site new", "make ", "pip ")
 
 
 def found(page: Path) -> list[str]:
@@ -99,6 +99,13 @@ def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> Non
         "head", ["bash", "-euc", block], cwd=tmp_path, env=warm_python.environment(), timeout=300
     )
     assert list(tmp_path.glob("runs/*/attempt-1"))
+
+
+@pytest.mark.parametrize("block", blocks("jobgen site new"))
+def test_site_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
+    env = {**warm_python.environment(), "XDG_CONFIG_HOME": str(tmp_path)}
+    slurm_cluster.exec("head", ["bash", "-euc", block], cwd=tmp_path, env=env)
+    assert (tmp_path / "jobgen/sites/minicluster.toml").exists()
 
 
 def submitted(cluster: Cluster | PbsCluster, block: str, cwd: Path) -> None:

@@ -6,6 +6,7 @@
 # https://docs.cscs.ch/clusters/daint/ (2026-08-20)
 # https://docs.cscs.ch/running/slurm/ (2026-08-20)
 # https://docs.cscs.ch/software/communication/nccl/ (2026-08-20)
+# https://docs.cscs.ch/software/container-engine/run/ (2026-08-20)
 # https://docs.cscs.ch/software/uenv/guides/ (2026-08-20)
 # https://docs.cscs.ch/clusters/clariden/ (2026-08-20)
 # https://docs.cscs.ch/software/ml/pytorch/ (2026-08-20)

@@ -41,7 +41,7 @@ job_launcher_name=torchrun
 job_runs_training_module=yes
 job_rank_logs=node
 job_host_access=srun
-job_master_suffix=i
+job_master_addr='{host}i'
 job_accelerator=cuda
 
 variables() {

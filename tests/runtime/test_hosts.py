@@ -209,14 +209,16 @@ def test_what_the_program_is_told(shell: Shell) -> None:
 
 
 def test_what_the_program_is_told_of_more(shell: Shell) -> None:
-    more = "job_index=3 job_hang_timeout=60s job_master_port=777 job_master_suffix=.ib job_nodes=3000 job_remote_commands='srun ssh'"
+    more = (
+        "job_index=3 job_hang_timeout=60s job_master_port=777 job_nodes=3000 job_remote_commands='srun ssh'"
+    )
     more += (
         " job_runs_training_module=yes job_cpu_bind=core job_device_variable=V job_lists_devices_of_nodes=yes"
     )
     got = exported(shell.run("rendezvous", f"{RENDEZVOUS} {more}; {PRINT}").out)
     assert got["JOBGEN_TASK"] == "3"
     assert got["JOBGEN_HANG_TIMEOUT"] == "60s"
-    assert (got["MASTER_ADDR"], got["MASTER_PORT"]) == ("a.ib", "777")
+    assert (got["MASTER_ADDR"], got["MASTER_PORT"]) == ("a", "777")
     assert got["JOBGEN_POLL"] == "3"
     assert got["JOBGEN_AGENTS"] == "srun ssh"
     assert [got[f"JOBGEN_{name}"] for name in ("TRAINING", "BIND", "VISIBLE", "DEVICES_BY_NODE")] == [
@@ -238,7 +240,24 @@ def test_a_port_in_use_is_not_replaced_by_that_of_the_next_job(shell: Shell, fir
     assert chosen in ports(number)[taken:]
 
 
-SPARE = """job_hosts=(a b c) job_needed_nodes=2 job_ranks_per_node=4 job_master_suffix=.ib
+def test_a_port_in_use_at_any_address(shell: Shell) -> None:
+    number = unused(4444)
+    port = ports(number)[0]
+    code = f"{RENDEZVOUS} job_number={number}; job_rendezvous; echo $MASTER_PORT"
+    for family, host in ((socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.9")):
+        with socket.create_server((host, port), family=family):
+            assert int(shell.run("rendezvous", code).out) != port
+    assert int(shell.run("rendezvous", code).out) == port
+
+
+@pytest.mark.parametrize(
+    ("address", "endpoint"), [("n1", "n1:777"), ("10.0.0.1", "10.0.0.1:777"), ("fd00::1", "[fd00::1]:777")]
+)
+def test_the_endpoint_of_an_address(shell: Shell, address: str, endpoint: str) -> None:
+    assert shell.run("rendezvous", f"MASTER_ADDR={address} MASTER_PORT=777; job_endpoint").lines == [endpoint]
+
+
+SPARE = """job_hosts=(a b c) job_needed_nodes=2 job_ranks_per_node=4
 job_save_environment() { echo environment; }
 """
 
@@ -249,12 +268,26 @@ def test_spare_nodes_take_the_place_of_bad_ones(shell: Shell) -> None:
         + 'job_preflight() { job_bad_hosts=(a); [[ ${job_hosts[0]} != a ]]; }; job_choose_hosts; echo "${job_hosts[*]}"'
     )
     done = shell.run("spare_nodes", code + "; env | grep -E 'MASTER|WORLD' | sort")
-    assert done.lines == ["b c", "JOBGEN_WORLD_SIZE=8", "MASTER_ADDR=b.ib"]
+    assert done.lines == ["b c", "JOBGEN_WORLD_SIZE=8", "MASTER_ADDR=b"]
     assert done.said == "jobgen: excluding a: the preflight failed there\n"
     assert (shell.run_dir / "hosts").read_text() == "b\nc\n"
     assert (shell.run_dir / "hostfile").read_text() == "b slots=4\nc slots=4\n"
     assert (shell.run_dir / "env.sh").read_text() == "environment\n"
     assert (shell.run_dir / "env.sh").stat().st_mode & 0o077 == 0
+
+
+def test_a_spare_node_takes_the_place_of_a_first_host_without_the_address(shell: Shell) -> None:
+    code = """job_find_address() {
+      [[ ${job_hosts[0]} != a ]] || { job_fault='no interface ib0'; return 1; }
+      MASTER_ADDR=10.7.0.2
+    }
+    job_preflight() { echo "preflight at $MASTER_ADDR"; }
+    job_choose_hosts; echo "$MASTER_ADDR ${job_hosts[*]}"
+    """
+    done = shell.run("spare_nodes", SPARE + code)
+    assert done.lines == ["preflight at 10.7.0.2", "10.7.0.2 b c"]
+    assert done.said == "jobgen: excluding a: no interface ib0\n"
+    assert (shell.run_dir / "bad-hosts").read_text() == "a\tno interface ib0\n"
 
 
 def test_spare_nodes_that_are_not_needed_are_left(shell: Shell) -> None:

@@ -384,6 +384,7 @@ STEPS = [
     "job_set_deadline",
     "job_read_program_variables",
     "job_handover",
+    "job_find_address_or_end",
     "job_mpi",
     "job_check_mpi",
     "job_prepare_pdsh",
@@ -403,7 +404,7 @@ job_save_requested() { [[ $asked == yes ]]; }; job_save_reason() { echo TERM; };
 def test_the_order_of_the_steps(shell: Shell, status: int, end: list[str]) -> None:
     steps = "\n".join(f"{name}() {{ echo {name}; }}" for name in STEPS)
     done = shell.run(
-        "main",
+        "rendezvous main",
         f"{steps}\n{MAIN}\nasked=no status={status}; job_end_containers() {{ echo containers; }}\n"
         "job_judge_at_limit() { echo limit; }; job_main",
     )

@@ -36,7 +36,7 @@ RUNS = ["2013 a 1 step-1", "4016 a b 0 step-2", "6019 a b c 0 step-3"]
 )
 def test_the_steps_that_run(shell: Shell, before: str, ran: list[str], status: int, finished: str) -> None:
     code = f"{STUBS}{before} job_run_steps; echo $job_status"
-    done = shell.run("steps", code)
+    done = shell.run("rendezvous steps", code)
     assert done.lines == [*ran, str(status)], done.said
     assert (shell.run_dir / "steps-done").read_text().split() == finished.split()
     assert f"step {len(finished.split())}" in done.said or status
@@ -50,10 +50,10 @@ def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
       touch "$job_logs/nodes/$step" run/status.json; [[ $job_logs/control -ef run/attempt-1/control ]]; }
     """
     done = shell.run(
-        "steps", f"{STUBS}{record}SECOND=7; job_run_steps; echo $job_status $(basename $job_logs)"
+        "rendezvous steps", f"{STUBS}{record}SECOND=7; job_run_steps; echo $job_status $(basename $job_logs)"
     )
     assert done.lines == ["7 attempt-1"], done.said
-    optional = ["job_hccl_ports", "job_mpi", "job_check_mpi"]
+    optional = ["job_hccl_ports", "job_mpi", "job_check_mpi", "job_find_address_or_end"]
     calls = [["1 export step-1", *(f"1 {one}" for one in optional), "1 note 1"]]
     calls += [["2 export step-2", *(f"2 {one}" for one in optional), "2 note 2", "2 job_arm_deadline"]]
     assert (shell.folder / "calls").read_text().splitlines() == [*calls[0], *calls[1]]
@@ -65,7 +65,9 @@ def test_what_a_step_gets_and_leaves(shell: Shell) -> None:
         "step 2 of 3, x: a b; rendezvous at a:4016",
         "step 2 of 3 ended with status 7",
     ]
-    done = shell.run("steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status")
+    done = shell.run(
+        "rendezvous steps", f"{STUBS}rm -r run/attempt-1/step-*; job_run_steps; echo $job_status"
+    )
     assert done.said.splitlines()[0] == "step 1 has finished in an earlier attempt"
 
 

@@ -218,9 +218,11 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert facts.unread == (f"{command}: Gres=gpu:a:b:4 cannot be read, and is left out",)
     assert facts.queues[0].kinds[0].devices == (("v100", 2),)
     nodes = slurm_nodes("n", 1, "all", CPUTot="many") + "Segmentation fault\n"
-    facts = slurm_cluster.read(slurm_cluster.Answers(nodes=nodes, partitions="PartitionName=all MaxTime=long\n"))
+    facts = slurm_cluster.read(
+        slurm_cluster.Answers(nodes=nodes, partitions="PartitionName=all MaxTime=long\n")
+    )
     assert [text.removeprefix(f"{command}: ").partition(" ")[0] for text in facts.unread] == [
-        "Segmentation",
+        "'Segmentation",
         "CPUTot=many",
         "scontrol",
     ]

@@ -76,6 +76,19 @@ def test_variables_as_a_list(tmp_path: Path) -> None:
         loader.load(str(tmp_path / "u.toml"))
 
 
+def test_the_rendezvous_of_a_site(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(f"{BASE}[rules]\nmaster_addr = 'ic-{{host}}'\n")
+    for words, line in (([], "'ic-{host}'"), (["--master-addr", "interface:ib0"], "interface:ib0")):
+        done = jobgen("slurm", "--site", "./t.toml", "--nodes", "2", *words, "--", "true", cwd=tmp_path)
+        assert f"\njob_master_addr={line}\n" in done.stdout, done.stderr
+    done = jobgen("slurm", "--site", "./t.toml", "--explain", "--", "true", cwd=tmp_path)
+    assert re.search(r"master_addr +ic-\{host\} +site t ", done.stdout), done.stderr
+    refused = jobgen(
+        "slurm", "--site", "./t.toml", "--nodes", "2", "--master-addr", "::1", "--", "true", cwd=tmp_path
+    )
+    assert refused.returncode == 2
+
+
 def test_a_job_without_the_devices_of_the_site(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(f"{BASE}[resources]\ngpus_per_node = 4\n")
     done = jobgen("slurm", "--site", "./t.toml", "--accelerator", "cpu", "--", "true", cwd=tmp_path)
@@ -134,7 +147,7 @@ MISTAKES = [
     ('directives = ["--a=1\\n#SBATCH --nodes=9"]', "must be an option of sbatch"),
     ("[rules]\nsrun = ['--x=$(touch pwned)']", "must be an option of srun"),
     ("[rules]\nbind = '--cpu-bind none; rm'", "must be one option"),
-    ("[rules]\nmaster_suffix = '$(id)'", "must be the end of a host name"),
+    ("[rules]\nmaster_addr = '$(id)'", "FILE, line 4): must be a host name, also with {host}"),
     ("[rules]\nmodule_use = ['soft']", "must be an absolute path"),
     ("[rules]\naccount = '-A x'", "must be an option's name"),
     ("[mandatory]\nacount = 'x'", "acount is neither an option", "did you mean account?"),

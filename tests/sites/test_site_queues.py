@@ -1,7 +1,7 @@
 """Queues of sites: the limits as the pages of the centres have them, read a second time for this table.
 
-Each row: a queue; the most nodes, or None where no page has a number; the longest wall time; the GPUs and the
-cores of a node; the directive that selects it. A job with these numbers has no warning, and one more of each has.
+Each row: a queue; the most nodes, the longest wall time, the GPUs and the cores of a node, or None where no page
+has a number; the directive that selects it. A job with these numbers has no warning, and one more of each has.
 """
 
 from __future__ import annotations
@@ -203,6 +203,46 @@ QUEUES = {
     "rorqual": [
         ("default", None, "7-00:00:00", 4, 64, "--partition=default"),
     ],
+    # https://www.sdsc.edu/systems/expanse/user_guide.html, the table of partitions; a user's note of gpu-shared and NAIRR
+    "expanse": [
+        ("gpu", 4, "48:00:00", 4, 40, "--partition=gpu"),
+        ("gpu-shared", 1, "48:00:00", 3, 37, "--partition=gpu-shared"),
+        ("gpu-debug", 2, "00:30:00", 4, 40, "--partition=gpu-debug"),
+        ("gpu-preempt", 1, "7-00:00:00", 4, 40, "--partition=gpu-preempt"),
+        ("nairr-gpu", 4, "48:00:00", 4, 2 * 36, "--partition=nairr-gpu"),
+        ("compute", 32, "48:00:00", 0, 128, "--partition=compute"),
+        ("shared", 1, "48:00:00", 0, 128, "--partition=shared"),
+        ("debug", 2, "00:30:00", 0, 128, "--partition=debug"),
+        ("preempt", 32, "7-00:00:00", 0, 128, "--partition=preempt"),
+    ],
+    # users' notes of https://www.rcac.purdue.edu/knowledge/anvil/run/partitions, and the manual of RADICAL-Pilot
+    "anvil": [
+        ("gpu", None, "48:00:00", 4, 128, "--partition=gpu"),
+        ("gpu-debug", 1, "00:30:00", 2, 128, "--partition=gpu-debug"),
+        ("ai", 21, None, 4, 2 * 48, "--partition=ai"),
+        ("wholenode", 16, None, 0, 128, "--partition=wholenode"),
+        ("wide", 56, None, 0, 128, "--partition=wide"),
+        ("shared", 1, None, 0, 128, "--partition=shared"),
+        ("debug", 2, None, 0, 128, "--partition=debug"),
+    ],
+    # users' notes of https://www.psc.edu/resources/bridges-2/user-guide/; the cores of some kinds are not known
+    "bridges2": [
+        ("GPU", 4, "48:00:00", 8, None, "--partition=GPU"),
+        ("GPU-shared", 1, "48:00:00", 4, None, "--partition=GPU-shared"),
+        ("RM", None, "72:00:00", 0, 128, "--partition=RM"),
+        ("RM-shared", 1, "72:00:00", 0, 128 // 2, "--partition=RM-shared"),
+    ],
+    # https://docs.hpc.cam.ac.uk/hpc/user-guide/a100.html: GPUs of SL2, divided
+    "csd3": [
+        ("ampere", 64 // 4, "36:00:00", 4, 128, "--partition=ampere"),
+    ],
+    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs, or cores, of the largest jobs, divided; hours of the
+    # largest jobs
+    "aspire2a": [
+        ("normal", 256 // 4, "24:00:00", 4, 64, "-q normal"),
+        ("ai", 18, "24:00:00", 4, 64, "-q ai"),
+        ("normal-cpu", 98304 // 128, "24:00:00", 0, 128, "-q normal"),
+    ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
 PAIRS = [
@@ -215,10 +255,11 @@ PAIRS = [
 
 def job(site: str, queue: str | None, **given: str | None) -> Specification:
     """Return a job in a queue, with an account and what the queue demands of every job."""
-    scheduler, demanded = load(site).file.scheduler, load(site).queues[queue].mandatory if queue else {}
-    options: dict[str, str | list[str] | None] = {"account": "x", **demanded, "queue": queue, **given}
+    file, demanded = load(site).file, load(site).queues[queue].mandatory if queue else {}
+    account = "x" + ((file.queues[queue].account_suffix if queue else None) or file.rules.account_suffix)
+    options: dict[str, str | list[str] | None] = {"account": account, **demanded, "queue": queue, **given}
     told = {key: value for key, value in options.items() if value is not None}
-    return read_spec(scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
+    return read_spec(file.scheduler, told, ("train.py",), site=SiteName(site, COMMAND_LINE))
 
 
 def warnings(site: str, queue: str, **given: str | None) -> str:
@@ -233,12 +274,20 @@ def seconds(walltime: str) -> int:
 
 @pytest.mark.parametrize(("site", "queue", "nodes", "walltime", "gpus", "cores", "directive"), ROWS)
 def test_a_queue_takes_what_its_page_says_and_no_more(
-    site: str, queue: str, nodes: int | None, walltime: str | None, gpus: int, cores: int, directive: str
+    site: str,
+    queue: str,
+    nodes: int | None,
+    walltime: str | None,
+    gpus: int,
+    cores: int | None,
+    directive: str,
 ) -> None:
-    most, of_a_user = nodes or 2, load(site).queues[queue].max_gpus
-    each = min(gpus, of_a_user // most) if of_a_user else gpus
+    most, facts = nodes or 2, load(site).queues[queue]
+    each = min(gpus, facts.max_gpus // most) if facts.max_gpus else gpus
     given = {"nodes": str(most), "gpus_per_node": str(each) if each else None, "walltime": walltime}
-    asked = {**given, "cpus_per_node": str(cores - cores % (each or 1))}  # Slurm divides them equally
+    here = min(cores or 0, facts.max_cores // most) if facts.max_cores else cores or 0
+    here -= here % (each or 1)  # Slurm divides them equally
+    asked = {**given, "cpus_per_node": str(here) if here else None}
     assert warnings(site, queue, **asked) == ""
     text = render(job(site, queue, **asked))
     assert re.search(rf"^#(SBATCH|PBS) {re.escape(directive)}$", text, re.MULTILINE)
@@ -254,8 +303,9 @@ def test_a_queue_takes_what_its_page_says_and_no_more(
     if gpus:
         more = warnings(site, queue, **{**given, "gpus_per_node": str(gpus + 1)})
         assert f"takes at most {gpus} accelerator" in more
-    more = warnings(site, queue, **given, ranks_per_node="1", cpus_per_rank=str(cores + 1))
-    assert f"takes at most {cores} cores a node" in more
+    if cores:
+        more = warnings(site, queue, **given, ranks_per_node="1", cpus_per_rank=str(cores + 1))
+        assert f"takes at most {cores} cores a node" in more
 
 
 def test_the_table_has_every_queue_that_takes_jobs() -> None:
@@ -310,6 +360,11 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("narval", "narval2", {}),
         ("rorqual", "c1", {"CC_CLUSTER": "rorqual"}),
         ("rorqual", "rorqual2", {}),
+        ("expanse", "login01.expanse.sdsc.edu", {}),
+        ("anvil", "login07.anvil.rcac.purdue.edu", {}),
+        ("bridges2", "bridges2-login014", {}),
+        ("csd3", "login-q-1", {}),
+        ("aspire2a", "asp2a-login-nus02", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

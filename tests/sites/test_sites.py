@@ -109,6 +109,14 @@ def warning(command: str, beside: Path | None = None) -> str:
         ("pbs cx3 nodes=2", ["queue gpu72 of Imperial CX3 takes 1 node"]),
         ("slurm frontier account=x nodes=92 walltime=7h", ["at most 06:00:00 for a job of 92 nodes"]),
         ("slurm perlmutter account=x queue=debug walltime=1h", ["at most 00:30:00"]),
+        (
+            "pbs sophia account=x queue=by-gpu gpus_per_node=3",
+            [
+                "--gpus-per-node 3",
+                "by-gpu of ALCF Sophia takes 1, 2, 4 or 8 accelerators a node",
+                "use --queue by-node",
+            ],
+        ),
     ],
 )
 def test_what_exceeds_the_site_file_is_a_warning_with_its_date(command: str, words: list[str]) -> None:
@@ -117,6 +125,22 @@ def test_what_exceeds_the_site_file_is_a_warning_with_its_date(command: str, wor
     day = newest(LOADED[command.split()[1]], "queues")
     assert said.endswith(f"{f' of {day}' if day else ''}; jobgen site refresh asks the scheduler)"), said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("jean-zay account=abc", "--account abc (command line): accounts of queue qos_gpu_h100-t3 end with @h100 at IDRIS Jean Zay: use abc@h100"),
+        ("jean-zay account=abc@h100 queue=qos_gpu_a100-t3", "end with @a100 at IDRIS Jean Zay: use abc@a100"),
+        ("jean-zay account=abc@a100 queue=qos_gpu-t4", "end with @v100 at IDRIS Jean Zay: use abc@v100"),
+        ("setonix account=abc", "accounts of jobs with accelerators end with -gpu at Pawsey Setonix: use abc-gpu"),
+        ("jean-zay account=abc@h100", ""),
+        ("setonix account=abc-gpu", ""),
+    ],
+)  # fmt: skip
+def test_the_end_of_an_account(command: str, words: str) -> None:
+    warnings = resolve(spec(f"slurm {command}")).site.warnings
+    assert words in "".join(warnings) if words else warnings == ()
 
 
 def test_options_of_the_scheduler_win_over_the_sites_directives() -> None:
@@ -226,6 +250,15 @@ launcher = "srun"
     given = read_spec("slurm", {"env": ["C=mine"]}, (), read_job(str(tmp_path / "job.toml"), (), ()))
     assert [one.env for one in given.steps] == [(), (("E", "torchrun"),), ()]
     assert without(given).steps == without(job).steps
+
+
+def test_only_ranks_of_mpiexec_have_pmix_on_aurora() -> None:
+    of_mpi = {"CCL_PROCESS_LAUNCHER": "pmix", "CCL_ATL_TRANSPORT": "mpi", "CCL_KVS_MODE": "mpi"}
+    for launcher in ("mpirun", "torchrun", "deepspeed", "accelerate"):
+        env = dict(spec(f"pbs aurora account=x launcher={launcher}").env)
+        assert (env.items() >= of_mpi.items()) == (launcher == "mpirun")
+        assert (env["CCL_PROCESS_LAUNCHER"] == "torchrun") == (launcher != "mpirun")
+        assert ("CCL_KVS_MODE" in env) == (launcher == "mpirun")
 
 
 def test_folders_of_modulefiles_are_added_to_those_of_the_site() -> None:

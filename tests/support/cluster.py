@@ -64,6 +64,7 @@ class Cluster:
     lease: Path | None = None
     version: str = FIRST
     accounting: bool = False
+    ipv6: bool = False
 
     name = "slurm"
     words = ("slurm",)
@@ -187,6 +188,7 @@ class Cluster:
             "MINICLUSTER_ROOT": str(self.root),
             "MINICLUSTER_SYSTEM": SYSTEMS[self.version],
             "MINICLUSTER_ACCOUNTING": "yes" if self.accounting else "",
+            "MINICLUSTER_IPV6": "yes" if self.ipv6 else "",
             "MINICLUSTER_SHARED": ":".join(shared_places()),
         }
         if self.lease is not None:
@@ -204,7 +206,9 @@ class Cluster:
 
 
 @contextmanager
-def shared_cluster(root: Path, version: str = FIRST, accounting: bool = False) -> Iterator[Cluster]:
+def shared_cluster(
+    root: Path, version: str = FIRST, accounting: bool = False, ipv6: bool = False
+) -> Iterator[Cluster]:
     """The cluster at ``root``, brought up by the first process that asks and taken down by the last one.
 
     Each user holds a shared lock on a file. Should all of them be killed, the cluster sees that the lock
@@ -212,7 +216,7 @@ def shared_cluster(root: Path, version: str = FIRST, accounting: bool = False) -
     """
     root.mkdir(parents=True, exist_ok=True)
     lease = root / "lease"
-    cluster = Cluster(root, lease, version, accounting)
+    cluster = Cluster(root, lease, version, accounting, ipv6)
     with lease.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_SH)
         cluster.up()

@@ -16,8 +16,14 @@ DEMANDS: list[Demand] = [
         ["#PBS -l select=2:system=polaris", "#PBS -l place=scatter", "#PBS -l filesystems=home:eagle", "#PBS -k doe", "#PBS -q debug", "#PBS -A proj",
          "job_module_use /soft/modulefiles", "job_module conda", "OMP_NUM_THREADS=8",
          "  exec mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind list:24-31:16-23:8-15:0-7", "export http_proxy=http://proxy.alcf.anl.gov:3128",
-         "export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128"],
+         "export HTTPS_PROXY=http://proxy.alcf.anl.gov:3128", "export TMPDIR=/tmp"],
         ["ngpus=", "mpirun -np", "ncpus=", "--cpu-bind depth", "NCCL_NET=", "aws-ofi-nccl"],
+    ),
+    (
+        "pbs --site polaris --account x --launcher torchrun",
+        "docs.alcf.anl.gov/polaris/known-issues/: TMPDIR for processes that mpiexec starts",
+        [],
+        ["TMPDIR=", "mpiexec"],
     ),
     (
         "pbs --site polaris --account x --network plugin",
@@ -39,8 +45,18 @@ DEMANDS: list[Demand] = [
         "pbs --site aurora --account x --nodes 64 --queue debug-scaling",
         "docs.alcf.anl.gov/aurora/: running-jobs-aurora, .../frameworks/pytorch, .../frameworks/oneCCL, containers",
         ["#PBS -l select=64", "--ppn 12 --depth 4 --cpu-bind list:4-7:8-11:12-15:16-19:20-23:24-27:56-59:60-63:64-67:68-71:72-75:76-79",
-         "export FI_MR_CACHE_MONITOR=userfaultfd", "export CCL_KVS_MODE=mpi", "export http_proxy=http://proxy.alcf.anl.gov:3128"],
+         "export FI_MR_CACHE_MONITOR=userfaultfd", "export CCL_KVS_MODE=mpi", "export http_proxy=http://proxy.alcf.anl.gov:3128",
+         "export no_proxy='admin,*.hostmgmt.cm.aurora.alcf.anl.gov,*.alcf.anl.gov,localhost'"],
         ["CCL_ALLREDUCE", "2-4:10-12"],
+    ),
+    *(
+        (
+            f"pbs --site aurora --account x --nodes 2 --network tuned --launcher {launcher}",
+            "docs.alcf.anl.gov/aurora/: data-science/frameworks/oneCCL has the variables of MPI for mpiexec, system-updates not pmix without it; oneCCL's env-variables: torchrun reads LOCAL_RANK",
+            ["  export CCL_PROCESS_LAUNCHER=torchrun", "  export CCL_ATL_TRANSPORT=ofi", "  export CCL_KVS_USE_MPI_RANKS=0"],
+            ["pmix", "CCL_ATL_TRANSPORT=mpi", "CCL_KVS_MODE"],
+        )
+        for launcher in ("torchrun", "deepspeed")
     ),
     (
         "pbs --site aurora --account x --network tuned",
@@ -96,8 +112,9 @@ DEMANDS: list[Demand] = [
     ),
     (
         "pbs --site derecho --account x --network plugin",
-        "NCAR/miles-credit credit/pbs.py: the module for the plug-in of its conda environment",
-        ["job_module cuda cray-mpich conda libfabric/1.15.2.0"],
+        "NCAR/miles-credit credit/pbs.py: the module for the plug-in of its conda environment; negin513/distributed-pytorch-hpc docs/guide/nccl_tuning.md",
+        ["job_module cuda cray-mpich conda libfabric/1.15.2.0", "export NCCL_NET='AWS Libfabric'", "export FI_CXI_DISABLE_HOST_REGISTER=1",
+         "export FI_MR_CACHE_MONITOR=userfaultfd", "export FI_CXI_DEFAULT_CQ_SIZE=131072"],
         [],
     ),
     (
@@ -155,8 +172,10 @@ DEMANDS: list[Demand] = [
          "  exec srun --nodes=2 --ntasks=16 --ntasks-per-node=8 --cpus-per-task=7",
          "    --gpus-per-node=8 --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,",
          "--cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000",
-         "LOCAL_RANK=$SLURM_LOCALID", "  job_miopen", "export LD_LIBRARY_PATH=$CRAY_LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"],
-        ["--gres=gpu:16", "torchrun", "--gpus-per-task", "--gpu-bind", "MIOPEN_USER_DB_PATH=/tmp/my-"],
+         "LOCAL_RANK=$SLURM_LOCALID", "  job_miopen", "export LD_LIBRARY_PATH=$CRAY_LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
+         "  export http_proxy=http://proxy.ccs.ornl.gov:3128/", "  export https_proxy=http://proxy.ccs.ornl.gov:3128/",
+         "  export no_proxy='localhost,127.0.0.0/8,*.ccs.ornl.gov'"],
+        ["all_proxy", "--gres=gpu:16", "torchrun", "--gpus-per-task", "--gpu-bind", "MIOPEN_USER_DB_PATH=/tmp/my-"],
     ),
     (
         "slurm --site lumi --account project_465 --nodes 2 --walltime 1-12:00:00",
@@ -166,6 +185,12 @@ DEMANDS: list[Demand] = [
          "    --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000",
          "export NCCL_SOCKET_IFNAME=hsn", "  job_miopen"],
         ["#SBATCH --mem=", "aws-ofi-rccl"],
+    ),
+    (
+        "slurm --site lumi --account x --module lumi-aif-singularity-bindings --container singularity --image /appl/local/laifs/containers/a.sif",
+        "Lumi-supercomputer/LUMI-AI-Guide, 05-multi-gpu-and-node/run_ddp_srun.sh: module use comes first",
+        ["  job_module_use /appl/local/laifs/modules\n  job_module lumi-aif-singularity-bindings\n"],
+        [],
     ),
     (
         "slurm --site lumi --account x --network plugin",
@@ -183,14 +208,14 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site juwels-booster --account trustllm --nodes 2",
         "https://apps.fz-juelich.de/jsc/hps/juwels/; FZJ-JSC/tutorial-multi-gpu: tasks see devices of their own unless the variable is exported",
-        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_suffix=i", "    --cpu-bind=none",
+        ["#SBATCH --partition=booster", "#SBATCH --account=trustllm", "#SBATCH --gres=gpu:4", "job_master_addr='{host}i'", "    --cpu-bind=none",
          "export CUDA_VISIBLE_DEVICES=0,1,2,3"],
         ["--gpus-per-node"],
     ),
     (
         "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
         "https://apps.fz-juelich.de/jsc/hps/juwels/",
-        ["#SBATCH --nodes=3", "job_master_suffix=i", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
+        ["#SBATCH --nodes=3", "job_master_addr='{host}i'", "    --cpu-bind=none bash \"$JOBGEN_RUN_DIR/node.sh\" \"$@\""],
         ["MASTER_ADDR=$1"],
     ),
     (
@@ -248,6 +273,12 @@ DEMANDS: list[Demand] = [
         ["--account", "--constraint"],
     ),
     (
+        "slurm --site clariden --account g123 --nodes 2 --container edf --image ./train.toml --launcher torchrun",
+        "docs.cscs.ch, software/container-engine/run and software/ml/pytorch: srun --environment, not #SBATCH --environment",
+        ["--environment=./train.toml"],
+        ["#SBATCH --environment"],
+    ),
+    (
         "slurm --site leonardo --account EUHPC_E02 --nodes 2 --queue boost_qos_dbg",
         "docs.hpc.cineca.it, hpc/leonardo, and the scripts of users",
         ["#SBATCH --partition=boost_usr_prod", "#SBATCH --qos=boost_qos_dbg", "#SBATCH --account=EUHPC_E02", "#SBATCH --ntasks-per-node=4",
@@ -290,7 +321,8 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site deltaai --account abcd-dtai-gh --nodes 2",
         "docs.ncsa.illinois.edu, systems/deltaai, and the scripts of users",
-        ["#SBATCH --partition=ghx4", "#SBATCH --account=abcd-dtai-gh", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=72"],
+        ["#SBATCH --partition=ghx4", "#SBATCH --account=abcd-dtai-gh", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=72",
+         "#SBATCH --mem=440G"],
         ["--gres", "--constraint"],
     ),
     (
@@ -346,6 +378,15 @@ DEMANDS: list[Demand] = [
         "servicedesk.surf.nl, Snellius partitions, and SURF-ML/Snellius-AI-Guide",
         ["#SBATCH --partition=gpu_h100", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=16", "#SBATCH --exclusive"],
         ["--gres", "--account"],
+    ),
+    *(
+        (
+            f"slurm --site snellius --nodes 2 --queue gpu_{kind} --network ethernet-{kind}",
+            "scripts of users, which name SURF's page of known issues",
+            [f"export NCCL_SOCKET_IFNAME={interface}"],
+            [],
+        )
+        for kind, interface in (("a100", "eno1np0"), ("h100", "eno2np0"))
     ),
     (
         "slurm --site karolina --account OPEN-30-35 --nodes 2",
@@ -500,6 +541,63 @@ DEMANDS: list[Demand] = [
         "docs.alliancecan.ca, Using_GPUs_with_Slurm: the model of the GPU",
         ["#SBATCH --account=def-someuser", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --ntasks-per-node=4", "#SBATCH --time=03:00:00"],
         ["--partition", "--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site expanse --account abc123 --nodes 2",
+        "www.sdsc.edu, expanse/user_guide: exclusive nodes, an account and memory are required; users' notes: 92 GB for each V100",
+        ["#SBATCH --account=abc123", "#SBATCH --partition=gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=10",
+         "#SBATCH --mem=368G"],
+        ["--gres", "h100"],
+    ),
+    (
+        "slurm --site expanse --account abc123 --queue nairr-gpu",
+        "users' notes: the type of H100 is required, 18 cores for each",
+        ["#SBATCH --partition=nairr-gpu", "#SBATCH --gpus-per-node=h100:4", "#SBATCH --cpus-per-task=18", "#SBATCH --mem=960G"],
+        ["--gres"],
+    ),
+    (
+        "slurm --site anvil --account cis230270-gpu --nodes 2",
+        "docs.rcac.purdue.edu, userguides/anvil: use --gpus-per-node; four A100 and 128 cores a node",
+        ["#SBATCH --account=cis230270-gpu", "#SBATCH --partition=gpu", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=32"],
+        ["--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site anvil --account cis230270-ai --queue ai",
+        "a user's notes: the account of H100 ends in -ai, 24 cores for each GPU",
+        ["#SBATCH --account=cis230270-ai", "#SBATCH --partition=ai", "#SBATCH --gpus-per-node=4", "#SBATCH --cpus-per-task=24"],
+        ["--gres", "#SBATCH --mem"],
+    ),
+    (
+        "slurm --site bridges2 --account cis250219p --nodes 2",
+        "users' notes of psc.edu, Bridges-2: whole nodes of one kind, which has a type; 24 nodes have eight V100 with 32 GB and 40 cores",
+        ["#SBATCH --account=cis250219p", "#SBATCH --partition=GPU", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=v100-32:8",
+         "#SBATCH --cpus-per-task=5"],
+        ["#SBATCH --mem", "--gres"],
+    ),
+    (
+        "slurm --site bridges2 --queue GPU-shared --gpus-per-node h100-80:4",
+        "users' notes of psc.edu, Bridges-2: up to four GPUs of a node, 13 cores for each H100",
+        ["#SBATCH --partition=GPU-shared", "#SBATCH --nodes=1", "#SBATCH --gpus-per-node=h100-80:4", "#SBATCH --cpus-per-task=13"],
+        ["#SBATCH --mem", "--gres", "--account"],
+    ),
+    (
+        "slurm --site csd3 --account MPHIL-DIS-SL2-GPU --nodes 2",
+        "the centre's template for Wilkes3 in users' scripts: --gres=gpu:N, four GPUs of each of several nodes, no more than 32 cores for each",
+        ["#SBATCH --account=MPHIL-DIS-SL2-GPU", "#SBATCH --partition=ampere", "#SBATCH --nodes=2", "#SBATCH --gres=gpu:4",
+         "#SBATCH --cpus-per-task=32", "job_module rhel8/default-amp"],
+        ["--gpus-per-node", "#SBATCH --mem"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --nodes 2 --queue ai --walltime 24h",
+        "nsccsg.github.io, aspire2a/queue-structure; a user's notes: -P, 16 cores and 110 GB for each GPU",
+        ["#PBS -l select=2:ncpus=64:mpiprocs=4:ngpus=4:mem=440gb", "#PBS -q ai", "#PBS -P 11001786", "#PBS -l walltime=24:00:00"],
+        ["#PBS -A"],
+    ),
+    (
+        "pbs --site aspire2a --account 11001786 --accelerator cpu",
+        "nsccsg.github.io, aspire2a/queue-structure: normal takes jobs without GPUs, too",
+        ["#PBS -q normal", "#PBS -P 11001786"],
+        ["ngpus="],
     ),
 ]  # fmt: skip
 

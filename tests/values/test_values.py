@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from jobgen.schedulers.base import clock, size
 from jobgen.schedulers.torque import TORQUE
@@ -90,3 +94,37 @@ def test_device_filter() -> None:
     for bad in ("", "n1:", "n1:0-2", "@n1", "n1@n1", "n1:0,", "n 1", "-n1"):
         with pytest.raises(ValueError, match="must|twice"):
             parsers.device_filter(bad)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        *((text, text) for text in ("ic-{host}", "{host}.hpc.example.org", "{host}-ib0", "ic-{host}.x", "{host}", "n1", "a_b.x", "localhost")),
+        *((text, text) for text in ("interface:ib0", "interface:ib0.8001", "interface:enp65s0f0np0", "10.7.0.1", "169.254.0.1")),
+        *((text, "fd07::1") for text in ("fd07::1", "FD07:0:0::1", "[fd07::1]", "fd07:0000:0000:0000:0000:0000:0000:0001")),
+    ],
+)  # fmt: skip
+def test_addresses_of_the_rendezvous(text: str, address: str) -> None:
+    assert parsers.master_addr(text) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "-x", "-{host}", ".{host}", "{host}{host}", "{Host}", "{}", "${host}", "$(id)", "a b", "a;b", "n1:29500", "[fd07::1]:29500",
+     "10.0.0.300", "1.2.3", "fe80::1", "fe80::1%ib0", "[n1]", "interface:", "interface:ib0;id", "interface:$x", "interface:ib0,ib1",
+     "interface:abcdefghijklmnop", "interface:fd07::1", "n1\n", "{host}\n", "٣.example.org", "é{host}", "a" * 256],
+)  # fmt: skip
+def test_addresses_of_the_rendezvous_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a host name"):
+        parsers.master_addr(text)
+
+
+@given(st.text(st.sampled_from("ahost{}-._:;$`'\"\\ \n\t/%[]01interface~*?&|<>()!#"), max_size=24))
+@example("interface:{host}")
+def test_no_address_of_the_rendezvous_is_code(text: str) -> None:
+    try:
+        address = parsers.master_addr(text)
+    except ValueError:
+        return
+    assert re.fullmatch(r"[\w.:-]+", address.replace("{host}", "n1", 1), re.ASCII)
+    assert not address.startswith("-")
