@@ -368,8 +368,9 @@ OPTIONS = (
         "interface",
         _LAUNCH,
         parsers.interfaces,
-        "NAME,...",
-        "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
+        "[^]NAME,...",
+        "Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1, of which Gloo and others "
+        "take the first; or those that NCCL and HCCL must not use: ^lo,docker.",
         example="hsn0",
     ),
     Option(

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.errors import counted
+from jobgen.errors import counted, one_of
+from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
 from jobgen.plan.container import Container, container
@@ -80,6 +81,7 @@ def resolve(spec: Specification) -> Plan:
     refuse_launcher(spec, program, scheduler)
     check_expansion(spec, scheduler)
     _check_training(spec, program)
+    _check_interface(spec, resources)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
@@ -121,6 +123,12 @@ def _check_training(spec: Specification, program: Program) -> None:
         from jobgen.jobfile.training_options import check_program  # late: most jobs have their own program
 
         check_program(spec, program)
+
+
+def _check_interface(spec: Specification, resources: Resources) -> None:
+    if (spec.interface or "").startswith("^") and not resources.accelerator.network_but:
+        able = one_of(row.title for row in ACCELERATORS.values() if row.network_but)
+        raise spec.refuse("interface", f"names to exclude are for {able}; name the interface to use")
 
 
 def _sweep(spec: Specification, program: Program) -> "Sweep | None":

@@ -142,7 +142,7 @@ def _account_warning(spec: Specification, gpus: int) -> Iterator[str]:
     queue = spec.site.queues.get(spec.queue) if spec.queue else None
     of_queue = queue.account_suffix if queue else None
     suffix = spec.site.file.rules.account_suffix if of_queue is None else of_queue
-    if gpus and suffix and spec.account and not spec.account.endswith(suffix):
+    if gpus and suffix and spec.account and not spec.account.lower().endswith(suffix.lower()):
         jobs = "jobs with accelerators" if of_queue is None else f"queue {spec.queue}"
         what = f"{spec.setting_text('account')}: accounts of {jobs} end with {suffix}"
         other = spec.account.partition("@")[0] if suffix.startswith("@") else spec.account
