@@ -1,7 +1,7 @@
 """The kinds of accelerator that ranks compute on: one row each."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Accelerator(NamedTuple):
     show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops`` are
     the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed`` is
     DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
-    are next to a device.
+    are next to a device. ``types`` is the pattern of the types that sites give such devices.
     """
 
     title: str
@@ -40,6 +40,7 @@ class Accelerator(NamedTuple):
     nvcc: bool = False
     deepspeed: str = ""
     topology: Tool | None = None
+    types: str | None = None
 
     @property
     def cann(self) -> bool:
@@ -125,6 +126,7 @@ ACCELERATORS = {
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",
         topology=AMD,
+        types=r"mi\d{2,3}|instinct|radeon",
     ),
     # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.
     "xpu": Accelerator(
@@ -139,6 +141,7 @@ ACCELERATORS = {
         # oneCCL: https://github.com/uxlfoundation/oneCCL; fi_tcp(7), by which it sends over TCP.
         network=("CCL_KVS_IFACE={first}", "FI_TCP_IFACE={first}"),
         ops=("fused_adam", "cpu_adam"),
+        types=r"pvc|max_?1[15]\d\d|ponte",
     ),
     "cpu": Accelerator(
         "CPUs",
@@ -153,3 +156,10 @@ GENERIC_RESOURCES = {
     for name, row in ACCELERATORS.items()
     if (match := re.match(r"--gres=(\w+):", row.gres or ""))
 }
+
+
+def of_devices(resource: str, types: Iterable[str]) -> str:
+    """Return the accelerator of devices by the name of their resource and by their types."""
+    names = " ".join(types).lower()
+    by_type = (name for name, row in ACCELERATORS.items() if row.types and re.search(row.types, names))
+    return GENERIC_RESOURCES.get(resource) or next(by_type, "cuda")

@@ -14,6 +14,7 @@ from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
 from jobgen.plan.steps import step_specs
 from jobgen.plan.survival import Survival, survival
@@ -73,6 +74,7 @@ def resolve(spec: Specification) -> Plan:
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
     steps = tuple(resolve(one) for one in step_specs(spec, resources))
+    spec, resources = _bound(spec, resources)
     if steps:
         spec = spec._replace(preflight=False)
     program = read_program(spec.program)
@@ -99,6 +101,21 @@ def resolve(spec: Specification) -> Plan:
         directives=directives(spec, scheduler, swept.points if swept else 0),
         steps=tuple(one._replace(step=number) for number, one in enumerate(steps, 1)),
     )
+
+
+def _bound(spec: Specification, resources: Resources) -> tuple[Specification, Resources]:
+    """Return the same with ranks that bind themselves to the cores that the site lists, except for steps."""
+    ranks = resources.ranks_per_node
+    if (
+        spec.site is None
+        or spec.steps
+        or not (binding := rank_binding(spec, resources, spec.launcher, ranks))
+    ):
+        return spec, resources
+    kind, lists = binding
+    cpus = resources.cpus._replace(bind=kind, lists=lists)
+    origins = {**spec.origins, "cpu_bind": spec.site.origin}
+    return spec._replace(cpu_bind=binding, origins=origins), resources._replace(cpus=cpus)
 
 
 def _check_training(spec: Specification, program: Program) -> None:

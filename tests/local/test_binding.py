@@ -16,6 +16,7 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.environment import environment_lines
+from jobgen.rendering.render import render
 
 WHERE = ["bash", "-c", 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"']
 pytestmark = pytest.mark.usefixtures("warm_python")
@@ -96,6 +97,26 @@ def test_processors_that_are_not_there_are_refused(tmp_path: Path) -> None:
     status, output, _ = run(tmp_path, "--launcher", "mpirun", "--cpu-bind", "8190;8191")
     assert status == 70
     assert "cannot bind rank" in output
+
+
+@pytest.mark.parametrize("exist", [True, False])
+def test_processors_that_a_site_lists(tmp_path: Path, exist: bool) -> None:
+    """Without them a rank runs where it may."""
+    first, second = map(str, two_processors()) if exist else ("8190", "8191")
+    spec = read_spec("local", {"ranks_per_node": "2", "launcher": "mpirun"}, WHERE)
+    script = render(resolve(spec._replace(cpu_bind=("site", (second, first)))))
+    env = {
+        "HOME": str(tmp_path),
+        "PATH": os.pathsep.join([*warm_python.folders(), "/usr/local/bin:/usr/bin:/bin"]),
+    }
+    done = subprocess.run(["bash"], input=script, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    seen = set(re.findall(r"^rank (\d): Cpus_allowed_list:\t(\S+)", done.stdout, re.MULTILINE))
+    assert (seen == {("0", second), ("1", first)}) is exist
+    assert len(seen) == 2
+    assert (
+        "cannot bind rank 0 to the processors 8191, which its site lists" in done.stderr + done.stdout
+    ) is not exist
 
 
 def plan(scheduler: str, **options: str) -> Plan:
