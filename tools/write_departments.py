@@ -18,15 +18,22 @@ from support.departments import PBS, SLURM, TORQUE, Department
 from support.pbs import OPENPBS, Kind, PbsCluster
 from support.pbs import TORQUE as TORQUE_KIND
 
+from jobgen.schedulers import pbs_cluster, slurm_cluster
+
 SLURM_QUESTIONS = (
-    ("sinfo", "--all", "--exact", "--noheader", "-o", "%P|%D|%c|%m|%G|%Z|%f|%T"),
-    ("scontrol", "show", "config"),
-    ("scontrol", "--all", "--oneliner", "show", "partition"),
-    ("sacctmgr", "--parsable2", "show", "qos", "format=Name,Flags,MaxWall,MaxTRES,MinTRES,MaxTRESPerUser,MaxJobsPerUser"),
-    ("sacctmgr", "--parsable2", "show", "assoc", f"user={USER}", "format=Account,Partition,QOS,DefaultQOS"),
-)  # fmt: skip
-PBS_QUESTIONS = (("qstat", "-Q", "-f"), ("qstat", "-B", "-f"), ("pbsnodes", "-a"))
-_OF_TODAY = r"(?<=Configuration data as of ).*|(?<=^BOOT_TIME               = ).*"
+    *(slurm_cluster.CONFIG, slurm_cluster.NODES, slurm_cluster.PARTITIONS, slurm_cluster.QOS),
+    (*slurm_cluster.ACCOUNTS, f"name={USER}"),
+)
+PBS_QUESTIONS = (*pbs_cluster.PROBES.values(),)
+_OF_TODAY = (
+    *(
+        r"(?<=Configuration data as of ).*",
+        r"(?<=BOOT_TIME               = ).*",
+        r"(?<= OS=)Linux .*(?= RealMemory=)",
+    ),
+    *(rf"(?<= {name}=)\S+" for name in ("CPULoad", "FreeMem", "BootTime", "SlurmdStartTime", "LastBusyTime")),
+    r"(?<= \[root@)[\d:T-]+(?=\])",
+)
 _OF_THIS_MACHINE = (
     *(r"(?<=uname=)[^,]*", r"(?<=macaddr=)[^,]*", r"(?<=,sessions=)[\d ]*", r"(?<=mtime = )\d+"),
     *(r"(?<=last_state_change_time = ).*", r"(?<=rectime=)\d+", r"(?<=idletime=)\d+", r"(?<=netload=)\d+"),
@@ -46,7 +53,7 @@ def record_slurm(lab: DepartmentLab, department: Department) -> None:
     lab.serve(department)
     text = "\n".join(block(words, lab.call(*words, user=USER)) for words in SLURM_QUESTIONS)
     text = text.replace(str(lab.root / "state" / department.name), "/var/spool/slurm")
-    text = re.sub(_OF_TODAY.replace("^", r"^\| "), "X", text, flags=re.MULTILINE)
+    text = re.sub("|".join(_OF_TODAY), "X", text)
     (department.folder / "answers.txt").write_text(text)
 
 

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 d254876d5c07227e99030b44d8d5daca3a50c13a426646cd02113cc22bcec1c1 ========
+# ======== jobgen runtime 0.2.0, SHA-256 79aace5bf5b89eb6e8e4161b7f0dea288eb1937308f7d83f4cb218ae0a79664c ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -987,7 +987,11 @@ remainder() { # the processes of the ranks on this node, and of the launcher tha
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
 
-alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
+lives() { # PROCESS: slurmstepd, the parent of the ranks of srun, is root's, who takes no signal from this user
+  kill -0 "$1" 2> /dev/null || [[ $(LC_ALL=C kill -0 "$1" 2>&1) == *'not permitted'* ]]
+}
+
+alive() { lives "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || lives "$JOBGEN_PARENT"; }; }
 
 stop() { # SIGNAL
   local pids

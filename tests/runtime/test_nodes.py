@@ -373,16 +373,21 @@ def test_the_preflight_of_a_rank(shell: Shell, env: dict[str, str], more: str, o
 # ------------------------------------------------------------------------------------------- the watcher
 
 
+AS_NOBODY = ("setpriv", "--reuid=65534", "--clear-groups")
+UNABLE_TO_SIGNAL = ("setpriv", "--bounding-set=-kill", "--inh-caps=-kill")  # the processes of other users
 WRAPPER = 'JOBGEN_NODE=$2 bash -c "$1" & echo $! > program; wait $!; exit $?'
 
 
 class Node:
     """A launcher, the program of a rank, and the watcher of the node."""
 
-    def __init__(self, shell: Shell, program: str = "sleep 100", parent: bool = False) -> None:
+    def __init__(
+        self, shell: Shell, program: str = "sleep 100", parent: bool = False, foreign: bool = False
+    ) -> None:
+        """Start them; a ``foreign`` launcher is of another user, whom the watcher cannot signal."""
         self.shell = shell
         self.base = f"{shell.logs}/nodes/0/here"
-        self.launcher = subprocess.Popen(["sleep", "100"])
+        self.launcher = subprocess.Popen([*(AS_NOBODY if foreign else []), "sleep", "100"])
         self.parent = subprocess.Popen(["sleep", "100"]) if parent else None
         self.ranks = Path(f"{self.base}.ranks")
         # A program is asked only where the process above it is rank.sh of this job.
@@ -395,7 +400,8 @@ class Node:
         self.ranks.write_text(f"began 0 {self.pid} 1.0 here\n")
         more = {"JOBGEN_PARENT": str(self.parent.pid)} if self.parent else {}
         time.sleep(0.3)
-        command = ["bash", str(shell.node_file("watch")), str(self.launcher.pid), self.base, "1"]
+        command = [*(UNABLE_TO_SIGNAL if foreign else []), "bash", str(shell.node_file("watch"))]
+        command += [str(self.launcher.pid), self.base, "1"]
         self.watcher = shell.popen(command, {**shell.contract(), **more})
 
     def write(self, line: str) -> None:
@@ -433,6 +439,17 @@ def test_the_watcher_lets_who_is_not_asked_alone(node: Node, shell: Shell) -> No
     time.sleep(1)
     assert node.watcher.poll() is None
     assert not (shell.folder / "saved").exists()
+
+
+@pytest.mark.parametrize("node", [{"foreign": True}], indirect=True)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root starts processes of other users")
+def test_a_launcher_of_root_lives(node: Node) -> None:
+    time.sleep(1)  # slurmstepd is the parent of the ranks of srun
+    assert node.watcher.poll() is None
+    assert node.program.poll() is None
+    node.launcher.kill()
+    node.launcher.wait()
+    node.watcher.wait(15)
 
 
 def test_what_ranks_that_have_ended_left_running_ends_with_the_launcher(node: Node, shell: Shell) -> None:

@@ -184,19 +184,12 @@ class Cluster:
     def _call(
         self, command: Sequence[str], *, env: Mapping[str, str] | None, cwd: Path | None, timeout: float
     ) -> subprocess.CompletedProcess[str]:
-        shared = [
-            ROOT,
-            sys.prefix,
-            Path(sys.executable).resolve(),
-            sysconfig.get_path("stdlib"),
-        ]
-        shared += [os.path.realpath("/bin/bash")] if "JOBGEN_TEST_BASH" in os.environ else []
         settings = {
             "MINICLUSTER_ROOT": str(self.root),
             "MINICLUSTER_SYSTEM": SYSTEMS[self.version],
             "MINICLUSTER_ACCOUNTING": "yes" if self.accounting else "",
             "MINICLUSTER_IPV6": "yes" if self.ipv6 else "",
-            "MINICLUSTER_SHARED": ":".join(map(str, shared)),
+            "MINICLUSTER_SHARED": ":".join(shared_places()),
         }
         if self.lease is not None:
             settings["MINICLUSTER_LEASE"] = str(self.lease)
@@ -236,6 +229,16 @@ def shared_cluster(
                 pass  # somebody else still uses it
             else:
                 cluster.down()
+
+
+def shared_places() -> list[str]:
+    """Return what the hosts of a cluster see of the machine: the checkout, and the Python that runs the tests."""
+    python = (sys.prefix, os.path.realpath(sys.executable), sysconfig.get_path("stdlib"))
+    return [
+        str(ROOT),
+        *python,
+        *([os.path.realpath("/bin/bash")] if "JOBGEN_TEST_BASH" in os.environ else []),
+    ]
 
 
 def as_file(script: Path | str, cwd: Path) -> Path:

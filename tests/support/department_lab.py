@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from support import ROOT
-from support.cluster import CLUSTER_DIR, OLD, SYSTEMS, ClusterError, complaint
+from support.cluster import CLUSTER_DIR, OLD, SYSTEMS, ClusterError, complaint, shared_places
 from support.departments import Department
 from support.waiting import wait_for, wait_until
 
 USER = "ada"
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
+_NODE = ("unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _BASE = """\
 ClusterName={name}
@@ -127,7 +127,7 @@ class DepartmentLab:
         names = self.call("scontrol", "show", "hostnames", self._node_names(department)).stdout.split()
         self.call("mkdir", "-p", *(f"/run/slurm/{department.name}/{name}" for name in names))
         for name in names:
-            at = ("unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name, "slurmd", "-D")
+            at = (*_NODE, "sh", "-c", 'hostname "$0" && exec "$@"', name, "slurmd", "-D")
             self._daemons.append(self._daemon(state / f"slurmd.{name}.out", *at))
         if not wait_until(self._all_nodes_answer, 60):
             raise ClusterError(self.call("sinfo", "--all", "-N", "-o", "%N %T %E").stdout)
@@ -220,7 +220,8 @@ def department_lab(root: Path, version: str = OLD) -> Iterator[DepartmentLab]:
     """The host."""
     root.mkdir(parents=True, exist_ok=True)
     system = SYSTEMS[version]
-    enter = ("bash", CLUSTER_DIR / "enter_system.sh", system, f"{root}:{ROOT}") if system else ()
+    shared = ":".join(map(str, (root, *shared_places())))
+    enter = ("bash", CLUSTER_DIR / "enter_system.sh", system, shared) if system else ()
     words: Sequence[str | Path] = [
         *(
             "setpriv",

@@ -36,7 +36,11 @@ remainder() { # the processes of the ranks on this node, and of the launcher tha
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
 
-alive() { kill -0 "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || kill -0 "$JOBGEN_PARENT"; }; } 2> /dev/null
+lives() { # PROCESS: slurmstepd, the parent of the ranks of srun, is root's, who takes no signal from this user
+  kill -0 "$1" 2> /dev/null || [[ $(LC_ALL=C kill -0 "$1" 2>&1) == *'not permitted'* ]]
+}
+
+alive() { lives "$launcher" && { [[ -z ${JOBGEN_PARENT:-} ]] || lives "$JOBGEN_PARENT"; }; }
 
 stop() { # SIGNAL
   local pids
