@@ -30,6 +30,7 @@ PROBES = {
     "server": ("qstat", "-B", "-f"),
     "pbsnodes": ("pbsnodes", "-a"),
 }
+VNODES = ("pbsnodes", "-a", "-v")
 _PATIENCE = 15  # s; for the first cycle of the scheduler
 QUEUE = r"Queue:\s+(\S+)"
 _NPUS = ("resources_available.naccelerators", "resources_available.nnpus")
@@ -45,14 +46,20 @@ def facts() -> Facts:
     Raises:
         SchedulerError: PBS does not answer.
     """
-    answers = {name: output(*command) for name, command in PROBES.items()}
-    found = read(answers["queues"], answers["pbsnodes"], answers["server"])
+    found = read(output(*PROBES["queues"]), _listed_nodes(), output(*PROBES["server"]))
     return found._replace(commands="qstat and pbsnodes")
+
+
+def _listed_nodes() -> str:
+    """Return the nodes, with the vnodes of hosts that have some: of such a host, pbsnodes -a adds up only the
+    resources that PBS Pro has by itself."""
+    listed = output(*PROBES["pbsnodes"])
+    return output(*VNODES) if "<various>" in listed else listed
 
 
 def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
     """Compare the nodes of a job with each host that PBS lists: qsub accepts jobs that no host can run."""
-    hosts = hosts_of(output(*PROBES["pbsnodes"])).values()
+    hosts = hosts_of(_listed_nodes()).values()
     how = " ".join(PROBES["pbsnodes"])
     for need in needs:
         fit = sum(_has(host.kind, need) for host in hosts)

@@ -42,10 +42,21 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
         origins[key] = site.origins[key]
     if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
         fields["queue"] = site.file.rules.cpu_queue
+    _leave_out_of_others(site, fields, origins)
     site = _of_kind(site, fields, origins)
     _add_variables(site, spec, fields, origins)
     _fill(site, scheduler_of(spec), fields, origins)
     return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
+
+
+def _leave_out_of_others(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
+    """Remove the account and the QoS of the site from a job whose queue takes only others."""
+    if (queue := site.queues.get(fields["queue"])) is None:
+        return
+    for key, names in (("account", queue.accounts), ("qos", queue.qos)):
+        if names and fields[key] not in names and origins.get(key, "").startswith("site "):
+            fields[key] = None
+            del origins[key]
 
 
 def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], origins: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ slurm.conf         nodes, partitions and what differs from the defaults; nodes h
 gres.conf          the devices of the nodes, which are numbers without files
 accounts           lines for sacctmgr; without this file the cluster has no accounting
 qmgr               of PBS Pro and Torque: lines for qmgr
+NODE.vnodes        of PBS Pro: the vnodes of a node, for its pbs_mom
 answers.txt        the answers of the scheduler's commands (``support.answers``), to the user ada
 site.toml          what ``jobgen site new`` writes
 job-1.sh, ...      the first lines of each job
@@ -52,6 +53,11 @@ class Department:
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def vnodes(self) -> list[Path]:
+        """The files NODE.vnodes, with the vnodes of a node of OpenPBS."""
+        return [*self.folder.glob("*.vnodes")]
 
     def text(self, name: str) -> str:
         """Return a file; an empty text where it is absent."""
