@@ -361,15 +361,16 @@ OPTIONS = (
         parsers.cpu_bind,
         "none|cores|numa|LISTS",
         "CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of "
-        "CPUs, such as '0-7;8-15'.  [default: the binding of the launcher]",
+        "CPUs, such as '0-7;8-15'.  [default: the site's lists, or the binding of the launcher]",
         example="cores",
     ),
     Option(
         "interface",
         _LAUNCH,
         parsers.interfaces,
-        "NAME,...",
-        "Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1.",
+        "[^]NAME,...",
+        "Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1, of which Gloo and others "
+        "take the first; or those that NCCL and HCCL must not use: ^lo,docker.",
         example="hsn0",
     ),
     Option(

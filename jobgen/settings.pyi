@@ -71,9 +71,9 @@ class Settings(TypedDict, total=False):
     expand: bool | None
     r"""Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs."""
     cpu_bind: str | None
-    r"""CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the binding of the launcher]"""
+    r"""CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the site's lists, or the binding of the launcher]"""
     interface: str | None
-    r"""Network interfaces for NCCL, Gloo, HCCL and MPI over TCP: hsn0,hsn1."""
+    r"""Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1, of which Gloo and others take the first; or those that NCCL and HCCL must not use: ^lo,docker."""
     network: str | None
     r"""Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME."""
     include: str | None

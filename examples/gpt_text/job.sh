@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 8d79cfb43e85ce490c0139d329b7799a064498194b960f7e62dda4890405eefd ========
+# ======== jobgen runtime 0.2.0, SHA-256 79aace5bf5b89eb6e8e4161b7f0dea288eb1937308f7d83f4cb218ae0a79664c ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -844,7 +844,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
   job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
-if [[ -f $job_dir/bind.sh ]]; then
+if [[ -n ${JOBGEN_BIND:-} && -f $job_dir/bind.sh ]]; then
   # shellcheck source=/dev/null
   . "$job_dir/bind.sh"
 fi
@@ -1077,6 +1077,7 @@ job_main() {
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
+  [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.doctor.verdict import NOTE, OK, WARNING, Case, Verdict
+from jobgen.plan.site_binding import SITE
 from jobgen.rendering.launch_words import bind_option
 from jobgen.topology import placement, sysfs, tools
 from jobgen.topology.binding import of_option, shares
@@ -165,7 +166,8 @@ def _remedy(case: Case, node: NodeTopology, seats: Sequence[Seat]) -> str:
     option = f"--cpu-bind '{';'.join(lists)}'"
     site = case.plan.spec.site
     slurm = case.plan.scheduler.node_step
-    if site is None or case.plan.spec.cpu_bind or not (slurm or site.file.rules.bind):
+    own = case.plan.spec.cpu_bind and case.plan.resources.cpus.bind != SITE
+    if site is None or own or not (slurm or site.file.rules.bind):
         return f"use {option}"
     form = "--cpu-bind=mask_cpu:{cpu_masks}" if slurm else "--cpu-bind list:{cpu_lists}"
     rule = "" if "{cpu_" in site.file.rules.bind else f", [rules] bind = {json.dumps(form)}"

@@ -43,17 +43,19 @@ def reach(case: Case) -> Iterator[Verdict]:
 
 
 def interfaces(case: Case, known: Path = Path("/sys/class/net")) -> Iterator[Verdict]:
-    """Check the network interfaces set for NCCL, HCCL and Gloo; for NCCL and HCCL they are prefixes of names.
+    """Check the network interfaces set for NCCL, HCCL and Gloo, which are prefixes of names. Gloo needs all
+    of them, and takes no names to exclude.
 
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
     names = [path.name for path in known.glob("*")]
     for variable in ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
-        value = case.here.env.get(variable, "")
-        listed = [word for word in value.lstrip("=").split(",") if word]
-        if not listed or value.startswith("^"):
+        value, gloo = case.here.env.get(variable, ""), variable == "GLOO_SOCKET_IFNAME"
+        listed = [word for word in (value if gloo else value.lstrip("=")).split(",") if word]
+        if not listed or (value.startswith("^") and not gloo):
             continue
-        if any(name.startswith(tuple(listed)) for name in names):
+        found = [any(name.startswith(word) for name in names) for word in listed]
+        if all(found) if gloo else any(found):
             yield Verdict(variable, OK, value)
         else:
             why = "the ranks wait for each other forever; compute nodes may have other interfaces"

@@ -1,7 +1,7 @@
 """The kinds of accelerator that ranks compute on: one row each."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,11 +16,12 @@ class Accelerator(NamedTuple):
     with which a scheduler and the deepspeed launcher list the devices that a process sees. ``runtime`` are
     the files of templates/runtime/ that it needs; ``runtime_in_container`` are those that it needs if the
     image provides its software. ``containers`` are the options for it of each container runtime that
-    supports it. ``network`` sets the ``{interface}`` of its communication library. ``marks`` are words that
-    show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops``
-    are the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed``
-    is DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
-    are next to a device.
+    supports it. ``network`` are the variables of its communication library for --interface: some take
+    ``{names}`` as they are, some ``{exact}`` names, others only the ``{first}`` one. ``marks`` are words that
+    show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops`` are
+    the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed`` is
+    DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
+    are next to a device. ``types`` is the pattern of the types that sites give such devices.
     """
 
     title: str
@@ -32,18 +33,24 @@ class Accelerator(NamedTuple):
     runtime: tuple[str, ...] = ()
     runtime_in_container: tuple[str, ...] = ()
     containers: Mapping[str, str] = MappingProxyType({})
-    network: str = ""
+    network: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     torch: str | None = None
     ops: tuple[str, ...] = ("cpu_adam",)
     nvcc: bool = False
     deepspeed: str = ""
     topology: Tool | None = None
+    types: str | None = None
 
     @property
     def cann(self) -> bool:
         """Return whether its software is CANN."""
         return "cann" in self.runtime
+
+    @property
+    def network_but(self) -> tuple[str, ...]:
+        """Return the variables that also take names of interfaces to exclude, ``^lo,docker``."""
+        return tuple(one for one in self.network if "{first}" not in one)
 
 
 # https://apptainer.org/docs/user/latest/cli/apptainer_exec.html
@@ -73,6 +80,8 @@ ACCELERATORS = {
             "edf": "",
             "shifter": "--module=gpu",
         },
+        # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+        network=("NCCL_SOCKET_IFNAME={names}",),
         torch="cuda",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         nvcc=True,
@@ -89,7 +98,8 @@ ACCELERATORS = {
         runtime=("cann", "hccl"),
         runtime_in_container=("hccl",),
         containers={**_NO_OPTIONS, "enroot": ""},
-        network="export HCCL_SOCKET_IFNAME='={interface}'  # =: this name, not a prefix",
+        # https://www.hiascend.com/document/detail/en/canncommercial/800/apiref/envvar/envref_07_0075.html
+        network=("HCCL_SOCKET_IFNAME={exact}",),
         topology=ASCEND,
     ),
     # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES: a program numbers the devices that are left from 0.
@@ -110,11 +120,13 @@ ACCELERATORS = {
             "pyxis": "",
             "edf": "",
         },
+        network=("NCCL_SOCKET_IFNAME={names}",),
         marks=("rocm",),
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",
         topology=AMD,
+        types=r"mi\d{2,3}|instinct|radeon",
     ),
     # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.
     "xpu": Accelerator(
@@ -126,7 +138,10 @@ ACCELERATORS = {
         visible="ZE_AFFINITY_MASK",
         # Its devices are in /dev, which Apptainer mounts as it is.
         containers={"apptainer": "", "singularity": "", "docker": _XPU_DEVICES, "podman": _XPU_DEVICES},
+        # oneCCL: https://github.com/uxlfoundation/oneCCL; fi_tcp(7), by which it sends over TCP.
+        network=("CCL_KVS_IFACE={first}", "FI_TCP_IFACE={first}"),
         ops=("fused_adam", "cpu_adam"),
+        types=r"pvc|max_?1[15]\d\d|ponte",
     ),
     "cpu": Accelerator(
         "CPUs",
@@ -141,3 +156,10 @@ GENERIC_RESOURCES = {
     for name, row in ACCELERATORS.items()
     if (match := re.match(r"--gres=(\w+):", row.gres or ""))
 }
+
+
+def of_devices(resource: str, types: Iterable[str]) -> str:
+    """Return the accelerator of devices by the name of their resource and by their types."""
+    names = " ".join(types).lower()
+    by_type = (name for name, row in ACCELERATORS.items() if row.types and re.search(row.types, names))
+    return GENERIC_RESOURCES.get(resource) or next(by_type, "cuda")

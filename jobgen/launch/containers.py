@@ -9,7 +9,7 @@ class ContainerRuntime(NamedTuple):
 
     ``template`` is in templates/container/. ``prefix`` begins the variables that set PATH in the container,
     for a runtime that sets PATH itself. ``image_option`` is the option of srun that names the image, if the
-    runtime is a plug-in of srun.
+    runtime is a plug-in of srun. ``selects_network``: the file of an image selects the plug-in of NCCL.
     """
 
     title: str
@@ -17,6 +17,7 @@ class ContainerRuntime(NamedTuple):
     template: str
     prefix: str | None = None
     image_option: str = ""
+    selects_network: bool = False
 
 
 # https://github.com/NVIDIA/pyxis/wiki/Usage
@@ -29,7 +30,9 @@ RUNTIMES = {
     "podman": ContainerRuntime("Podman", "podman", "docker"),
     "enroot": ContainerRuntime("Enroot", "enroot", "enroot"),
     "pyxis": ContainerRuntime("pyxis", "srun", "pyxis", image_option="--container-image"),
-    "edf": ContainerRuntime("CSCS's container engine", "srun", "pyxis", image_option="--environment"),
+    "edf": ContainerRuntime(
+        "CSCS's container engine", "srun", "pyxis", image_option="--environment", selects_network=True
+    ),
     "shifter": ContainerRuntime("Shifter", "shifter", "shifter"),
 }
 

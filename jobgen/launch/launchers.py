@@ -291,7 +291,8 @@ class MpiFlavour(NamedTuple):
     not checked). ``srun`` is Slurm's plugin for this MPI. ``knows_slurm``: it starts its daemons with srun
     however it was built. ``shows_values``: ``export`` puts values on the command line, where all users see
     them. ``dialects`` are the schedulers whose jobs it can start (empty: all). ``by_scheduler``: it starts
-    its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` sets its ``{interface}``.
+    its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` is as that of
+    an accelerator.
     ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
     ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
@@ -313,7 +314,7 @@ class MpiFlavour(NamedTuple):
     runtime: tuple[str, ...] = ("mpi",)
     dialects: tuple[str, ...] = ()
     by_scheduler: bool = False
-    network: str = ""
+    network: tuple[str, ...] = ()
     overcommit: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     modules: str = ""
@@ -347,7 +348,7 @@ MPI_FLAVOURS = {
         srun="pmix",
         knows_slurm=False,
         runtime=("mpi", "openmpi"),
-        network="export OMPI_MCA_btl_tcp_if_include={interface}",
+        network=("OMPI_MCA_btl_tcp_if_include={names}",),
         overcommit=("--oversubscribe",),
         modules="openmpi|hpcx",
     ),
@@ -364,6 +365,7 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -bind-to none", '-f "$JOBGEN_RUN_DIR/hosts"'),
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
         runtime=("mpi", "mpich"),
+        network=("HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         marks=("-genv", "-ppn", "-f", "-perhost"),
         # Cray MPICH, MPICH, MVAPICH2, and HPE MPT, which all take Slurm's pmi2.
         commands=("aprun", "mpiexec.hydra", "mpirun_rsh", "mpiexec_mpt"),
@@ -390,6 +392,7 @@ MPI_FLAVOURS = {
         shows_values=True,
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
+        network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         modules="i(?:ntel-?)?mpi|intel-oneapi-mpi|intel/mpi|oneapi/mpi|iimpi",
         passes_all=True,
         own_sessions=True,

@@ -19,7 +19,8 @@ from jobgen.values.parsers import QUEUE
 class Cores(NamedTuple):
     """The cores per rank (``rank``), per node (``node``), and on Slurm per task of the allocation (``task``).
 
-    ``bind`` is none, cores, numa or list (with the lists ``lists``); None leaves binding to the launcher.
+    ``bind`` is none, cores, numa, or list or site with the lists ``lists``; None leaves binding to the
+    launcher.
     """
 
     rank: int
@@ -116,8 +117,7 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
     if name is None:
         name = "cpu" if gpus == 0 or (gpus is None and not scheduler.prefix) else "cuda"
     if name == "cpu":
-        of_site = [spec.origin(key).startswith("site ") for key in ("gpus_per_node", "accelerator")]
-        if gpus and of_site != [True, False]:  # else it is the site's default for jobs with accelerators
+        if gpus:
             raise spec.refuse("gpus_per_node", "cannot be used with --accelerator cpu; remove one of the two")
         return name, 0, ranks or 1
     if gpus == 0:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jobgen.errors import counted
+from jobgen.errors import counted, one_of
+from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
 from jobgen.plan.container import Container, container
@@ -13,6 +14,7 @@ from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
 from jobgen.plan.steps import step_specs
 from jobgen.plan.survival import Survival, survival
@@ -72,12 +74,14 @@ def resolve(spec: Specification) -> Plan:
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
     steps = tuple(resolve(one) for one in step_specs(spec, resources))
+    spec, resources = _bound(spec, resources)
     if steps:
         spec = spec._replace(preflight=False)
     program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
     check_expansion(spec, scheduler)
     _check_training(spec, program)
+    _check_interface(spec, resources)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
@@ -99,11 +103,32 @@ def resolve(spec: Specification) -> Plan:
     )
 
 
+def _bound(spec: Specification, resources: Resources) -> tuple[Specification, Resources]:
+    """Return the same with ranks that bind themselves to the cores that the site lists, except for steps."""
+    ranks = resources.ranks_per_node
+    if (
+        spec.site is None
+        or spec.steps
+        or not (binding := rank_binding(spec, resources, spec.launcher, ranks))
+    ):
+        return spec, resources
+    kind, lists = binding
+    cpus = resources.cpus._replace(bind=kind, lists=lists)
+    origins = {**spec.origins, "cpu_bind": spec.site.origin}
+    return spec._replace(cpu_bind=binding, origins=origins), resources._replace(cpus=cpus)
+
+
 def _check_training(spec: Specification, program: Program) -> None:
     if program.is_ours and len(program.words) > (program.head or 0):
         from jobgen.jobfile.training_options import check_program  # late: most jobs have their own program
 
         check_program(spec, program)
+
+
+def _check_interface(spec: Specification, resources: Resources) -> None:
+    if (spec.interface or "").startswith("^") and not resources.accelerator.network_but:
+        able = one_of(row.title for row in ACCELERATORS.values() if row.network_but)
+        raise spec.refuse("interface", f"names to exclude are for {able}; name the interface to use")
 
 
 def _sweep(spec: Specification, program: Program) -> "Sweep | None":

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.launch.containers import RUNTIMES
+from jobgen.plan.site_binding import cpu_lists, option_binds
 from jobgen.sites.line_forms import names_in
 from jobgen.sites.node_kinds import description
-from jobgen.topology.cpus import mask
 from jobgen.values.devices import SHARD, number_of, type_of
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ class SiteWords(NamedTuple):
     """The lines and options of a script that come from its site.
 
     ``request`` replaces the directives for resources; ``account`` and ``queue`` are the options for these;
-    ``queue_name`` is the scheduler's name of the queue; ``warnings`` are about limits that may be old,
-    ``notes`` about choices that a job leaves to its site.
+    ``queue_name`` is the scheduler's name of the queue; ``faster_networks`` are names for --network that the
+    job does not choose; ``warnings`` are about limits that may be old, ``notes`` about choices that a job
+    leaves to its site.
     """
 
     head: tuple[str, ...] = ()
@@ -46,6 +48,7 @@ class SiteWords(NamedTuple):
     queue_name: str | None = None
     module_use: tuple[str, ...] = ()
     network: NetworkWords = NetworkWords()
+    faster_networks: tuple[str, ...] = ()
     bind: str = ""
     threads_per_core: int = 1
     srun_ranks: str = ""
@@ -67,7 +70,7 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
 
     _check_request(spec, scheduler)
     _check_nodes(spec, resources.allocated)
-    words = _words(spec, scheduler, _numbers(spec, scheduler, resources))
+    words = _words(spec, scheduler, resources)
     lines = (*words.request, *words.directives, *spec.directive)
     cpus, gpus = resources.cpus.node, resources.gpus_per_node
     kind, number = type_of(spec.gpus_per_node), number_of(spec.gpus_per_node) or 0
@@ -123,13 +126,23 @@ def _network_words(spec: Specification) -> NetworkWords:
     return NetworkWords(chosen.modules, tuple(chosen.env.items()), paths, chosen.unset)
 
 
+def _faster(spec: Specification, resources: Resources) -> list[str]:
+    """Return the networks that are faster than what a job of several nodes chooses; none in a container whose
+    files select the network."""
+    assert spec.site is not None
+    fast = [name for name, one in spec.site.file.networks.items() if one.fast]
+    local = resources.nodes == 1 or not resources.gpus_per_node
+    chosen = spec.network in fast or (spec.container and RUNTIMES[spec.container].selects_network)
+    return [] if local or chosen else fast
+
+
 def _account_warning(spec: Specification, gpus: int) -> Iterator[str]:
     """Yield a warning if the account of a job with accelerators lacks the suffix that the site demands."""
     assert spec.site is not None
     queue = spec.site.queues.get(spec.queue) if spec.queue else None
     of_queue = queue.account_suffix if queue else None
     suffix = spec.site.file.rules.account_suffix if of_queue is None else of_queue
-    if gpus and suffix and spec.account and not spec.account.endswith(suffix):
+    if gpus and suffix and spec.account and not spec.account.lower().endswith(suffix.lower()):
         jobs = "jobs with accelerators" if of_queue is None else f"queue {spec.queue}"
         what = f"{spec.setting_text('account')}: accounts of {jobs} end with {suffix}"
         other = spec.account.partition("@")[0] if suffix.startswith("@") else spec.account
@@ -193,10 +206,10 @@ def _numbers(spec: Specification, scheduler: Scheduler, resources: Resources) ->
     }
 
 
-def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, object]) -> SiteWords:
-    """Return the words of the site, with ``numbers`` for the ``{names}`` in its lines."""
+def _words(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
+    """Return the words of the site, with the numbers of the job for the ``{names}`` in its lines."""
     assert spec.site is not None
-    file = spec.site.file
+    file, numbers = spec.site.file, _numbers(spec, scheduler, resources)
     queue = file.queues.get(spec.queue) if spec.queue else None
 
     def fill(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -217,11 +230,11 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
     reserved = spec.reservation or scheduler.is_reservation(spec.queue)
     further = (queue.directives if queue else ()) + (rules.reservation if reserved else ())
     more = fill(file.directives + further)
-    shared = bool(queue and queue.shared) and not _whole(spec, numbers)
-    bind = fill((rules.bind,))[0] if _binds(spec, rules.bind, numbers, shared) else ""
+    bind = fill((rules.bind,))[0] if option_binds(spec, resources) else ""
     srun_bind = (bind,) if bind and scheduler.node_step else ()
+    faster = _faster(spec, resources)
     return SiteWords(
-        head=tuple(_head(spec.site, spec.queue)),
+        head=tuple(_head(spec.site, spec.queue, faster)),
         request=tuple(line for line in fill(spec.site.request(spec.queue)) if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
@@ -231,44 +244,25 @@ def _words(spec: Specification, scheduler: Scheduler, numbers: Mapping[str, obje
         bind=bind,
         threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
         network=_network_words(spec),
+        faster_networks=tuple(faster),
         srun_ranks="".join(f"{line} " for line in (*fill(rules.srun + rules.srun_ranks), *srun_bind)),
         srun_nodes="".join(f"{line} " for line in fill(rules.srun + rules.srun_nodes)),
     )
 
 
-def _head(site: Site, queue: str | None) -> Iterator[str]:
+def _head(site: Site, queue: str | None, faster: list[str]) -> Iterator[str]:
     """Yield the comments about a site at the top of a script: its sources, the nodes of the job if those of
-    the queue differ, and the rules that it disables."""
+    the queue differ, faster networks, and the rules that it disables."""
     from jobgen.sites.sources import pages
 
     yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")
     yield from pages(site)
     if queue and site.kind:
         yield f"Nodes: {description(*site.kinds(queue)[site.kind])}"
+    for name in faster:
+        yield f"Network: the slow path; --network {name} is faster: {site.file.networks[name].about}"
     if site.file.silence:
         yield f"jobgen: disable={','.join(site.file.silence)}"
-
-
-def _binds(spec: Specification, bind: str, numbers: Mapping[str, object], shared: bool) -> bool:
-    """Return whether the option of the site binds the ranks. It does not with --cpu-bind, without a list for
-    each rank, or with lists on nodes that are shared with other jobs, which may have these cores."""
-    listed = "{cpu_" in bind and (shared or numbers["cpu_lists"] is None)
-    return bool(bind) and spec.cpu_bind is None and not listed
-
-
-def _whole(spec: Specification, numbers: Mapping[str, object]) -> bool:
-    """Return whether a job has whole nodes, by --exclusive or by all GPUs and all their cores."""
-    assert spec.site is not None
-    gpus, nodes = spec.site.node(spec.queue).gpus or 0, numbers["nodes"]
-    all_gpus = isinstance(nodes, int) and numbers["gpus_total"] == nodes * gpus
-    return bool(spec.exclusive) or (all_gpus and numbers["cpus_per_node"] == numbers["cores_per_node"])
-
-
-def cpu_lists(lists: tuple[str, ...] | None, ranks: int) -> dict[str, str | None]:
-    """Return the lists of CPUs for PALS and as masks for Slurm; None if there is not one for each rank."""
-    if not lists or len(lists) != ranks:
-        return {"cpu_lists": None, "cpu_masks": None}
-    return {"cpu_lists": ":".join(lists), "cpu_masks": ",".join(map(mask, lists))}
 
 
 def _fill(line: str, numbers: Mapping[str, object], spec: Specification) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.errors import JobgenError
+from jobgen.plan.site_binding import rank_binding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,13 +37,16 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
                     f"{key} = {getattr(step, key)} ([[step]] {number}): the job has {limit}; "
                     f"increase {key} in [resources]"
                 )
+        launcher = step.launcher or spec.launcher
+        ranks = step.ranks_per_node or resources.ranks_per_node
         yield spec._replace(
             steps=(),
             away=step.parallel,
             program=step.program,
-            launcher=step.launcher or spec.launcher,
+            launcher=launcher,
             nodes=step.nodes or resources.nodes,
-            ranks_per_node=step.ranks_per_node or resources.ranks_per_node,
+            ranks_per_node=ranks,
+            cpu_bind=spec.cpu_bind or rank_binding(spec, resources, launcher, ranks),
             cpus_per_rank=resources.cpus.rank,
             cpus_per_node=None,
             env=(*step.env, *spec.env),
@@ -52,7 +56,7 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
             directive=(),
             site=None,
             network=None,
-            mpi=spec.mpi if (step.launcher or spec.launcher) == spec.launcher else None,
+            mpi=spec.mpi if launcher == spec.launcher else None,
         )
 
 

@@ -10,6 +10,8 @@ from jobgen.plan.site_directives import NetworkWords
 from jobgen.rendering.quoting import sh
 from jobgen.sites.line_forms import reference
 
+_GLOO = ("GLOO_SOCKET_IFNAME={first}", "TP_SOCKET_IFNAME={first}")
+
 
 def environment_lines(plan: Plan) -> tuple[str, ...]:
     """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
@@ -26,19 +28,20 @@ def step_lines(plan: Plan, step: int) -> list[str]:
 
 
 def _network_lines(plan: Plan) -> list[str]:
-    """Return the settings of the interface and of the site.
+    """Return the settings of the interface and of the site."""
+    own = [f"export {' '.join(_interfaces(plan, plan.spec.interface))}"] if plan.spec.interface else []
+    return ["# jobgen: disable=fixed-interface"] * len(own) + own + [*_site_lines(plan.site.network)]
 
-    Gloo and Open MPI require full names of interfaces, TensorPipe only one.
-    """
-    interface, mpi = plan.spec.interface, plan.launch.mpi
-    site = [*_site_lines(plan.site.network)]
-    if not interface:
-        return site
-    first = interface.partition(",")[0]
-    lines = [f"export NCCL_SOCKET_IFNAME={interface} GLOO_SOCKET_IFNAME={interface} TP_SOCKET_IFNAME={first}"]
-    libraries = (plan.resources.accelerator.network, mpi.network if mpi else "")
-    lines += [line.format(interface=interface) for line in libraries if line]
-    return [one for line in lines for one in ("# jobgen: disable=fixed-interface", line)] + site
+
+def _interfaces(plan: Plan, value: str) -> Iterator[str]:
+    """Yield the variables for the names of interfaces, each once. Gloo connects over every interface of a
+    list, TensorPipe takes one name, and neither takes names to exclude."""
+    row, mpi = plan.resources.accelerator, plan.launch.mpi
+    others = (*_GLOO, *(mpi.network if mpi else ()))
+    exact = value if value.startswith("^") else f"={value}"
+    words = {"names": sh(value), "exact": sh(exact), "first": value.partition(",")[0]}
+    variables = row.network_but if value.startswith("^") else dict.fromkeys((*row.network, *others))
+    yield from (one.format(**words) for one in variables)
 
 
 def _site_lines(words: NetworkWords) -> Iterator[str]:

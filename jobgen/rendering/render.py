@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 
 PACKAGED = jobgen.templates.__path__[0]
 BLOCKS = ("setup", "before", "after_block")
-_OF_JOB = ("job_steps", "job_parallel_steps", "job_cpus_per_node")  # settings that the steps do not change
+_OF_JOB = (
+    "job_steps",
+    "job_parallel_steps",
+    "job_cpus_per_node",
+    "job_faster_networks",
+)  # settings that the steps do not change
 
 
 class _Cache(jinja2.FileSystemBytecodeCache):

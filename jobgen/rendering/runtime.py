@@ -215,6 +215,7 @@ def _nodes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_host_access", launch.reach or "")
     yield Setting("job_master_addr", spec.master_addr or "")
     yield Setting("job_master_port", spec.master_port or "")
+    yield Setting("job_faster_networks", " or ".join(plan.site.faster_networks))
     yield Setting("job_filter_option", active.option or "")
     yield Setting("job_filter_hosts", active.named)
     yield Setting("job_filter_whole_hosts", active.included or active.excluded)

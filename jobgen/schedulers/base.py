@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from jobgen.schedulers.request import Lack, Option, Request
     from jobgen.spec import Specification
 
-NEVER = r"(?!)"  # a pattern that matches nothing
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
 
 

@@ -21,7 +21,6 @@ from jobgen.schedulers.cluster import (
     grouped,
     number_of,
 )
-from jobgen.schedulers.pbs import OURS
 from jobgen.values.devices import TYPE
 from jobgen.values.parsers import count, mebibytes, seconds
 
@@ -34,6 +33,8 @@ VNODES = ("pbsnodes", "-a", "-v")
 _PATIENCE = 15  # s; for the first cycle of the scheduler
 QUEUE = r"Queue:\s+(\S+)"
 _NPUS = ("resources_available.naccelerators", "resources_available.nnpus")
+# Resources of a default chunk that are amounts, and select no hosts.
+_AMOUNTS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "naccelerators", "mem", "vmem")
 # https://docs.adaptivecomputing.com/torque/4-2-10/Content/topics/1-installConfig/serverConfig.htm
 _TORQUE = ("/var/spool/torque/server_name", "/var/lib/torque/server_name", "/etc/torque/server_name")
 # The names of resources that have the type of the devices, which each site chooses.
@@ -225,7 +226,7 @@ def _serves(host: Host, queue: str, fields: Mapping[str, str]) -> bool:
         return False
     for key, value in fields.items():
         resource = key.removeprefix("default_chunk.")
-        if resource != key and resource not in OURS:
+        if resource != key and resource not in _AMOUNTS:
             there = host.fields.get(f"resources_available.{resource}", "").split(",")
             if value not in there:
                 return False

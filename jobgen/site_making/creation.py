@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from jobgen.launch.accelerators import of_devices
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.cluster import Facts, QueueFacts
 from jobgen.schedulers.table import named
@@ -55,8 +56,6 @@ launcher = {launcher}
 [environment]
 {modules}
 """
-# Accelerators by the types of their devices.
-_ACCELERATORS = {"rocm": r"mi\d{2,3}|instinct|radeon", "xpu": r"pvc|max_?1[15]\d\d|ponte"}
 
 
 class Host(NamedTuple):
@@ -203,12 +202,7 @@ def _job(
 
 def _accelerator(facts: Facts) -> str:
     types = [name for queue in facts.queues for kind in queue.kinds for name, _ in kind.devices]
-    if not types:
-        return "cpu"
-    if facts.resource == "npu":
-        return "npu"
-    words = " ".join(types).lower()
-    return next((name for name, pattern in _ACCELERATORS.items() if re.search(pattern, words)), "cuda")
+    return of_devices(facts.resource, types) if types else "cpu"
 
 
 def _detect(facts: Facts, host: Host) -> str:

@@ -43,6 +43,9 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
         fields["queue"] = site.file.rules.cpu_queue
     _leave_out_of_others(site, fields, origins)
+    own_type = str(site.values.get("gpus_per_node", "")).rpartition(":")[0]
+    if fields["gpus_per_node"] and own_type and not type_of(fields["gpus_per_node"]):
+        fields["gpus_per_node"] = Devices(fields["gpus_per_node"], own_type)
     site = _of_kind(site, fields, origins)
     _add_variables(site, spec, fields, origins)
     _fill(site, scheduler_of(spec), fields, origins)
@@ -161,11 +164,11 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
     ):
         fields["accelerator"] = None
         say("accelerator", "cpu")
-        if origins.get("gpus_per_node") == site.origin:  # the default of the queues with GPUs
-            fields["gpus_per_node"] = None
-            del origins["gpus_per_node"]
     if fields["accelerator"] != "cpu":
         say("gpus_per_node", node.gpus)
+    elif origins.get("gpus_per_node", "").startswith("site "):  # the default of jobs with accelerators
+        fields["gpus_per_node"] = None
+        del origins["gpus_per_node"]
     gpus = number_of(fields["gpus_per_node"]) or 0
     cores = cores_of(node, gpus)
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]

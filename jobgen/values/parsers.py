@@ -327,9 +327,11 @@ def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def interfaces(text: str) -> str:
-    """Parse names of network interfaces, separated by commas: ``hsn0,hsn1``."""
-    if not re.fullmatch(r"[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
-        raise ValueError("must be network interfaces such as ib0 or hsn0,hsn1")
+    """Parse names of network interfaces, separated by commas: ``hsn0,hsn1``; ``^`` excludes the names."""
+    if not re.fullmatch(r"(?:\^=?)?[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
+        raise ValueError(
+            "must be network interfaces such as ib0 or hsn0,hsn1, or those to exclude: ^lo,docker"
+        )
     return text
 
 

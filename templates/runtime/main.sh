@@ -25,6 +25,7 @@ job_main() {
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
+  [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge

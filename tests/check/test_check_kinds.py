@@ -64,6 +64,17 @@ FOUND = [
     ("secret-argument", SLURM + "srun singularity exec --env WANDB_API_KEY=${WANDB_API_KEY} i ./a\n"),
     ("fixed-interface", SLURM + "mpirun -mca btl_tcp_if_include eno1 -np 16 ./a\n"),
     ("fixed-interface", SLURM + "pdsh -w $L 'env GLOO_SOCKET_IFNAME=ens3 ./a'\n"),
+    ("fixed-interface", SLURM + "IFACE=eno1\nexport GLOO_SOCKET_IFNAME=$IFACE\n./a\n"),
+    ("interface-list", SLURM + "export GLOO_SOCKET_IFNAME=^lo,docker\n./a\n"),
+    (
+        "interface-list",
+        SLURM
+        + "export NCCL_SOCKET_IFNAME='^lo,docker'\nexport GLOO_SOCKET_IFNAME=$NCCL_SOCKET_IFNAME\n./a\n",
+    ),
+    ("interface-list", SLURM + "srun --export=ALL,GLOO_SOCKET_IFNAME==eth0 ./a\n"),
+    ("interface-list", SLURM + "export GLOO_SOCKET_IFNAME=eno1,eth0\n./a\n"),
+    ("interface-list", SLURM + "export TP_SOCKET_IFNAME=hsn0,hsn1\n./a\n"),
+    ("interface-list", SLURM + "mpirun --mca btl_tcp_if_include ^lo,docker0 -np 16 ./a\n"),
     ("old-nccl", SLURM + "mpirun -x NCCL_BLOCKING_WAIT -x PATH ./a\n"),
     ("old-nccl", SLURM + "srun --export=ALL,NCCL_ASYNC_ERROR_HANDLING=1 ./a\n"),
     ("ssh-between-nodes", SLURM + "deepspeed --hostfile=$HF t.py\n"),
@@ -99,6 +110,13 @@ QUIET = [
     ("secret-in-script", SLURM + "export HF_TOKEN_PATH=/a/b1 PAD_TOKEN=abc123abc123abc\n./a --token $T\n"),
     ("secret-argument", SLURM + "echo $API_TOKEN | docker login --password-stdin\n./a $max_token $OLD_PWD\n"),
     ("fixed-interface", SLURM + 'echo "NCCL_SOCKET_IFNAME=$NCCL_SOCKET_IFNAME"\n'),
+    ("fixed-interface", SLURM + "export NCCL_SOCKET_IFNAME=^lo,docker HCCL_SOCKET_IFNAME=^=docker0\n./a\n"),
+    ("interface-list", SLURM + "export NCCL_SOCKET_IFNAME=^lo,docker HCCL_SOCKET_IFNAME==eth0,eth1\n./a\n"),
+    ("interface-list", SLURM + "export GLOO_SOCKET_IFNAME=eth0 TP_SOCKET_IFNAME=$IFACE\n./a\n"),
+    (
+        "interface-list",
+        SLURM + "mpirun --mca btl_tcp_if_include ib0,10.0.0.0/8 --mca btl_tcp_if_exclude lo ./a\n",
+    ),
     ("old-nccl", SLURM + "mpirun -x TORCH_NCCL_BLOCKING_WAIT ./a $NCCL_BLOCKING_WAIT\n"),
     ("ssh-between-nodes", SLURM + "deepspeed --hostfile=h --launcher slurm t.py\nmpirun -f h ./a\n"),
 ]
@@ -141,3 +159,27 @@ def test_a_filter_changes_the_ranks_of_a_batch(words: str, rules: set[str], tmp_
     text = SLURM.replace("nodes=4", "nodes=2") + f"deepspeed {words} t.py --deepspeed_config d.json\n"
     found = {one.rule for one in check(text.encode(), folder=str(tmp_path))}
     assert found & {"config-batch"} == rules
+
+
+@pytest.mark.parametrize(
+    ("line", "fix"),
+    [
+        ("export NCCL_SOCKET_IFNAME=eth0", "exclude the wrong interfaces: ^lo,docker"),
+        ("export HCCL_SOCKET_IFNAME=eth0", "exclude the wrong interfaces: ^lo,docker"),
+        ("export GLOO_SOCKET_IFNAME=eth0", "let each node set the name of its own"),
+        ("export TP_SOCKET_IFNAME=eth0", "let each node set the name of its own"),
+        (
+            "export OMPI_MCA_btl_tcp_if_include=eth0",
+            "exclude the wrong interfaces: btl_tcp_if_exclude lo,docker0",
+        ),
+        (
+            "mpirun --mca oob_tcp_if_include eth0 ./a",
+            "exclude the wrong interfaces: btl_tcp_if_exclude lo,docker0",
+        ),
+    ],
+)
+def test_what_to_do_about_an_interface(line: str, fix: str) -> None:
+    """Gloo takes names alone: it fails with names to exclude."""
+    [found] = [one for one in check(f"{SLURM}{line}\n./a\n".encode()) if one.rule == "fixed-interface"]
+    assert fix in found.fix
+    assert ("^" in found.fix) == ("CCL" in line)

@@ -502,6 +502,14 @@ JUDGEMENTS = (
         "warning",
         "no such",
     ),
+    (machine.interfaces, "GLOO_SOCKET_IFNAME", case(env={"GLOO_SOCKET_IFNAME": "^lo"}), "warning", "no such"),
+    (
+        machine.interfaces,
+        "GLOO_SOCKET_IFNAME",
+        case(env={"GLOO_SOCKET_IFNAME": "lo,x0"}),
+        "warning",
+        "no such",
+    ),
     (machine.limits, "/dev/shm", case(), "", ""),
 )
 

@@ -70,6 +70,8 @@ CASES = {
     "local_deepspeed_limited_to_ten_minutes": "local --gpus-per-node 2 --walltime 10m -- train.py",
     "slurm_spare_node_of_a_site": "slurm --site juwels-booster --account trustllm --nodes 2 --launcher torchrun --spare-nodes 1",
     "slurm_network_of_a_site": "slurm --site delta --account bbka-delta-gpu --nodes 2 --launcher torchrun --queue gpuA40x4 --network plugin -- multinode.py",
+    "slurm_slow_network_of_a_site": "slurm --site perlmutter --account m1234 --nodes 2 -- train.py",
+    "pbspro_torchrun_at_a_site_with_core_lists": "pbs --site aurora --account proj --nodes 2 --launcher torchrun -- train.py",
     "pbspro_queue_of_single_devices": "pbs --site sophia --account proj --queue by-gpu --gpus-per-node 4 --launcher torchrun -- train.py",
     "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --runs-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
 }

@@ -46,9 +46,7 @@ environment() {
   export DS_ACCELERATOR=npu
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=24
   # jobgen: disable=fixed-interface
-  export NCCL_SOCKET_IFNAME=ib0 GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
-  # jobgen: disable=fixed-interface
-  export HCCL_SOCKET_IFNAME='=ib0'  # =: this name, not a prefix
+  export HCCL_SOCKET_IFNAME='=ib0' GLOO_SOCKET_IFNAME=ib0 TP_SOCKET_IFNAME=ib0
   variables  # again: modules and scripts may have changed them
   job_need python3 torchrun
   job_need_training

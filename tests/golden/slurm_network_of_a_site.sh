@@ -42,6 +42,8 @@ job_launcher_name=torchrun
 job_rank_logs=node
 job_host_access=srun
 job_accelerator=cuda
+job_cpu_bind=site
+job_cpu_lists=(48-63 32-47 16-31 0-15)
 
 variables() {
   export NCCL_SOCKET_IFNAME=hsn
@@ -61,7 +63,7 @@ launch() {
   # --cpus-per-task again, for one task a node. Since Slurm 23.11 srun also reads that of the job, and warns.
   unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK
   exec srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=64 \
-    --kill-on-bad-exit=1 --export=ALL --mpi=none \
+    --cpu-bind=none --kill-on-bad-exit=1 --export=ALL --mpi=none \
     bash "$JOBGEN_RUN_DIR/node.sh" "$@"
 }
 

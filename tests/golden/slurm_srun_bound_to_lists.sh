@@ -39,7 +39,7 @@ environment() {
   job_cuda
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=7
   # jobgen: disable=fixed-interface
-  export NCCL_SOCKET_IFNAME=hsn0,hsn1 GLOO_SOCKET_IFNAME=hsn0,hsn1 TP_SOCKET_IFNAME=hsn0
+  export NCCL_SOCKET_IFNAME=hsn0,hsn1 GLOO_SOCKET_IFNAME=hsn0 TP_SOCKET_IFNAME=hsn0
   job_need python3 srun
   job_need_file train.py
 }

@@ -140,7 +140,8 @@ def with_examples(text: str, flags: str) -> tuple[str, str]:
             text = text.replace(
                 f"[{table_of(option)}]\n", f"[{table_of(option)}]\n{option.name} = {toml(option.example)}\n"
             )
-            flags += f" {option.flag} {option.example}"
+            examples = option.example if option.multiple else [option.example]
+            flags += "".join(f" {option.flag} {one}" for one in examples)
     return text, flags
 
 

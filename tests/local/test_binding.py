@@ -15,6 +15,8 @@ from support.require import absent, need_command, need_package
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import Plan, resolve
+from jobgen.rendering.environment import environment_lines
+from jobgen.rendering.render import render
 
 WHERE = ["bash", "-c", 'echo "rank $RANK: $(grep Cpus_allowed_list /proc/self/status) $OMP_NUM_THREADS"']
 pytestmark = pytest.mark.usefixtures("warm_python")
@@ -97,6 +99,26 @@ def test_processors_that_are_not_there_are_refused(tmp_path: Path) -> None:
     assert "cannot bind rank" in output
 
 
+@pytest.mark.parametrize("exist", [True, False])
+def test_processors_that_a_site_lists(tmp_path: Path, exist: bool) -> None:
+    """Without them a rank runs where it may."""
+    first, second = map(str, two_processors()) if exist else ("8190", "8191")
+    spec = read_spec("local", {"ranks_per_node": "2", "launcher": "mpirun"}, WHERE)
+    script = render(resolve(spec._replace(cpu_bind=("site", (second, first)))))
+    env = {
+        "HOME": str(tmp_path),
+        "PATH": os.pathsep.join([*warm_python.folders(), "/usr/local/bin:/usr/bin:/bin"]),
+    }
+    done = subprocess.run(["bash"], input=script, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    seen = set(re.findall(r"^rank (\d): Cpus_allowed_list:\t(\S+)", done.stdout, re.MULTILINE))
+    assert (seen == {("0", second), ("1", first)}) is exist
+    assert len(seen) == 2
+    assert (
+        "cannot bind rank 0 to the processors 8191, which its site lists" in done.stderr + done.stdout
+    ) is not exist
+
+
 def plan(scheduler: str, **options: str) -> Plan:
     return resolve(read_spec(scheduler, {"gpus_per_node": "4", **options}))
 
@@ -121,8 +143,47 @@ def test_cores_of_a_rank_and_of_a_node() -> None:
         ("slurm", {"cpu_bind": "3-1"}, "must be none, cores, numa, or a list"),
         ("slurm", {"cpu_bind": "0;$(id)"}, "must be none, cores, numa, or a list"),
         ("slurm", {"interface": "hsn0 hsn1"}, "must be network interfaces"),
+        ("slurm", {"interface": "^lo;id"}, "must be network interfaces"),
+        ("slurm", {"interface": "eth0,^lo"}, "must be network interfaces"),
+        (
+            "slurm",
+            {"interface": "^lo", "accelerator": "xpu"},
+            "names to exclude are for NVIDIA GPUs, Ascend NPUs or AMD GPUs; name the interface to use",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(scheduler: str, options: dict[str, str], said: str) -> None:
     with pytest.raises(JobgenError, match=re.escape(said)):
         plan(scheduler, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        ({}, "NCCL_SOCKET_IFNAME=a,b GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a"),
+        ({"interface": "^lo,docker"}, "NCCL_SOCKET_IFNAME='^lo,docker'"),
+        ({"accelerator": "rocm", "interface": "^=lo"}, "NCCL_SOCKET_IFNAME='^=lo'"),
+        ({"accelerator": "npu"}, "HCCL_SOCKET_IFNAME='=a,b' GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a"),
+        ({"accelerator": "npu", "interface": "^lo"}, "HCCL_SOCKET_IFNAME='^lo'"),
+        ({"accelerator": "cpu"}, "GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a"),
+        ({"accelerator": "xpu"}, "CCL_KVS_IFACE=a FI_TCP_IFACE=a GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a"),
+        (
+            {"accelerator": "cpu", "launcher": "mpirun"},
+            "GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a OMPI_MCA_btl_tcp_if_include=a,b",
+        ),
+        (
+            {"accelerator": "xpu", "launcher": "mpirun", "mpi": "intel"},
+            "CCL_KVS_IFACE=a FI_TCP_IFACE=a GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a I_MPI_HYDRA_IFACE=a",
+        ),
+        (
+            {"accelerator": "cpu", "launcher": "mpirun", "mpi": "mpich"},
+            "GLOO_SOCKET_IFNAME=a TP_SOCKET_IFNAME=a HYDRA_IFACE=a FI_TCP_IFACE=a",
+        ),
+        ({"launcher": "mpirun", "interface": "^lo"}, "NCCL_SOCKET_IFNAME='^lo'"),
+    ],
+)
+def test_the_variables_of_an_interface(options: dict[str, str], variables: str) -> None:
+    """NCCL and HCCL read a list and names to exclude, Open MPI a list; all others take one name."""
+    none = {"gpus_per_node": "0"} if options.get("accelerator") == "cpu" else {}
+    lines = environment_lines(plan("slurm", **{"interface": "a,b", "ranks_per_node": "2", **none, **options}))
+    assert lines[1:] == ("# jobgen: disable=fixed-interface", f"export {variables}")

@@ -326,6 +326,16 @@ def test_processors_that_cannot_be_taken(shell: Shell) -> None:
     assert (done.status, done.out) == (70, "fail: cannot bind rank 8 to the processors 0,4,1,5\n")
 
 
+@pytest.mark.parametrize(("rank", "said"), [(0, True), (1, False)])
+def test_a_list_of_the_site_that_cannot_be_taken(shell: Shell, rank: int, said: bool) -> None:
+    lists = f"job_host=a RANK={rank} job_cpu_lists=(0-1 2-3)"
+    assert bind(shell, "site", 1, 2, more=lists).out == "bound\n"
+    (shell.folder / "refuse").touch()
+    done = bind(shell, "site", 1, 2, more=lists)
+    assert (done.status, done.out) == (0, "bound\n")
+    assert ("jobgen: a: cannot bind rank 0 to the processors 2-3, which its site lists" in done.said) is said
+
+
 def test_who_is_bound_stays(shell: Shell) -> None:
     assert bind(shell, "core", 0, 2, more="JOBGEN_BOUND=yes").out == "bound\n"
 

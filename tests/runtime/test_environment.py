@@ -7,7 +7,8 @@ import shlex
 import subprocess
 
 import pytest
-from support.runtime_shell import Shell
+from support.require import need_command, need_root
+from support.runtime_shell import RUNTIME, Shell
 
 FILES = (
     "source", "setup", "before_after", "secrets", "conda", "modules", "requirements", "colossalai",
@@ -395,6 +396,19 @@ def test_hccl(shell: Shell) -> None:
     done = shell.run("hccl", show, {"RANK_TABLE_FILE": "/t", "MASTER_PORT": "1", **given})
     assert done.lines == ["HCCL_CONNECT_TIMEOUT=7", "HCCL_IF_BASE_PORT=8", "HCCL_WHITELIST_DISABLE=0"]
     assert "RANK_TABLE_FILE is ignored" in done.said
+
+
+@pytest.mark.parametrize(
+    ("address", "family"), [("10.7.0.1/24", ""), ("fd07::1/64 nodad", "AF_INET6"), ("fe80::1/64 nodad", "")]
+)
+def test_hccl_on_a_host_without_ipv4(shell: Shell, address: str, family: str) -> None:
+    need_root()
+    need_command("unshare", "ip")
+    network = """ip link add ib0 type veth peer name ib1 && ip link set ib1 up && ip link set ib0 up
+    ip address add $1 dev ib0; shift; exec "$@\""""
+    code = f". {RUNTIME}/hccl.sh; job_hccl; echo ${{HCCL_SOCKET_FAMILY:-}}"
+    words = ["unshare", "--net", "bash", "-c", network.replace("$1", address), "x", "-", "bash", "-c", code]
+    assert shell.start(words, None, 60).lines == [family]
 
 
 @pytest.mark.parametrize(

@@ -414,6 +414,13 @@ def test_the_order_of_the_steps(shell: Shell, status: int, end: list[str]) -> No
     assert ("jobgen: not finished; to go on: cd '/p q' && qsub job.sh\n" in done.said) == (status == 75)
 
 
+def test_a_faster_network_is_named(shell: Shell) -> None:
+    steps = "\n".join(f"{name}() {{ :; }}" for name in STEPS)
+    code = f"{steps}\n{MAIN}\nasked=no status=0 job_faster_networks=plugin; job_main"
+    said = "jobgen: the network is on its slow path: --network plugin is faster here"
+    assert shell.run("rendezvous main", code).said.splitlines()[1] == said
+
+
 def test_the_steps_that_every_job_has(shell: Shell) -> None:
     must = [
         "job_listen",

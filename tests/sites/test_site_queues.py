@@ -167,10 +167,10 @@ QUEUES = {
         ("small", 1, "7-00:00:00", 0, 256, "--partition=small"),
         ("large", 9, "7-00:00:00", 0, 256, "--partition=large"),
     ],
-    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; four L40S a node, with 64 cores
+    # https://orcd-docs.mit.edu/running-jobs/overview/, the standard partitions; eight H200 a node, with 120 cores
     "orcd": [
-        ("mit_normal_gpu", None, "06:00:00", 4, 64, "--partition=mit_normal_gpu"),
-        ("mit_preemptable", None, "48:00:00", 4, 64, "--partition=mit_preemptable"),
+        ("mit_normal_gpu", None, "06:00:00", 8, 120, "--partition=mit_normal_gpu"),
+        ("mit_preemptable", None, "48:00:00", 8, 120, "--partition=mit_preemptable"),
         ("mit_normal", None, "12:00:00", 0, 96, "--partition=mit_normal"),
         ("mit_quicktest", None, "00:15:00", 0, 48, "--partition=mit_quicktest"),
     ],
@@ -236,12 +236,15 @@ QUEUES = {
     "csd3": [
         ("ampere", 64 // 4, "36:00:00", 4, 128, "--partition=ampere"),
     ],
-    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs, or cores, of the largest jobs, divided; hours of the
+    # https://nsccsg.github.io/systems/aspire2a/queue-structure: GPUs of the largest jobs, divided; hours of the
     # largest jobs
     "aspire2a": [
         ("normal", 256 // 4, "24:00:00", 4, 64, "-q normal"),
         ("ai", 18, "24:00:00", 4, 64, "-q ai"),
-        ("normal-cpu", 98304 // 128, "24:00:00", 0, 128, "-q normal"),
+    ],
+    # https://www.nsc.liu.se/support/systems/berzelius-gpu/: 72 hours, eight GPUs and 128 cores a node; 752 GPUs
+    "berzelius": [
+        ("berzelius", 752 // 8, "72:00:00", 8, 8 * 16, "--partition=berzelius"),
     ],
 }
 ROWS = [(site, *row) for site, rows in QUEUES.items() for row in rows]
@@ -365,6 +368,8 @@ def test_two_nodes_with_each_launcher_are_quiet(site: str, launcher: str) -> Non
         ("bridges2", "bridges2-login014", {}),
         ("csd3", "login-q-1", {}),
         ("aspire2a", "asp2a-login-nus02", {}),
+        ("berzelius", "berzelius1", {}),
+        ("berzelius", "berzelius001", {}),
     ],
 )
 def test_a_login_node_belongs_to_one_site(site: str, host: str, env: dict[str, str]) -> None:

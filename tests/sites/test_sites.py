@@ -167,6 +167,24 @@ def test_the_time_is_shortened_only_where_nobody_said_it() -> None:
     assert (plan.resources.walltime, plan.spec.origin("walltime")) == (1800, "site perlmutter")
 
 
+@pytest.mark.parametrize(
+    ("words", "lines"),
+    [
+        ("", ["--gpus-per-node=h100:4", "--mem=1120G"]),
+        ("gpus_per_node=2", ["--gpus-per-node=h100:2", "--mem=560G"]),
+        (
+            "gpus_per_node=nvidia_h100_80gb_hbm3_1g.10gb:1",
+            ["--gpus-per-node=nvidia_h100_80gb_hbm3_1g.10gb:1"],
+        ),
+        ("accelerator=cpu cpus_per_rank=8", ["--cpus-per-task=8", "--mem=32000M"]),
+    ],
+)
+def test_devices_have_the_type_of_the_sites_default_and_cpu_jobs_none(words: str, lines: list[str]) -> None:
+    text = render(spec(f"slurm fir account=x {words}"))
+    assert [line for line in lines if f"#SBATCH {line}\n" not in text] == []
+    assert ("--gpus" in text) == ("cpu" not in words)
+
+
 def test_what_was_said_wins_and_variables_add_up() -> None:
     site = SiteName("derecho", COMMAND_LINE)
     job = read_spec("pbs", {"account": "x", "env": ["A=1"], "module": ["mine"]}, site=site)

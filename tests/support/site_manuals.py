@@ -462,7 +462,7 @@ DEMANDS: list[Demand] = [
     (
         "slurm --site orcd --nodes 2 --launcher torchrun -- multinode.py --batch_size=1024 100 20",
         "orcd-docs.mit.edu, recipes/torch-gpu, and running-jobs/overview: a user has two GPUs",
-        ["#SBATCH --partition=mit_normal_gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=1", "job_module miniforge/24.3.0-0", "--nproc-per-node=1"],
+        ["#SBATCH --partition=mit_normal_gpu", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=l40s:1", "job_module miniforge/24.3.0-0", "--nproc-per-node=1"],
         ["--account", "--gres"],
     ),
     (
@@ -501,7 +501,7 @@ DEMANDS: list[Demand] = [
         "slurm --site nibi --account def-someuser --nodes 2",
         "docs.alliancecan.ca, Using_GPUs_with_Slurm and Ratios in bundles: 250 GB and 14 cores for each GPU; do not specify a partition",
         ["#SBATCH --account=def-someuser", "#SBATCH --nodes=2", "#SBATCH --gpus-per-node=h100:8", "#SBATCH --ntasks-per-node=8",
-         "#SBATCH --cpus-per-task=14", "#SBATCH --mem=2000G"],
+         "#SBATCH --cpus-per-task=14", "#SBATCH --mem=2000G", "job_master_addr='ic-{host}'"],
         ["--partition", "--gres"],
     ),
     (
@@ -598,6 +598,19 @@ DEMANDS: list[Demand] = [
         "nsccsg.github.io, aspire2a/queue-structure: normal takes jobs without GPUs, too",
         ["#PBS -q normal", "#PBS -P 11001786"],
         ["ngpus="],
+    ),
+    (
+        "slurm --site berzelius --account Berzelius-2025-241 --nodes 2 --constraint fat",
+        "www.nsc.liu.se, berzelius-gpu: 16 cores for each GPU, memory follows the cores, -C fat for 80 GB",
+        ["#SBATCH --account=Berzelius-2025-241", "#SBATCH --partition=berzelius", "#SBATCH --gpus-per-node=8", "#SBATCH --cpus-per-task=16",
+         "#SBATCH --constraint=fat"],
+        ["#SBATCH --mem", "--gres"],
+    ),
+    (
+        "slurm --site berzelius --reservation 1g.10gb --gpus-per-node 1 --cpus-per-rank 2",
+        "www.nsc.liu.se, berzelius-gpu: a MIG device has two cores, by the reservation 1g.10gb",
+        ["#SBATCH --reservation=1g.10gb", "#SBATCH --gpus-per-node=1", "#SBATCH --cpus-per-task=2"],
+        ["#SBATCH --mem", "--account"],
     ),
 ]  # fmt: skip
 

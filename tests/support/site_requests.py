@@ -17,6 +17,9 @@ from jobgen.sites.site_file import Site
 from jobgen.spec import COMMAND_LINE, SiteName
 from jobgen.values import parsers
 
+# The queue of sites whose scheduler chooses the partition.
+SCHEDULERS_CHOICE = "default"
+
 
 class Request(NamedTuple):
     """A job of a queue: its options, and what of it is beyond a limit; empty if nothing is."""
@@ -28,6 +31,23 @@ class Request(NamedTuple):
     @property
     def name(self) -> str:
         return f"{self.queue}: {self.beyond or 'within'}: {self.options}"
+
+
+class LargestNode(NamedTuple):
+    """The most devices, cores and memory, in MiB, of the kinds of nodes of a queue; None if one is not known."""
+
+    gpus: int | None
+    cores: int | None
+    memory: int | None
+
+
+def largest_node(site: Site, queue: str) -> LargestNode:
+    """Return the most of everything that a node of a queue has."""
+    tables = [table for _, table in site.kinds(queue).values()]
+    sizes = [parsers.memory(one.memory) if one.memory else None for one in tables]
+    columns = [[one.gpus for one in tables], [one.cores for one in tables], sizes]
+    most = (None if None in column else max(filter(None, column), default=0) for column in columns)
+    return LargestNode(*most)
 
 
 def mandatory(site: Site, queue: str) -> dict[str, str]:
@@ -75,11 +95,11 @@ def _beyond(
 
 
 def _beyond_the_node(site: Site, queue: str, options: dict[str, str]) -> Iterator[Request]:
-    node, text = site.node(queue), "\n".join(directives(plan(site, Request(queue, options))))
+    node, text = largest_node(site, queue), "\n".join(directives(plan(site, Request(queue, options))))
     if node.gpus and re.search("gpus|gres", text):
         more = {"gpus_per_node": str(node.gpus + 1), "ranks_per_node": "1", "cpus_per_rank": "1"}
         yield Request(queue, {**options, **more}, "gpus_per_node")
-    if node.cores and not node.cores_fixed and re.search("--cpus-per-task|ncpus=", text):
+    if node.cores and not site.node(queue).cores_fixed and re.search("--cpus-per-task|ncpus=", text):
         more = {"ranks_per_node": "1", "cpus_per_rank": str(node.cores + 1)}
         wanted = Request(queue, {**options, **more}, "cpus_per_rank")
         # A site may request the cores that come with its GPUs, whatever a rank uses.
@@ -89,7 +109,7 @@ def _beyond_the_node(site: Site, queue: str, options: dict[str, str]) -> Iterato
             yield wanted
     if node.memory:
         with suppress(JobgenError):  # a site whose jobs request no memory
-            wanted = Request(queue, {**options, "mem": f"{parsers.memory(node.memory) + 1024}M"}, "mem")
+            wanted = Request(queue, {**options, "mem": f"{node.memory + 1024}M"}, "mem")
             plan(site, wanted)
             yield wanted
 
@@ -106,7 +126,9 @@ def plan(site: Site, request: Request) -> Plan:
     given = [f"{key}={text}" for key, text in demanded.items() if key.startswith("-")]
     said = "\n".join((*site.file.directives, *site.queues[request.queue].directives))
     words["directive"] = [line for line in given if line.partition("=")[0] not in said]
-    words |= request.options | {"queue": request.queue}
+    words |= request.options
+    if request.queue != SCHEDULERS_CHOICE:
+        words["queue"] = request.queue
     return resolve(
         read_spec(site.file.scheduler, words, ("train.py",), site=SiteName(site.name, COMMAND_LINE))
     )

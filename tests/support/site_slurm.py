@@ -12,9 +12,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from jobgen.sites.limits import ranges
-from jobgen.sites.site_file import Queue, Site
+from jobgen.sites.site_file import NodeTable, Queue, Site
 from jobgen.values import parsers
-from support.site_requests import mandatory
+from support.site_requests import SCHEDULERS_CHOICE, largest_node, mandatory
 
 MANY = 16  # nodes of a queue without a limit
 _BASE = """\
@@ -87,26 +87,42 @@ def qos_of(site: Site, name: str) -> str | None:
 
 def partition_of(site: Site, name: str) -> str:
     """Return the partition of a queue."""
-    return "all" if by_qos(site) else site.queues[name].name or name
+    return "all" if by_qos(site) or name == SCHEDULERS_CHOICE else site.queues[name].name or name
 
 
 def gres_of(site: Site, name: str) -> str:
     """Return the kind of device that the script of a queue requests, such as ``gpu:a100``; else empty."""
-    lines = "\n".join((*site.request(name), *site.queues[name].directives)) or "--gpus-per-node={gpus}"
+    own = filter(None, (*site.request(name), *site.queues[name].directives, site.file.rules.devices))
+    lines = "\n".join(own) or "--gpus-per-node={gpus}"
     if found := re.search(r"--gres=(\w+(?::\w+)?):\{", lines):
         return found[1]
     found = re.search(r"--gpus-per-(?:node|task)=(?:(\w+):)?", lines)
     return ":".join(filter(None, ("gpu", found[1]))) if found else ""
 
 
-def _shape(site: Site, name: str) -> Shape:
-    node, kind = site.node(name), gres_of(site, name)
+def _gres(site: Site, name: str, node: NodeTable) -> str:
+    """Return the devices of a node: by type, by the type in the request of the site or in its default."""
+    kind = gres_of(site, name)
+    if kind and node.devices:
+        return ",".join(f"gpu:{one}:{number}" for one, number in node.devices.items())
+    own = str(site.values.get("gpus_per_node", "")).rpartition(":")[0]
+    number = MANY if node.gpus is None else node.gpus
+    return f"{kind}:{own}:{number}".replace("::", ":") if kind and number else ""
+
+
+def _shapes(site: Site, name: str) -> dict[Shape, int]:
+    """Return the kinds of nodes of a queue, and how many there are: one more than a job may have, if the site
+    file does not count them."""
+    kinds = site.kinds(name).values()
+    return {_shape(site, name, node): count or _size(site, name) + 1 for count, node in kinds}
+
+
+def _shape(site: Site, name: str, node: NodeTable) -> Shape:
     said = [f"--constraint={site.values.get('constraint', '')}", *site.queues[name].directives]
     words = re.findall(r"--constraint=(\S+)", "\n".join(said))
     features = sorted(set(filter(None, re.split(r"[&|,*()\[\]\"']", "&".join(words)))))
     memory = parsers.memory(node.memory) if node.memory else 4 << 20
-    gres = f"{kind}:{node.gpus}" if kind and node.gpus else ""
-    return Shape(node.cores or 512, memory, gres, tuple(features))
+    return Shape(node.cores or 512, memory, _gres(site, name, node), tuple(features))
 
 
 def _size(site: Site, name: str) -> int:
@@ -118,8 +134,8 @@ def _nodes(site: Site) -> dict[Shape, tuple[str, int]]:
     """Return the names of the nodes of each kind, and how many there are."""
     sizes: dict[Shape, int] = {}
     for name in site.queues:
-        shape = _shape(site, name)
-        sizes[shape] = max(sizes.get(shape, 0), _size(site, name) + 1)
+        for shape, number in _shapes(site, name).items():
+            sizes[shape] = max(sizes.get(shape, 0), number)
     return {shape: (f"n{at}x", size) for at, (shape, size) in enumerate(sizes.items())}
 
 
@@ -136,10 +152,11 @@ def configuration(site: Site, state: str) -> str:
     default = site.values.get("queue")
     for name in dict.fromkeys(partition_of(site, one) for one in site.queues):
         queues = [one for one in site.queues if partition_of(site, one) == name]
-        names = dict.fromkeys("{}[1-{}]".format(*nodes[_shape(site, one)]) for one in queues)
+        shapes = chain.from_iterable(_shapes(site, one) for one in queues)
+        names = dict.fromkeys("{}[1-{}]".format(*nodes[shape]) for shape in shapes)
         own = [one for one in queues if qos_of(site, one) is None]
         words = [*_partition(site, own[0], alone=len(own) == len(queues))] if own else []
-        words += ["Default=YES"] if default in queues else []
+        words += ["Default=YES"] if default in queues or SCHEDULERS_CHOICE in queues else []
         lines.append(" ".join([f"PartitionName={name}", f"Nodes={','.join(names)}", *words]))
     return "\n".join(lines) + "\n"
 
@@ -195,7 +212,7 @@ def _qos(site: Site, name: str, *, flags: str = "DenyOnLimit,OverPartQOS") -> It
         yield f"MaxWall={minutes}"
     if queue.max_gpus:
         yield f"MaxTRESPerUser=gres/gpu={queue.max_gpus}"
-    node = site.node(name)
+    node = largest_node(site, name)
     if node.gpus is not None and gres_of(site, name) and node.cores:
         yield f"MaxTRESPerNode=cpu={node.cores},gres/gpu={node.gpus}"
 

@@ -62,6 +62,7 @@ OF_SITES: dict[str, tuple[str, ...] | str] = {
     "ascend-slurm": ("ascend_910b3",),
     "aspire2a": _NONE,
     "aurora": "no command shows the topology of Intel GPUs",
+    "berzelius": _NONE,
     "bridges2": _NONE,
     "clariden": ("gh200_4",),
     "crux": "its nodes have no GPUs",

@@ -6,18 +6,30 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node
 
+_EXCLUDING = ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")  # a list of these may begin with ^
+_OPEN_MPI = ("btl_tcp_if_include", "oob_tcp_if_include")  # parameters of --mca
 _NIC_VARIABLES = (
-    *("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
-    *("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"),
+    *_EXCLUDING,
+    *("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME"),
+    *(f"OMPI_MCA_{name}" for name in _OPEN_MPI),
 )
-_NIC_PARAMETERS = ("btl_tcp_if_include", "oob_tcp_if_include")  # of Open MPI's --mca
-_NIC_SETTING = rf"\b({'|'.join(_NIC_VARIABLES)})=[\"']?(\^?[a-z][\w,.=]*)"
+_NIC_SETTING = rf"\b({'|'.join(_NIC_VARIABLES)})=[\"']?([\^=]*[a-z][\w,.=]*)"
+_REMEDIES = {
+    **dict.fromkeys(_EXCLUDING, "remove it, or exclude the wrong interfaces: ^lo,docker"),
+    **dict.fromkeys(
+        (name for name in (*_OPEN_MPI, *_NIC_VARIABLES) if name.endswith("_include")),
+        "remove it, or exclude the wrong interfaces: btl_tcp_if_exclude lo,docker0",
+    ),
+}
+_EACH_NODE = (
+    "remove it, or let each node set the name of its own: ip -o route get ADDRESS prints it after dev"
+)
 
 
 @rule(
@@ -26,9 +38,11 @@ _NIC_SETTING = rf"\b({'|'.join(_NIC_VARIABLES)})=[\"']?(\^?[a-z][\w,.=]*)"
     "A hand-written network interface",
     """Interface names differ between clusters, and sometimes between nodes of one cluster. NCCL
     fails at its start if no interface has the name, and hangs if one has it, but no route to the other
-    nodes. It is safer to exclude wrong interfaces than to name the right one. (The names of fast networks,
-    such as `ib0` and `hsn0`, are only a note. A prefix without a number, such as `eth`, is no fixed name.)""",
-    fix="remove it, or exclude the wrong interfaces: ^lo,docker",
+    nodes. It is safer to exclude wrong interfaces than to name the right one, where the library can: NCCL and
+    HCCL read `^lo,docker`, Open MPI has parameters for it, Gloo and TensorPipe take names only. (The names of
+    fast networks, such as `ib0` and `hsn0`, are only a note. A prefix without a number, such as `eth`, is no
+    fixed name.)""",
+    fix="remove it",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -47,38 +61,82 @@ _NIC_SETTING = rf"\b({'|'.join(_NIC_VARIABLES)})=[\"']?(\^?[a-z][\w,.=]*)"
 )
 def interface(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()
-    for line, text in _interfaces(script):
-        if line not in seen and not _has_prefix(text):
+    for line, name, text in _interfaces(script):
+        if line not in seen and not text.startswith("^") and not _has_prefix(text):
             seen.add(line)
             local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d|lo\b)", text)
             yield Hit(
                 line,
                 f"the interface {shown(text)} is written by hand: a node without it fails at the start, and one "
                 "where it has no route hangs",
-                level=None if local and not text.startswith("^") else NOTE,
+                fix=_REMEDIES.get(name, _EACH_NODE),
+                level=None if local else NOTE,
             )
+
+
+@rule(
+    "interface-list",
+    ERROR,
+    "A list of interfaces for a library that takes names",
+    """Only NCCL, RCCL and HCCL read `^` as names to exclude, and `=` as exact names. Gloo searches an interface
+    of this name and fails with "Unable to find address for: ^lo"; Open MPI ignores the name, and has
+    `btl_tcp_if_exclude` for it. Gloo connects over every interface of a list: each node must have all of
+    them, with a route to the others. TensorPipe takes a single name.""",
+    fix="give it one name that all nodes have, or leave it out",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export GLOO_SOCKET_IFNAME=^lo,docker
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export NCCL_SOCKET_IFNAME=^lo,docker
+    srun python3 train.py
+    """,
+)
+def interface_list(script: Script) -> Iterator[Hit]:
+    for line, name, text in dict.fromkeys(_interfaces(script)):
+        if name in _EXCLUDING:
+            continue
+        if text.startswith(("^", "=")) and name in _REMEDIES:
+            fix = "use btl_tcp_if_exclude and oob_tcp_if_exclude, which must name lo"
+            yield Hit(line, f"Open MPI ignores {shown(text)}, which is no name of an interface", fix, WARNING)
+        elif text.startswith(("^", "=")):
+            yield Hit(
+                line, f"{name} takes names of interfaces, not {shown(text)}: the ranks fail at the start"
+            )
+        elif "," in text and name not in _REMEDIES:
+            needs = (
+                "takes one name" if name[:2] == "TP" else "needs every interface of the list on every node"
+            )
+            yield Hit(line, f"{name} {needs}: {shown(text)}", level=None if name[:2] == "TP" else WARNING)
 
 
 def _has_prefix(text: str) -> bool:
     """Return whether NCCL reads a part of a list as the beginning of names, such as ``en``."""
     names = text.split(",")
-    return not text.startswith(("^", "=")) and any(
-        re.fullmatch("en|eth|em|ib|bond|hsn", one) for one in names
-    )
+    return not text.startswith("=") and any(re.fullmatch("en|eth|em|ib|bond|hsn", one) for one in names)
 
 
-def _interfaces(script: Script) -> Iterator[tuple[int, str]]:
-    """Yield the interfaces in variables, and in options of ssh, pdsh and mpirun, with their lines."""
+def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
+    """Yield the interfaces in variables, and in options of ssh, pdsh and mpirun: line, variable or parameter,
+    and value."""
     for name, value, node in script.assignments:
-        if name in _NIC_VARIABLES and (text := literal(value)):
-            yield node.line, text
+        if name in _NIC_VARIABLES and (text := script.constants.value(value)):
+            yield node.line, name, text
     for command in script.commands:
         words = [(word.line, word.text.strip("\"'")) for word in command.arguments]
         for line, text in words:
-            yield from ((line, match[2]) for match in re.finditer(_NIC_SETTING, text))
+            yield from ((line, match[1], match[2]) for match in re.finditer(_NIC_SETTING, text))
         for (_, name), (line, text) in pairwise(words):
-            if name in (*_NIC_PARAMETERS, *_NIC_VARIABLES) and re.match(r"\^?[a-z]", text):
-                yield line, text
+            if name in (*_OPEN_MPI, *_NIC_VARIABLES) and re.match(r"[\^=]*[a-z]", text):
+                yield line, name, text
 
 
 def _is_ssh(node: Node) -> bool:

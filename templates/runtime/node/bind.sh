@@ -1,6 +1,6 @@
 # bind.sh, sourced by rank.sh: binds this rank to processors.
 # It uses its share of the processors of the job on this node, whole cores or adjacent NUMA nodes, or the list
-# that the job has for it.
+# that the job has for it. Without the processors of a list that its site has, a rank runs unbound.
 
 job_share() { # print the processors of this rank, then their NUMA nodes
   local allowed
@@ -29,11 +29,16 @@ job_share() { # print the processors of this rank, then their NUMA nodes
 
 job_bind() { # [preflight]
   local cpus nodes
-  if [[ $JOBGEN_BIND == list ]]; then
+  if [[ $JOBGEN_BIND == list || $JOBGEN_BIND == site ]]; then
     cpus=${job_cpu_lists[job_local]}
   else
     read -r cpus nodes < <(job_share)
     [[ -n $cpus ]] || job_fail "$LOCAL_WORLD_SIZE ranks do not fit the processors of the job"
+  fi
+  if [[ $JOBGEN_BIND == site ]]; then
+    taskset --cpu-list --pid "$cpus" $$ &> /dev/null || ((RANK)) ||
+      echo "jobgen: $job_host: cannot bind rank $RANK to the processors $cpus, which its site lists" >&2
+    return 0
   fi
   taskset --cpu-list --pid "$cpus" $$ > /dev/null || job_fail "cannot bind rank $RANK to the processors $cpus"
   [[ $JOBGEN_BIND == numa ]] && numactl --membind="$nodes" true 2> /dev/null || return 0
