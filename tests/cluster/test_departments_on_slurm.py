@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from support.cluster import SYSTEMS
-from support.department_lab import USER, DepartmentLab, department_lab
-from support.departments import SLURM, Department, DepartmentJob, differences
+from support.department_lab import DepartmentLab, department_lab
+from support.departments import SLURM, USER, Department, DepartmentJob, differences
 from support.require import need_cluster, need_command
 
 pytestmark = pytest.mark.xdist_group("site-schedulers")
