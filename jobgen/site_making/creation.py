@@ -67,6 +67,7 @@ class Host(NamedTuple):
     modules: Mapping[str, tuple[str, ...]] = {}
     interfaces: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    user: str = ""
 
 
 def without_reservations(scheduler: Scheduler, facts: Facts) -> Facts:
@@ -132,11 +133,18 @@ def _closed(queue: QueueFacts, facts: Facts, host: Host) -> str:
     """Return why a queue takes no jobs of this user; empty if it does, or if that is unknown."""
     for what, allowed, own in (
         ("groups", queue.groups, host.groups),
+        ("users", queue.users, (host.user,) if host.user else ()),
         ("accounts", queue.accounts, facts.accounts),
         ("QoS", queue.qos, facts.user_qos),
     ):
         if allowed and own and not set(allowed) & set(own):
             return f"it takes only the {what} {', '.join(allowed)}, and you have {', '.join(own)}"
+    for what, refused, own in (
+        ("accounts", queue.not_accounts, facts.accounts),
+        ("QoS", queue.not_qos, facts.user_qos),
+    ):
+        if own and set(own) <= set(refused):
+            return f"it refuses the {what} {', '.join(refused)}, and you have {', '.join(own)}"
     return ""
 
 
@@ -182,7 +190,7 @@ def _devices(queue: QueueFacts, facts: Facts, whole: bool = False) -> int:
 
 
 def _rules(facts: Facts, chosen: QueueFacts | None, on_cpus: QueueFacts | None) -> Iterator[tuple[str, str]]:
-    if facts.devices:
+    if facts.devices and any(one.gpus for one in facts.queues):
         yield "devices", facts.devices
     if facts.gpu_type:
         yield "gpu_type", facts.gpu_type

@@ -1,11 +1,2 @@
-# jobgen slurm --site ./site.toml --queue test --walltime 5m -- train.py
-#SBATCH --job-name=jobgen
-#SBATCH --nodes=1
-#SBATCH --ntasks-per-node=2
-#SBATCH --cpus-per-task=16
-#SBATCH --gpus-per-node=2
-#SBATCH --mem=250G
-#SBATCH --time=00:05:00
-#SBATCH --output=jobgen-%j.log
-#SBATCH --open-mode=append
-#SBATCH --partition=test
+# jobgen slurm --site ./site.toml --queue no-physics -- train.py
+# jobgen: --queue no-physics (command line): queue no-physics of closed-to-the-user is not enabled; use --queue everyone (the scheduler of this machine of 2026-01-31; jobgen site refresh asks the scheduler)

@@ -1,4 +1,4 @@
-# jobgen pbs --site ./site.toml --nodes 1 --queue small --gpus-per-node 2 -- train.py
+# jobgen pbs --site ./site.toml --nodes 1 -- train.py
 #PBS -N jobgen
 #PBS -S /bin/bash
 #PBS -l select=1:ncpus=32:mpiprocs=2:ngpus=2

@@ -2,9 +2,9 @@
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=1
 #SBATCH --ntasks-per-node=1
-#SBATCH --cpus-per-task=32
+#SBATCH --cpus-per-task=4
 #SBATCH --gres=shard:4
-#SBATCH --mem=248G
+#SBATCH --mem=31G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append

@@ -4,3 +4,4 @@
 #PBS -l nodes=1:ppn=64
 #PBS -l walltime=01:00:00
 #PBS -j oe
+#PBS -q main

@@ -1,4 +1,4 @@
-# jobgen slurm --site ./site.toml --nodes 2 --qos gpu-short -- train.py
+# jobgen slurm --site ./site.toml --nodes 2 -- train.py
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -8,5 +8,5 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
-#SBATCH --qos=gpu-short
+#SBATCH --qos=gpu-long
 #SBATCH --partition=gpu

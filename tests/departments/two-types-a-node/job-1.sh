@@ -1,10 +1,10 @@
-# jobgen slurm --site ./site.toml --nodes 2 --gpus-per-node a100:2 -- train.py
+# jobgen slurm --site ./site.toml --nodes 2 -- train.py
 #SBATCH --job-name=jobgen
 #SBATCH --nodes=2
-#SBATCH --ntasks-per-node=2
+#SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=10
-#SBATCH --gpus-per-node=a100:2
-#SBATCH --mem=166G
+#SBATCH --gpus-per-node=a40:4
+#SBATCH --mem=332G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
