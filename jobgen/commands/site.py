@@ -140,6 +140,7 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
     from jobgen.schedulers.detection import detect
     from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
     from jobgen.site_making.host_facts import host_facts
+    from jobgen.sites import host_match
     from jobgen.sites.loader import read_site
     from jobgen.sites.search import folders
 
@@ -154,6 +155,10 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
     facts = _facts(scheduler, "site new")
     facts = taking_jobs(without_reservations(scheduler, facts))
     host = host_facts(scheduler)
+    if known := host_match.detect():
+        click.echo(
+            visible(f"jobgen: note: this machine is {known[0]} of jobgen site list: {known[1]}"), err=True
+        )
     path = output or os.path.join(shared or folders()[0], f"{_site_name(name, facts.name)}.toml")
     if output is None and shared is None:
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -58,7 +58,7 @@ launcher = {launcher}
 """
 
 
-class Host(NamedTuple):
+class LoginNode(NamedTuple):
     """The facts about the host itself: its name, the name of the cluster in its configuration, its modules by
     what they are for, and its interfaces."""
 
@@ -92,7 +92,7 @@ def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in routes if name in names)
 
 
-def site_file(scheduler: Scheduler, facts: Facts, host: Host, shared: bool = False) -> str:
+def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool = False) -> str:
     """Return the text of the file. A ``shared`` file is for all users, others for the user who makes it."""
     today = datetime.date.today()
     closed = {} if shared else {one.name: why for one in facts.queues if (why := _closed(one, facts, host))}
@@ -129,7 +129,7 @@ def _is_version(text: str) -> bool:
     return re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII) is not None
 
 
-def _closed(queue: QueueFacts, facts: Facts, host: Host) -> str:
+def _closed(queue: QueueFacts, facts: Facts, host: LoginNode) -> str:
     """Return why a queue takes no jobs of this user; empty if it does, or if that is unknown."""
     for what, allowed, own in (
         ("groups", queue.groups, host.groups),
@@ -213,21 +213,21 @@ def _accelerator(facts: Facts) -> str:
     return of_devices(facts.resource, types) if types else "cpu"
 
 
-def _detect(facts: Facts, host: Host) -> str:
+def _detect(facts: Facts, host: LoginNode) -> str:
     """Return the sign of the cluster: its name in the configuration of the host, or else the host itself."""
     if host.cluster and valid_name(host.cluster):
         return f"clusters = {toml([host.cluster])}"
     return f"hosts = {toml([host.name])}"
 
 
-def _network(host: Host) -> str:
+def _network(host: LoginNode) -> str:
     """Return comments on the interfaces: which of them the compute nodes have cannot be read here."""
     if not host.interfaces:
         return ""
     return f"# interface = {toml(host.interfaces[-1])}  # of this host: {', '.join(host.interfaces)}\n"
 
 
-def _modules(host: Host) -> str:
+def _modules(host: LoginNode) -> str:
     """Return comments with the modules of this machine that training needs."""
     lines = [f"# {what}: {', '.join(names)}" for what, names in host.modules.items() if names]
     newest = [names[-1] for what, names in host.modules.items() if names and what in ("CUDA", "CANN", "MPI")]

@@ -14,7 +14,7 @@ from pathlib import Path
 from jobgen.errors import JobgenError
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.calls import call
-from jobgen.site_making.creation import Host
+from jobgen.site_making.creation import LoginNode
 from jobgen.values import parsers
 
 _PATIENCE = 30  # s; the modules of large systems take long
@@ -30,9 +30,9 @@ _VIRTUAL = r"lo|docker|veth|br-|virbr|cni|flannel|cali|tun|tap|podman|ifb|dummy|
 _INFINIBAND = "32"  # https://www.kernel.org/doc/html/latest/networking/ipoib.html: ARPHRD_INFINIBAND
 
 
-def host_facts(scheduler: Scheduler) -> Host:
+def host_facts(scheduler: Scheduler) -> LoginNode:
     """Return the facts about this host."""
-    return Host(
+    return LoginNode(
         socket.gethostname(),
         scheduler.cluster().configured(),
         modules_in(_available_modules()),

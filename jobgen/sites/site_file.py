@@ -89,7 +89,7 @@ class NodeTable(_Table, frozen=True):
         return NodeTable(**values)
 
 
-class NodeKind(NodeTable, frozen=True):
+class KindTable(NodeTable, frozen=True):
     """A kind of the nodes of a queue: ``count`` of them are equal."""
 
     count: Annotated[int, Meta(ge=1)] = 1
@@ -126,7 +126,7 @@ class Queue(NodeTable, frozen=True):
     groups: Lines = ()
     qos: Lines = ()
     gpu_counts: tuple[Count, ...] = ()
-    kinds: dict[str, NodeKind] = {}
+    kinds: dict[str, KindTable] = {}
     account_suffix: str | None = None
     request: Lines = ()
     directives: Lines = ()

@@ -51,6 +51,22 @@ def test_the_next_command_works_in_any_folder(slurm_cluster: Cluster, tmp_path: 
     assert (status, "the file already exists" in remarks) == (2, True)
 
 
+def test_it_reads_the_modules(slurm_cluster: Cluster, tmp_path: Path) -> None:
+    """The function module of Environment Modules, in a login shell."""
+    for name in ("cuda/11.8", "cuda/12.4", "mpi/openmpi/5.0", "miniforge3/24", "other/1"):
+        (tmp_path / "modulefiles" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "modulefiles" / name).write_text("#%Module1.0\n")
+    where = {"MODULEPATH": str(tmp_path / "modulefiles"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    jobgen(slurm_cluster, tmp_path, "site", "new", "-o", "mini.toml", **where)
+    comments = [line for line in (tmp_path / "mini.toml").read_text().splitlines() if line.startswith("# ")]
+    assert {
+        "# CUDA: cuda/11.8, cuda/12.4",
+        "# MPI: mpi/openmpi/5.0",
+        "# conda: miniforge3/24",
+        '# module = ["cuda/12.4", "mpi/openmpi/5.0"]',
+    } <= {*comments}, comments
+
+
 def test_a_file_for_all_users(slurm_cluster: Cluster, tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     (tmp_path / "shared").mkdir()

@@ -270,7 +270,7 @@ def test_variables_then_the_numbers_of_the_rank(shell: Shell) -> None:
     ],
 )
 def test_how_many_ranks_the_node_has(shell: Shell, env: dict[str, str], local: str, sizes: str) -> None:
-    env = {"RANK": "3", "LOCAL_RANK": local, **env}
+    env = {"RANK": "3", "LOCAL_RANK": local, "JOBGEN_BIND": "cores", **env}
     prepare(shell, "true")
     (shell.run_dir / "bind.sh").write_text('echo "$job_local of $LOCAL_WORLD_SIZE" >&2\n')
     assert shell.program("rank", env=env).said == f"{local} of {sizes}\n"

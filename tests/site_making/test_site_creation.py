@@ -14,7 +14,7 @@ from jobgen.plan.plan import resolve
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
 from jobgen.schedulers.table import SCHEDULERS, scheduler_of
-from jobgen.site_making.creation import Host, site_file, taking_jobs, without_reservations
+from jobgen.site_making.creation import LoginNode, site_file, taking_jobs, without_reservations
 from jobgen.site_making.host_facts import modules_in
 from jobgen.site_making.validation import try_defaults
 from jobgen.sites import loader
@@ -33,10 +33,10 @@ node01
 """
 
 
-LOGIN = Host("login01", "department")
+LOGIN = LoginNode("login01", "department")
 
 
-def written(scheduler: str, facts: Facts, tmp_path: Path, host: Host = LOGIN) -> Site:
+def written(scheduler: str, facts: Facts, tmp_path: Path, host: LoginNode = LOGIN) -> Site:
     facts = taking_jobs(without_reservations(SCHEDULERS[scheduler], facts))
     (tmp_path / "new.toml").write_text(site_file(SCHEDULERS[scheduler], facts, host))
     return loader.load("new", beside=str(tmp_path))
