@@ -24,7 +24,7 @@ import pytest
 import tomllib
 
 from jobgen.schedulers.table import SCHEDULERS
-from jobgen.site_making.creation import Host, site_file, taking_jobs, without_reservations
+from jobgen.site_making.creation import LoginNode, site_file, taking_jobs, without_reservations
 from support import ROOT, answers, jobs
 
 FOLDER = ROOT / "tests/departments"
@@ -106,7 +106,7 @@ def site_file_of(department: Department, folder: Path) -> str:
         patch.setenv("LOGNAME", USER)
         facts = taking_jobs(without_reservations(scheduler, scheduler.cluster().facts()))
     assert not facts.unread, facts.unread
-    host = Host(_LOGIN, cluster=facts.server.partition(".")[0], groups=(USER,), user=USER)
+    host = LoginNode(_LOGIN, cluster=facts.server.partition(".")[0], groups=(USER,), user=USER)
     return site_file(scheduler, facts, host).replace(datetime.date.today().isoformat(), _DAY)
 
 
