@@ -25,8 +25,8 @@ KINDS = {"pbspro": OPENPBS, "torque": TORQUE_KIND}
 
 
 def jobgen(cluster: HiddenPbs, folder: Path, *words: str) -> tuple[int, str]:
-    path = {"openpbs": "/opt/pbs/bin", "torque": "/opt/torque/bin"}[cluster.name]
-    environment = ["/usr/bin/env", f"PATH={path}:/usr/bin:/bin", f"XDG_CONFIG_HOME={folder}"]
+    path = {"openpbs": "/opt/pbs/bin", "torque": "/opt/torque/bin"}[cluster.name]  # and no other scheduler
+    environment = ["/usr/bin/env", f"PATH={path}:{folder}/bin", f"XDG_CONFIG_HOME={folder}"]
     done = cluster.exec(
         "head", [*environment, sys.executable, "-m", "jobgen", *words], cwd=folder, check=False, timeout=120
     )
@@ -68,6 +68,8 @@ def test_a_department(department: Department, tmp_path: Path) -> None:
     like: PbsCluster = need_pbs(KINDS[department.scheduler])
     with department_pbs(tmp_path / "machine", like, department) as cluster:
         folder = cluster.folder("department")
+        (folder / "bin").mkdir()
+        (folder / "bin/bash").symlink_to("/bin/bash")
         status, said = jobgen(cluster, folder, "site", "new", "-o", "site.toml")
         assert status == 0, said
         jobs = enumerate(department.jobs, 1)
