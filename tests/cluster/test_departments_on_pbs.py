@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 from support.department_pbs import department_pbs
-from support.departments import PBS, TORQUE, Department, DepartmentJob, differences
+from support.departments import PBS, TORQUE, Department, DepartmentJob, differences, facts_in, without_memory
 from support.pbs import OPENPBS, PbsCluster
 from support.pbs import TORQUE as TORQUE_KIND
 from support.require import need_pbs
 from support.site_pbs_lab import HiddenPbs
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.xdist_group("site-schedulers")
+pytestmark = pytest.mark.xdist_group("departments-pbs")
 SOME = ("pbs-mixed", "torque-properties")
 CHOSEN = [one for one in (*PBS, *TORQUE) if os.environ.get("JOBGEN_DEPARTMENTS") == "all" or one.name in SOME]
 KINDS = {"pbspro": OPENPBS, "torque": TORQUE_KIND}
@@ -72,6 +72,8 @@ def test_a_department(department: Department, tmp_path: Path) -> None:
         (folder / "bin/bash").symlink_to("/bin/bash")
         status, said = jobgen(cluster, folder, "site", "new", "-o", "site.toml")
         assert status == 0, said
+        live, recorded = (folder / "site.toml").read_text(), department.text("site.toml")
+        assert without_memory(facts_in(live)) == without_memory(facts_in(recorded))
         jobs = enumerate(department.jobs, 1)
         wrong = [line for number, job in jobs for line in judge(cluster, folder, number, job)]
     assert not wrong, "\n".join(wrong)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomllib
@@ -121,3 +122,17 @@ def job_of(job: DepartmentJob, scheduler: str, folder: Path) -> str:
 
 def scheduler_of_command(name: str) -> str:
     return SCHEDULERS[name].command_name
+
+
+def facts_in(text: str) -> dict[str, Any]:
+    """Return what a site file says of the cluster: all but its source."""
+    return {name: value for name, value in tomllib.loads(text).items() if name != "source"}
+
+
+def without_memory(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts without the memory of nodes, where that is the memory of the machine that plays them."""
+    return {
+        name: without_memory(value) if isinstance(value, dict) else value
+        for name, value in facts.items()
+        if not name.startswith("memory")
+    }
