@@ -13,7 +13,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -82,6 +82,11 @@ test-slurm-new: $(VENV)/.test
 	JOBGEN_TEST_SLURM=24.11 JOBGEN_MATRIX=all ALL_FORMS=1 \
 	  $(PYTEST) -n 4 $(ON_CLUSTERS) -k 'not pbs and not torque' $(OR_ALONE)
 
+# Each cluster of tests/departments as a real Slurm, OpenPBS or Torque: its site file, and jobs by it. `make test` does seven.
+test-departments: $(VENV)/.test
+	tests/install.sh
+	JOBGEN_DEPARTMENTS=all $(PYTEST) -n 2 tests/departments tests/cluster/test_departments_on_*.py $(OR_ALONE)
+
 # Fifty jobs with each Open MPI on each scheduler.
 hangs: $(VENV)/.test
 	tests/install.sh
@@ -93,7 +98,7 @@ mutants: $(VENV)/.light
 
 # All files that are written from the code, except the schema of DeepSpeed. Read the difference before you commit it.
 written: $(VENV)/.light
-	for name in goldens rule_pages site_pages examples exit_statuses settings training_options; do \
+	for name in goldens department_goldens rule_pages site_pages examples exit_statuses settings training_options; do \
 	  $(BIN)/python -m tools.write_$$name || exit; \
 	done
 	$(BIN)/jobgen schema > $(VENV)/schema.json && cp $(VENV)/schema.json jobgen/jobgen.schema.json

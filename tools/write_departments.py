@@ -20,10 +20,7 @@ from support.pbs import TORQUE as TORQUE_KIND
 
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 
-SLURM_QUESTIONS = (
-    *(slurm_cluster.CONFIG, slurm_cluster.NODES, slurm_cluster.PARTITIONS, slurm_cluster.QOS),
-    (*slurm_cluster.ACCOUNTS, f"name={USER}"),
-)
+SLURM_QUESTIONS = (*(slurm_cluster.CONFIG, slurm_cluster.NODES, slurm_cluster.PARTITIONS, slurm_cluster.QOS),)
 PBS_QUESTIONS = (*pbs_cluster.PROBES.values(),)
 _OF_TODAY = (
     *(
@@ -51,7 +48,8 @@ def block(words: Sequence[str], done: CompletedProcess[str]) -> str:
 
 def record_slurm(lab: DepartmentLab, department: Department) -> None:
     lab.serve(department)
-    text = "\n".join(block(words, lab.call(*words, user=USER)) for words in SLURM_QUESTIONS)
+    questions = (*SLURM_QUESTIONS, slurm_cluster.of_user(USER, department.name))
+    text = "\n".join(block(words, lab.call(*words, user=USER)) for words in questions)
     text = text.replace(str(lab.root / "state" / department.name), "/var/spool/slurm")
     text = re.sub("|".join(_OF_TODAY), "X", text)
     (department.folder / "answers.txt").write_text(text)
@@ -59,7 +57,7 @@ def record_slurm(lab: DepartmentLab, department: Department) -> None:
 
 def record_pbs(kind: Kind, department: Department, root: Path) -> None:
     with department_pbs(root, PbsCluster(kind), department) as cluster:
-        questions = [*PBS_QUESTIONS, *([("pbsnodes", "-av")] if kind is OPENPBS else [])]
+        questions = [*PBS_QUESTIONS, *([pbs_cluster.VNODES] if department.vnodes else [])]
         text = "\n".join(block(words, cluster.exec("head", words, check=False)) for words in questions)
     text = re.sub("|".join(_OF_THIS_MACHINE), "X", text)
     (department.folder / "answers.txt").write_text(text)

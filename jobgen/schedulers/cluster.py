@@ -46,8 +46,8 @@ class QueueFacts(NamedTuple):
 
     ``enabled``: it takes jobs that name it; ``started``: its jobs begin; ``shared``: its nodes may have other
     jobs beside. ``max_jobs`` and ``max_gpus`` are of one user at a time; ``min_gpus``, ``min_cores`` and
-    ``max_cores`` of a job in all. ``accounts``, ``groups`` and ``qos`` are those that it takes; none without
-    such a limit.
+    ``max_cores`` of a job in all. ``accounts``, ``groups``, ``users`` and ``qos`` are those that it takes;
+    none without such a limit. ``not_accounts`` and ``not_qos`` are those that it refuses.
     """
 
     name: str
@@ -68,7 +68,10 @@ class QueueFacts(NamedTuple):
     max_cores: int | None = None
     accounts: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
     qos: tuple[str, ...] = ()
+    not_accounts: tuple[str, ...] = ()
+    not_qos: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> int:

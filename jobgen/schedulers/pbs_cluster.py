@@ -29,6 +29,7 @@ PROBES = {
     "server": ("qstat", "-B", "-f"),
     "pbsnodes": ("pbsnodes", "-a"),
 }
+VNODES = ("pbsnodes", "-a", "-v")
 _PATIENCE = 15  # s; for the first cycle of the scheduler
 QUEUE = r"Queue:\s+(\S+)"
 _NPUS = ("resources_available.naccelerators", "resources_available.nnpus")
@@ -46,14 +47,20 @@ def facts() -> Facts:
     Raises:
         SchedulerError: PBS does not answer.
     """
-    answers = {name: output(*command) for name, command in PROBES.items()}
-    found = read(answers["queues"], answers["pbsnodes"], answers["server"])
+    found = read(output(*PROBES["queues"]), _listed_nodes(), output(*PROBES["server"]))
     return found._replace(commands="qstat and pbsnodes")
+
+
+def _listed_nodes() -> str:
+    """Return the nodes, with the vnodes of hosts that have some: of such a host, pbsnodes -a adds up only the
+    resources that PBS Pro has by itself."""
+    listed = output(*PROBES["pbsnodes"])
+    return output(*VNODES) if "<various>" in listed else listed
 
 
 def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
     """Compare the nodes of a job with each host that PBS lists: qsub accepts jobs that no host can run."""
-    hosts = hosts_of(output(*PROBES["pbsnodes"])).values()
+    hosts = hosts_of(_listed_nodes()).values()
     how = " ".join(PROBES["pbsnodes"])
     for need in needs:
         fit = sum(_has(host.kind, need) for host in hosts)
@@ -132,7 +139,7 @@ def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
     facts = [_queue(queue, fields, common, hosts, gpu_type, reading) for queue, fields in queues.items()]
     return Facts(
         name.partition(".")[0] or "cluster",
-        tuple(_routed(one, queues) for one in facts),
+        tuple(_routed(one, queues, facts) for one in facts),
         resource,
         version=common.get("pbs_version", "").partition("_")[0],
         server=name,
@@ -184,7 +191,6 @@ def _queue(
     routes = fields.get("route_destinations", "")
     memory = next((key for key in ("default_chunk.mem", "resources_default.mem") if key in limits), "")
     max_gpus = [_of_user(fields.get("max_run_res.ngpus", "")), of_job("max", "ngpus")]
-    groups = fields.get("acl_groups", "") if fields.get("acl_group_enable") == "True" else ""
     sharing = [host.fields["sharing"] for host in own if "sharing" in host.fields]
     return QueueFacts(
         name,
@@ -205,7 +211,8 @@ def _queue(
         min_gpus=of_job("min", "ngpus"),
         min_cores=of_job("min", "ncpus"),
         max_cores=of_job("max", "ncpus"),
-        groups=tuple(one.strip() for one in groups.split(",") if one.strip()),
+        groups=_allowed(fields, "group"),
+        users=_allowed(fields, "user"),
     )
 
 
@@ -232,18 +239,32 @@ def _typed(host: Host, gpu_type: str) -> NodeKind:
     return host.kind._replace(devices=tuple((kind, number) for _, number in host.kind.devices))
 
 
+def _allowed(fields: Mapping[str, str], what: str) -> tuple[str, ...]:
+    """Return the groups or users in an access list of a queue, without hosts: ``alice@*``; none without a
+    list, and if it only names those that the queue refuses: ``-bob``."""
+    text = fields.get(f"acl_{what}s", "") if fields.get(f"acl_{what}_enable") == "True" else ""
+    names = (one.strip().removeprefix("+").partition("@")[0] for one in text.split(","))
+    return tuple(name for name in names if name and name[0] != "-")
+
+
 def _of_user(text: str) -> int | None:
     """Return the limit of any user in ``[u:PBS_GENERIC=2],[u:alice=5]``."""
     found = re.search(r"\[u:PBS_GENERIC=(\d{1,9})\]", text, re.ASCII)
     return count(found[1]) if found else None
 
 
-def _routed(queue: QueueFacts, queues: Mapping[str, Mapping[str, str]]) -> QueueFacts:
-    """Return a routing queue with the routes that are enabled; with none if one is on another server."""
+def _routed(
+    queue: QueueFacts, queues: Mapping[str, Mapping[str, str]], facts: Sequence[QueueFacts]
+) -> QueueFacts:
+    """Return a routing queue with the routes that are enabled, and with the nodes of these; with none if one
+    is on another server."""
     if any(route not in queues for route in queue.routes_to):
         return queue._replace(routes_to=())
-    routes = (route for route in queue.routes_to if queues[route].get("enabled") == "True")
-    return queue._replace(routes_to=tuple(dict.fromkeys(routes)))
+    routes = tuple(
+        dict.fromkeys(route for route in queue.routes_to if queues[route].get("enabled") == "True")
+    )
+    kinds = dict.fromkeys(kind for one in facts if one.name in routes for kind in one.kinds)
+    return queue._replace(routes_to=routes, kinds=queue.kinds or tuple(kinds))
 
 
 def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:

@@ -55,11 +55,15 @@ def facts() -> Facts:
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    of_user = (*ACCOUNTS, f"name={getpass.getuser()}")
-    answers = Answers(
-        output(*CONFIG), output(*NODES), output(*PARTITIONS), _optional(QOS), _optional(of_user)
-    )
+    config = output(*CONFIG)
+    accounts = of_user(getpass.getuser(), _setting(config, "ClusterName"))
+    answers = Answers(config, output(*NODES), output(*PARTITIONS), _optional(QOS), _optional(accounts))
     return read(answers)
+
+
+def of_user(name: str, cluster: str) -> tuple[str, ...]:
+    """Return the command that lists the accounts of a user at a cluster: a database may have several."""
+    return (*ACCOUNTS, f"name={name}", f"cluster={cluster}")
 
 
 def _optional(command: tuple[str, ...]) -> str:

@@ -55,6 +55,8 @@ def partition_limits(text: str, config: str, reading: Reading) -> Iterator[tuple
                 accounts=_names(fields.get("AllowAccounts", "ALL")),
                 groups=_names(fields.get("AllowGroups", "ALL")),
                 qos=_names(fields.get("AllowQos", "ALL")),
+                not_accounts=_names(fields.get("DenyAccounts", "")),
+                not_qos=_names(fields.get("DenyQos", "")),
             ),
             fields.get("QoS", "N/A"),
         )

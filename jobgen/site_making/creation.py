@@ -14,7 +14,7 @@ from jobgen.schedulers.table import named
 from jobgen.site_making.queue_tables import queue_table
 from jobgen.sites.display import key, toml
 from jobgen.sites.value_checks import valid_name
-from jobgen.values.devices import SHARD
+from jobgen.values.devices import SHARD, is_mig
 
 _HEAD = """\
 # A site file of jobgen, read from this machine: the queues, nodes and limits that its scheduler lists.
@@ -67,6 +67,7 @@ class LoginNode(NamedTuple):
     modules: Mapping[str, tuple[str, ...]] = {}
     interfaces: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    user: str = ""
 
 
 def without_reservations(scheduler: Scheduler, facts: Facts) -> Facts:
@@ -132,11 +133,18 @@ def _closed(queue: QueueFacts, facts: Facts, host: LoginNode) -> str:
     """Return why a queue takes no jobs of this user; empty if it does, or if that is unknown."""
     for what, allowed, own in (
         ("groups", queue.groups, host.groups),
+        ("users", queue.users, (host.user,) if host.user else ()),
         ("accounts", queue.accounts, facts.accounts),
         ("QoS", queue.qos, facts.user_qos),
     ):
         if allowed and own and not set(allowed) & set(own):
             return f"it takes only the {what} {', '.join(allowed)}, and you have {', '.join(own)}"
+    for what, refused, own in (
+        ("accounts", queue.not_accounts, facts.accounts),
+        ("QoS", queue.not_qos, facts.user_qos),
+    ):
+        if own and set(own) <= set(refused):
+            return f"it refuses the {what} {', '.join(refused)}, and you have {', '.join(own)}"
     return ""
 
 
@@ -151,10 +159,13 @@ def _needs(queue: QueueFacts, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _default(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
-    """Return the default queue: one with devices if the cluster has some, the scheduler's own if possible."""
+    """Return the default queue: one with devices if the cluster has some, whole ones and not those of a queue
+    for CPUs if possible, and the scheduler's own if possible."""
     having = [one for one in queues if _devices(one, facts)] or queues
+    whole = [one for one in having if _devices(one, facts, whole=True)] or having
+    named = [one for one in whole if not re.match("cpu", one.name, re.IGNORECASE)] or whole
     return max(
-        having, key=lambda one: (one.default, _devices(one, facts), one.walltime or 10**9), default=None
+        named, key=lambda one: (one.default, _devices(one, facts), one.walltime or 10**9), default=None
     )
 
 
@@ -166,15 +177,20 @@ def _default_on_cpus(queues: list[QueueFacts], facts: Facts) -> QueueFacts | Non
     )
 
 
-def _devices(queue: QueueFacts, facts: Facts) -> int:
-    """Return the number of nodes with devices of a queue, or of the queues to which it moves jobs."""
+def _devices(queue: QueueFacts, facts: Facts, whole: bool = False) -> int:
+    """Return the number of nodes with devices of a queue, or of the queues to which it moves jobs; MIG
+    devices are not ``whole``."""
     routes = [one for one in facts.queues if one.name in queue.routes_to and one != queue]
     kinds = [kind for one in (queue, *routes) for kind in one.kinds]
-    return sum(kind.nodes for kind in kinds if any(name != SHARD for name, _ in kind.devices))
+    return sum(
+        kind.nodes
+        for kind in kinds
+        if any(name != SHARD and not (whole and is_mig(name)) for name, _ in kind.devices)
+    )
 
 
 def _rules(facts: Facts, chosen: QueueFacts | None, on_cpus: QueueFacts | None) -> Iterator[tuple[str, str]]:
-    if facts.devices:
+    if facts.devices and any(one.gpus for one in facts.queues):
         yield "devices", facts.devices
     if facts.gpu_type:
         yield "gpu_type", facts.gpu_type

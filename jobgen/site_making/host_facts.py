@@ -3,6 +3,7 @@ interfaces and groups."""
 
 from __future__ import annotations
 
+import getpass
 import grp
 import os
 import re
@@ -37,6 +38,7 @@ def host_facts(scheduler: Scheduler) -> LoginNode:
         modules_in(_available_modules()),
         interfaces(),
         tuple(_groups()),
+        getpass.getuser(),
     )
 
 

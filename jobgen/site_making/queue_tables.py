@@ -76,7 +76,8 @@ def _node_lines(queue: QueueFacts, kind: NodeKind) -> Iterator[str]:
 
 
 def _shares(queue: QueueFacts, kind: NodeKind) -> Iterator[str]:
-    """Yield the memory of a device and of a core, where jobs that request none get less."""
+    """Yield the memory of a device and of a core, where jobs that request none get much less, or more: with
+    more, no node has the memory of a job that uses all its devices or cores."""
     gpus, cores, memory, default = number_of(kind), kind.cores, kind.memory or 0, queue.memory
     if not cores:
         return
@@ -88,11 +89,11 @@ def _shares(queue: QueueFacts, kind: NodeKind) -> Iterator[str]:
             or (default.core and default.core * of_gpu)
             or (default.node and default.node / gpus)
         )
-        if there is not None and there < _ENOUGH * share:
+        if there is not None and not _ENOUGH * share <= there <= memory // gpus:
             yield f"memory_per_gpu = {toml(_whole(share))}"
     share = _at_most(memory // cores, default.most_per_core, 1)
     there = default.core or (default.node and default.node / cores)
-    if there is not None and there < _ENOUGH * share:
+    if there is not None and not _ENOUGH * share <= there <= memory // cores:
         yield f"memory_per_core = {toml(_whole(share))}"
 
 

@@ -10,7 +10,7 @@ from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
 from jobgen.sites.node_kinds import Demand, best, type_for, types_of
 from jobgen.values import parsers
-from jobgen.values.devices import Devices, number_of, type_of
+from jobgen.values.devices import SHARD, Devices, number_of, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +42,7 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
         origins[key] = site.origins[key]
     if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
         fields["queue"] = site.file.rules.cpu_queue
+    _leave_out_of_others(site, fields, origins)
     own_type = str(site.values.get("gpus_per_node", "")).rpartition(":")[0]
     if fields["gpus_per_node"] and own_type and not type_of(fields["gpus_per_node"]):
         fields["gpus_per_node"] = Devices(fields["gpus_per_node"], own_type)
@@ -49,6 +50,16 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     _add_variables(site, spec, fields, origins)
     _fill(site, scheduler_of(spec), fields, origins)
     return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
+
+
+def _leave_out_of_others(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
+    """Remove the account and the QoS of the site from a job whose queue takes only others."""
+    if (queue := site.queues.get(fields["queue"])) is None:
+        return
+    for key, names in (("account", queue.accounts), ("qos", queue.qos)):
+        if names and fields[key] not in names and origins.get(key, "").startswith("site "):
+            fields[key] = None
+            del origins[key]
 
 
 def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], origins: dict[str, str]) -> None:
@@ -132,7 +143,8 @@ def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Sit
     if not kind and needs.gpus is None:  # the queue has no devices
         kind = best(site, queue, needs._replace(gpus=0))
     site = site._replace(kind=kind)
-    if not kind or number == 0 or needs.kind or site.request(queue) or len(types_of(site, queue)) < 2:
+    unknown = queue not in site.queues or (site.queues[queue].kinds and not kind)
+    if unknown or number == 0 or needs.kind or site.request(queue) or len(types_of(site, queue)) < 2:
         return site
     if typed := type_for(site.node(queue), needs.gpus):
         fields["gpus_per_node"] = Devices(needs.gpus or (site.node(queue).devices or {})[typed], typed)
@@ -154,17 +166,18 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
         fields["accelerator"] = None
         say("accelerator", "cpu")
     if fields["accelerator"] != "cpu":
-        say("gpus_per_node", node.gpus)
+        say("gpus_per_node", node.gpus and min(node.gpus, _most_gpus(site, fields["queue"]) or node.gpus))
     elif origins.get("gpus_per_node", "").startswith("site "):  # the default of jobs with accelerators
         fields["gpus_per_node"] = None
         del origins["gpus_per_node"]
     gpus = number_of(fields["gpus_per_node"]) or 0
-    cores = cores_of(node, gpus)
+    whole = _whole_devices(node, fields["gpus_per_node"])
+    cores = cores_of(node, whole)
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]
     if fields["cpus_per_node"] is None and not listed:  # they determine the cores
         say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
     if node.memory_per_gpu and gpus:
-        say("mem", parsers.memory(node.memory_per_gpu) * gpus)
+        say("mem", int(parsers.memory(node.memory_per_gpu) * whole))
     elif node.memory_per_core and not gpus:
         ranks = fields["ranks_per_node"] or 1
         used = fields["cpus_per_node"] or (fields["cpus_per_rank"] or scheduler.default_cpus_per_rank) * ranks
@@ -174,8 +187,19 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
         say("walltime", limit)
 
 
-def cores_of(node: NodeTable, gpus: int) -> int | None:
+def _most_gpus(site: Site, queue: str | None) -> int | None:
+    return site.queues[queue].max_gpus if queue and queue in site.queues else None
+
+
+def _whole_devices(node: NodeTable, devices: Devices | int | None) -> float:
+    """Return the number of devices of a node that a job uses: with shards, parts of them."""
+    number = number_of(devices) or 0
+    shards = (node.devices or {}).get(SHARD)
+    return number / shards * (node.gpus or 0) if type_of(devices) == SHARD and shards else number
+
+
+def cores_of(node: NodeTable, gpus: float) -> int | None:
     """Return the cores that a job gets on a node if it uses this number of its GPUs."""
     if gpus and node.cores_per_gpu is not None:
-        return gpus * node.cores_per_gpu
+        return max(1, int(gpus * node.cores_per_gpu))
     return node.cores

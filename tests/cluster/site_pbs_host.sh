@@ -6,7 +6,7 @@ set -euo pipefail
 
 root=$1 name=$2
 declare -A var=([openpbs]=/opt/pbs/var [torque]=/var/spool/torque-lab.d)
-export OPENPBS_LAB=$root/lab TORQUE_LAB=$root/lab
+export OPENPBS_LAB=$root/lab TORQUE_LAB=$root/lab TORQUE_GPUS=0
 mkdir -p "$root"/{var,netns,lab} /etc/netns "${var[$name]}"
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir -p /run/netns /run/root /run/scripts

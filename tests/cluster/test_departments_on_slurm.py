@@ -7,54 +7,47 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from support.cluster import SYSTEMS
-from support.department_lab import USER, DepartmentLab, department_lab
-from support.departments import SLURM, Department, DepartmentJob, differences
+from support.department_lab import DepartmentLab, department_lab
+from support.departments import SLURM, USER, Department, DepartmentJob, differences, facts_in
 from support.require import need_cluster, need_command
 
-pytestmark = pytest.mark.xdist_group("site-schedulers")
+pytestmark = pytest.mark.xdist_group("departments")
 SOME = ("closed-to-the-user", "features", "hyphens-dots", "mixed-types", "starving-default")
 CHOSEN = [one for one in SLURM if os.environ.get("JOBGEN_DEPARTMENTS") == "all" or one.name in SOME]
-JOBGEN = (sys.executable, "-m", "jobgen")
 
 
-@pytest.fixture(scope="module", params=SYSTEMS)
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DepartmentLab]:
-    need_cluster(request.param)
-    need_command("mariadbd", "slurmdbd")
-    with department_lab(tmp_path_factory.mktemp("departments") / "lab", request.param) as found:
-        yield found
+@pytest.fixture(scope="module")
+def lab_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], DepartmentLab]]:
+    """A function that returns the host of a version of Slurm, which it starts when it is needed."""
+    labs: dict[str, DepartmentLab] = {}
+    with ExitStack() as stack:
 
+        def lab(version: str) -> DepartmentLab:
+            if version not in labs:
+                need_cluster(version)
+                need_command("mariadbd", "slurmdbd")
+                root = tmp_path_factory.mktemp("departments") / "lab"
+                labs[version] = stack.enter_context(department_lab(root, version))
+            return labs[version]
 
-def of_version(department: Department, lab: DepartmentLab) -> bool:
-    return department.slurm == lab.version
+        yield lab
 
 
 def jobgen(lab: DepartmentLab, folder: Path, *words: str) -> tuple[int, str]:
-    done = lab.call(*JOBGEN, *words, cwd=folder, user=USER)
+    done = lab.call(sys.executable, "-m", "jobgen", *words, cwd=folder, user=USER)
     return done.returncode, done.stderr
 
 
 def judge(lab: DepartmentLab, folder: Path, number: int, job: DepartmentJob) -> list[str]:
     """Return what is wrong with a job: its script is refused, or Slurm shows something else, or it does not start."""
     script = f"job-{number}.sh"
-    words = (
-        "slurm",
-        "--site",
-        "./site.toml",
-        *job.options.split(),
-        "--launcher",
-        "srun",
-        "-o",
-        script,
-        "--",
-        "true",
-    )
-    status, said = jobgen(lab, folder, *words)
+    words = ("slurm", "--site", "./site.toml", *job.options.split(), "--launcher", "srun", "-o", script)
+    status, said = jobgen(lab, folder, *words, "--", "sleep", "1")
     if job.refused:
         return [] if status == 2 and job.refused in said else [f"{job.options}: not refused: {said}"]
     if status:
@@ -72,14 +65,13 @@ def judge(lab: DepartmentLab, folder: Path, number: int, job: DepartmentJob) -> 
 
 
 @pytest.mark.parametrize("department", CHOSEN, ids=lambda one: one.name)
-def test_a_department(department: Department, lab: DepartmentLab) -> None:
-    if not of_version(department, lab):
-        return
+def test_a_department(department: Department, lab_of: Callable[[str], DepartmentLab]) -> None:
+    lab = lab_of(department.slurm)
     lab.serve(department)
     folder = lab.folder(department.name)
     status, said = jobgen(lab, folder, "site", "new", "-o", "site.toml")
     assert status == 0, said
-    wrong = [
-        line for number, job in enumerate(department.jobs, 1) for line in judge(lab, folder, number, job)
-    ]
+    assert facts_in(lab.read(folder / "site.toml")) == facts_in(department.text("site.toml"))
+    jobs = enumerate(department.jobs, 1)
+    wrong = [line for number, job in jobs for line in judge(lab, folder, number, job)]
     assert not wrong, "\n".join(wrong)

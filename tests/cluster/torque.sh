@@ -9,7 +9,8 @@
 #
 # Each node has np=8 and gpus=2 (a number, no devices). No ssh runs between the nodes. The scheduler is Torque's pbs_sched.
 # The folder of the cluster is TORQUE_LAB (/tmp/torque); pbsu can write into its folder t. With TORQUE_EXEC=true the login
-# shell of a job executes the script ($exec_with_exec); Torque's default is to run it as a child.
+# shell of a job executes the script ($exec_with_exec); Torque's default is to run it as a child. With TORQUE_GPUS=0 new nodes
+# have no GPUs.
 set -euo pipefail
 umask 022
 
@@ -135,7 +136,8 @@ prepare_queues() { # once
             "acl_hosts = $server" 'allow_node_submit = True' 'keep_completed = 300' 'mom_job_sync = True' 'log_events = 511' \
             'node_check_rate = 150' 'tcp_timeout = 30'
         for host in "${nodes[@]}"; do
-            printf '%s\n' "set server acl_hosts += $host" "set server submit_hosts += $host" "create node $host np=8" "set node $host gpus=2"
+            printf '%s\n' "set server acl_hosts += $host" "set server submit_hosts += $host" "create node $host np=8"
+            [[ ${TORQUE_GPUS:-2} == 0 ]] || echo "set node $host gpus=2"
         done
     } | on "$server" qmgr
 }

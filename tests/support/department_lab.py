@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from support.cluster import CLUSTER_DIR, OLD, SYSTEMS, ClusterError, complaint, shared_places
-from support.departments import Department
+from support.departments import USER, Department
 from support.waiting import wait_for, wait_until
 
-USER = "ada"
 _NAMESPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
 _NODE = ("unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

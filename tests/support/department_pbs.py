@@ -20,7 +20,7 @@ _OWN = {"openpbs": "workq", "torque": "batch"}
 def department_pbs(root: Path, like: PbsCluster, department: Department) -> Iterator[HiddenPbs]:
     """Start the machine, and give its server the queues, nodes and resources of a department."""
     with hidden_pbs(root, like) as cluster:
-        for path in department.folder.glob("*.vnodes"):
+        for path in department.vnodes:
             _make_vnodes(cluster, path.stem, path.read_text())
         lines = department.text("qmgr").splitlines()
         made = {kind: [words[2] for line in lines if (words := line.split())[:2] == ["create", kind]]

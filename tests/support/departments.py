@@ -7,6 +7,7 @@ slurm.conf         nodes, partitions and what differs from the defaults; nodes h
 gres.conf          the devices of the nodes, which are numbers without files
 accounts           lines for sacctmgr; without this file the cluster has no accounting
 qmgr               of PBS Pro and Torque: lines for qmgr
+NODE.vnodes        of PBS Pro: the vnodes of a node, for its pbs_mom
 answers.txt        the answers of the scheduler's commands (``support.answers``), to the user ada
 site.toml          what ``jobgen site new`` writes
 job-1.sh, ...      the first lines of each job
@@ -15,14 +16,21 @@ job-1.sh, ...      the first lines of each job
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import pytest
 import tomllib
 
-from support import ROOT
+from jobgen.schedulers.table import SCHEDULERS
+from jobgen.site_making.creation import LoginNode, site_file, taking_jobs, without_reservations
+from support import ROOT, answers, jobs
 
 FOLDER = ROOT / "tests/departments"
+USER = "ada"
+"""Who has asked the schedulers."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,11 @@ class Department:
     def name(self) -> str:
         return self.folder.name
 
+    @property
+    def vnodes(self) -> list[Path]:
+        """The files NODE.vnodes, with the vnodes of a node of OpenPBS."""
+        return [*self.folder.glob("*.vnodes")]
+
     def text(self, name: str) -> str:
         """Return a file; an empty text where it is absent."""
         path = self.folder / name
@@ -77,3 +90,49 @@ def differences(expected: dict[str, str], shown: dict[str, str]) -> list[str]:
         members = {*text.split(",")} - {*found.split(",")} if "=" in text else {text} - {found}
         wrong += [f"{name} is {found}, not {text}"] if members else []
     return wrong
+
+
+_DAY = "2026-01-31"
+_LOGIN = "login1"
+
+
+def site_file_of(department: Department, folder: Path) -> str:
+    """Return the site file from the recorded answers, as if it was made on a login node on a certain day. The folder is for
+    programs that print the answers; only they are on PATH, with a shell."""
+    scheduler = SCHEDULERS[department.scheduler]
+    (folder / "bin").mkdir()
+    path = answers.commands(folder, answers.read(department.folder / "answers.txt"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path.partition(":")[0] + ":/bin")
+        patch.setenv("LOGNAME", USER)
+        facts = taking_jobs(without_reservations(scheduler, scheduler.cluster().facts()))
+    assert not facts.unread, facts.unread
+    host = LoginNode(_LOGIN, cluster=facts.server.partition(".")[0], groups=(USER,), user=USER)
+    return site_file(scheduler, facts, host).replace(datetime.date.today().isoformat(), _DAY)
+
+
+def job_of(job: DepartmentJob, scheduler: str, folder: Path) -> str:
+    """Return the directives and the warnings of a job by the site file in the folder, or the refusal."""
+    words = (scheduler_of_command(scheduler), "--site", "./site.toml", *job.options.split(), "--", "train.py")
+    done = jobs.jobgen(*words, cwd=folder)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("#SBATCH ", "#PBS "))]
+    said = [f"# {line}" for line in done.stderr.replace(str(folder), "").splitlines()]
+    return "\n".join([f"# jobgen {' '.join(words)}", *lines, *said, ""])
+
+
+def scheduler_of_command(name: str) -> str:
+    return SCHEDULERS[name].command_name
+
+
+def facts_in(text: str) -> dict[str, Any]:
+    """Return what a site file says of the cluster: all but its source."""
+    return {name: value for name, value in tomllib.loads(text).items() if name != "source"}
+
+
+def without_memory(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return facts without the memory of nodes, where that is the memory of the machine that plays them."""
+    return {
+        name: without_memory(value) if isinstance(value, dict) else value
+        for name, value in facts.items()
+        if not name.startswith("memory")
+    }

@@ -1,0 +1,11 @@
+# jobgen slurm --site ./site.toml --nodes 2 --gpus-per-node a100:4 -- train.py
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=32
+#SBATCH --gpus-per-node=a100:4
+#SBATCH --mem=976G
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=gpu

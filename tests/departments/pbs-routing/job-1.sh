@@ -1,0 +1,8 @@
+# jobgen pbs --site ./site.toml --nodes 2 --walltime 1h -- train.py
+#PBS -N jobgen
+#PBS -S /bin/bash
+#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
+#PBS -l place=scatter
+#PBS -l walltime=01:00:00
+#PBS -j oe
+#PBS -q entry

@@ -1,0 +1,11 @@
+# jobgen slurm --site ./site.toml --nodes 3 -- train.py
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=3
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=8
+#SBATCH --gpus-per-node=4
+#SBATCH --mem=248G
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=new

@@ -1,0 +1,11 @@
+# jobgen slurm --site ./site.toml --nodes 2 --gpus-per-node a100:2 -- train.py
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=2
+#SBATCH --cpus-per-task=10
+#SBATCH --gpus-per-node=a100:2
+#SBATCH --mem=166G
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=gpu

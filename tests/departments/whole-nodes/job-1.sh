@@ -1,0 +1,10 @@
+# jobgen slurm --site ./site.toml --nodes 2 -- train.py
+#SBATCH --job-name=jobgen
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=8
+#SBATCH --cpus-per-task=14
+#SBATCH --gpus-per-node=8
+#SBATCH --time=01:00:00
+#SBATCH --output=jobgen-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=large
