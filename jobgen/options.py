@@ -369,8 +369,8 @@ OPTIONS = (
         _LAUNCH,
         parsers.interfaces,
         "[^]NAME,...",
-        "Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1, of which Gloo and others "
-        "take the first; or those that NCCL and HCCL must not use: ^lo,docker.",
+        "Interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others take the first. "
+        "Or those that NCCL and HCCL must not use: ^lo,docker.",
         example="hsn0",
     ),
     Option(

@@ -73,7 +73,7 @@ class Settings(TypedDict, total=False):
     cpu_bind: str | None
     r"""CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the site's lists, or the binding of the launcher]"""
     interface: str | None
-    r"""Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1, of which Gloo and others take the first; or those that NCCL and HCCL must not use: ^lo,docker."""
+    r"""Interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others take the first. Or those that NCCL and HCCL must not use: ^lo,docker."""
     network: str | None
     r"""Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME."""
     include: str | None
@@ -112,9 +112,7 @@ class Settings(TypedDict, total=False):
     r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
     env_file: Sequence[str] | str | None
     r"""File of lines NAME=VALUE: environment variables whose values no script contains."""
-    container: (
-        Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
-    )
+    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
     r"""Container runtime of the ranks."""
     image: str | None
     r"""Container image: a file, or a name that the runtime accepts."""

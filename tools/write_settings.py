@@ -35,9 +35,15 @@ def stub() -> str:
     fields += [(name, "Mapping[str, Any]", f"The table [{name}] of a job file.") for name in _TABLES]
     return (
         HEAD
-        + "".join(f'    {key}: {kind} | None\n    r"""{about}"""\n' for key, kind, about in fields)
+        + "".join(f'{_line(key, kind)}    r"""{about}"""\n' for key, kind, about in fields)
         + TAIL
     )
+
+
+def _line(key: str, kind: str) -> str:
+    """Return the line of a field, as ruff formats it."""
+    line = f"    {key}: {kind} | None\n"
+    return line if len(line) <= 111 else f"    {key}: (\n        {kind} | None\n    )\n"
 
 
 def python_type(option: Option) -> str:

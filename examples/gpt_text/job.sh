@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 79aace5bf5b89eb6e8e4161b7f0dea288eb1937308f7d83f4cb218ae0a79664c ========
+# ======== jobgen runtime 0.2.0, SHA-256 c62e28ef110c1a9a3ef8d4e40da1e5dc527874d1bde40191473ccb3bafae6886 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -844,7 +844,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
   job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
-if [[ -n ${JOBGEN_BIND:-} && -f $job_dir/bind.sh ]]; then
+if [[ -f $job_dir/bind.sh ]]; then
   # shellcheck source=/dev/null
   . "$job_dir/bind.sh"
 fi

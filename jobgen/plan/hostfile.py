@@ -6,12 +6,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jobgen.errors import counted
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.values.devices import number_of
 
 if TYPE_CHECKING:
     from typing import Any
 
     from jobgen.spec import Specification
+
+_HOSTS_WITH_SLOTS = ("mpich", "intel")  # they read HOST:N
 
 
 def with_hosts(spec: Specification) -> Specification:
@@ -44,5 +47,19 @@ def with_hosts(spec: Specification) -> Specification:
 
         runs = ((count, len(list(some))) for count, some in groupby(count for _, count in chosen))
         values = {"nodes": tuple(Group(nodes, count) for count, nodes in runs)}
+    _check_addresses(spec, chosen)
     origins = {**spec.origins, **{key: "--hostfile" for key in values if key not in spec.origins}}
     return spec._replace(hostfile=chosen, origins=origins, **values)
+
+
+def _check_addresses(spec: Specification, chosen: tuple[tuple[str, int], ...]) -> None:
+    """Refuse IPv6 addresses where a colon in the name of a host has another meaning."""
+    row = LAUNCHERS[spec.launcher]
+    reader = (
+        row.remote_shell
+        if spec.remote == "ssh"
+        else row.of_mpi and spec.mpi in _HOSTS_WITH_SLOTS and spec.mpi
+    )
+    address = next((host for host, _ in chosen if ":" in host), None)
+    if address and reader:
+        raise spec.refuse("hostfile", f"{reader} cannot read the address {address}; use names of hosts")

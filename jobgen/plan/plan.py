@@ -15,7 +15,7 @@ from jobgen.plan.nested_launcher import refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
 from jobgen.plan.site_binding import rank_binding
-from jobgen.plan.site_directives import SiteWords, site_words
+from jobgen.plan.site_directives import SiteWords, site_words, step_words
 from jobgen.plan.steps import step_specs
 from jobgen.plan.survival import Survival, survival
 from jobgen.schedulers.base import Scheduler
@@ -99,7 +99,10 @@ def resolve(spec: Specification) -> Plan:
         site=site,
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
-        steps=tuple(one._replace(step=number) for number, one in enumerate(steps, 1)),
+        steps=tuple(
+            one._replace(step=number, site=step_words(spec, scheduler, one.resources))
+            for number, one in enumerate(steps, 1)
+        ),
     )
 
 

@@ -211,10 +211,6 @@ def _words(spec: Specification, scheduler: Scheduler, resources: Resources) -> S
     assert spec.site is not None
     file, numbers = spec.site.file, _numbers(spec, scheduler, resources)
     queue = file.queues.get(spec.queue) if spec.queue else None
-
-    def fill(lines: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_fill(line, numbers, spec) for line in lines)
-
     own = {_key(line) for line in spec.directive}
     own.update(_key(form) for key, form in scheduler.forms.items() if form[:2] == "--" and getattr(spec, key))
     if (
@@ -229,24 +225,39 @@ def _words(spec: Specification, scheduler: Scheduler, resources: Resources) -> S
     rules = file.rules
     reserved = spec.reservation or scheduler.is_reservation(spec.queue)
     further = (queue.directives if queue else ()) + (rules.reservation if reserved else ())
-    more = fill(file.directives + further)
-    bind = fill((rules.bind,))[0] if option_binds(spec, resources) else ""
-    srun_bind = (bind,) if bind and scheduler.node_step else ()
+    request = _filled(spec.site.request(spec.queue), numbers, spec)
+    more = _filled(file.directives + further, numbers, spec)
     faster = _faster(spec, resources)
-    return SiteWords(
+    return _rank_options(spec, scheduler, resources)._replace(
         head=tuple(_head(spec.site, spec.queue, faster)),
-        request=tuple(line for line in fill(spec.site.request(spec.queue)) if _key(line) not in own),
+        request=tuple(line for line in request if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
         queue=rules.queue,
         queue_name=queue.name if queue else None,
         module_use=rules.module_use,
-        bind=bind,
-        threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
         network=_network_words(spec),
         faster_networks=tuple(faster),
-        srun_ranks="".join(f"{line} " for line in (*fill(rules.srun + rules.srun_ranks), *srun_bind)),
-        srun_nodes="".join(f"{line} " for line in fill(rules.srun + rules.srun_nodes)),
+    )
+
+
+def step_words(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
+    """Return what the site of the job ``spec`` adds to a step with these resources: options for its ranks."""
+    return _rank_options(spec, scheduler, resources) if spec.site else SiteWords()
+
+
+def _rank_options(spec: Specification, scheduler: Scheduler, resources: Resources) -> SiteWords:
+    """Return the options of the site for the launchers of ranks."""
+    assert spec.site is not None
+    rules, numbers = spec.site.file.rules, _numbers(spec, scheduler, resources)
+    binds = (rules.bind,) if option_binds(spec, resources) else ()
+    bind = "".join(_filled(binds, numbers, spec))
+    ranks = _filled(rules.srun + rules.srun_ranks + (binds if scheduler.node_step else ()), numbers, spec)
+    return SiteWords(
+        bind=bind,
+        threads_per_core=spec.site.node(spec.queue).threads_per_core or 1,
+        srun_ranks="".join(f"{line} " for line in ranks),
+        srun_nodes="".join(f"{line} " for line in _filled(rules.srun + rules.srun_nodes, numbers, spec)),
     )
 
 
@@ -263,6 +274,10 @@ def _head(site: Site, queue: str | None, faster: list[str]) -> Iterator[str]:
         yield f"Network: the slow path; --network {name} is faster: {site.file.networks[name].about}"
     if site.file.silence:
         yield f"jobgen: disable={','.join(site.file.silence)}"
+
+
+def _filled(lines: tuple[str, ...], numbers: Mapping[str, object], spec: Specification) -> tuple[str, ...]:
+    return tuple(_fill(line, numbers, spec) for line in lines)
 
 
 def _fill(line: str, numbers: Mapping[str, object], spec: Specification) -> str:

@@ -50,6 +50,7 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "mpi": plan.launch.mpi_name,
         "include": resources.active.text if spec.include else None,
         "exclude": resources.active.text if spec.exclude else None,
+        "master_addr": spec.master_addr or "the name of the first host",
         "master_port": spec.master_port or "a free one, from the job id",
         "array": plan.directives.array,
         "after": [f"{kind}:{job}" for kind, job in spec.after],
@@ -86,7 +87,7 @@ def _derived(plan: Plan) -> list[Row]:
         ),
         ("slots", resources.mixed or resources.ranks_per_node, "Ranks that the hostfile allows a host."),
         ("hosts", f"{directory}/hostfile", "HOST slots=N lines, written and checked by the script."),
-        ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The first host, and the port above."),
+        ("rendezvous", "MASTER_ADDR:MASTER_PORT", "The address and the port above."),
         (
             "devices",
             ", ".join(filter(None, (chunk.devices for chunk in resources.chunks))) or None,

@@ -148,7 +148,7 @@ def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
     names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
     return [
         template.render(
-            words(one)._replace(site=plan.site)._asdict(),
+            words(one)._asdict(),
             changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB]
             + step_lines(plan, one.step),
         )

@@ -11,13 +11,15 @@ Hosts = tuple[tuple[str, int], ...]  # each with its slots; 0 if the file names 
 
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}"
-
-
-_LINE = rf"({_NAME})(?:\s+slots\s*=\s*(\d{{1,4}})(?:\s+max[_-]slots\s*=\s*\d+)?|[:*](\d{{1,4}}))?"
+_IPV6 = r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*"
+_HOST = rf"{_NAME}|{_IPV6}(?!\S)|\[{_IPV6}\]"
+_SLOTS = r"\s+slots\s*=\s*(\d{1,4})(?:\s+max[_-]slots\s*=\s*\d+)?|[:*](\d{1,4})"
+_LINE = rf"({_HOST})(?:{_SLOTS})?"
 
 
 def hosts(text: str) -> Hosts:
-    """Return the hosts in a file of lines ``HOST``, ``HOST slots=N``, ``HOST:N`` or ``HOST*N``.
+    """Return the hosts in a file of lines ``HOST``, ``HOST slots=N``, ``HOST:N`` or ``HOST*N``. A host may be
+    an IPv6 address, in brackets before ``:N`` and ``*N``.
 
     A host that is repeated has as many slots, as in the node file of PBS. ``#`` begins a comment.
     """
@@ -41,7 +43,20 @@ def hosts(text: str) -> Hosts:
 def _host(number: int, line: str) -> tuple[str, int]:
     """Return the host in a line and its slots, 0 without."""
     match = re.fullmatch(_LINE, line, re.ASCII)
+    name = match and _canonical(match[1])
     count = match and (match[2] or match[3])
-    if not match or (count and not int(count)):
+    if not match or not name or (count and not int(count)):
         raise ValueError(f"line {number} must be HOST, HOST slots=N, HOST:N or HOST*N, not {shown(line)}")
-    return match[1], int(count or 0)
+    return name, int(count or 0)
+
+
+def _canonical(host: str) -> str:
+    """Return the name of a host, or its IPv6 address as the system prints it; empty if it is none."""
+    if ":" not in host:
+        return host
+    import ipaddress  # late: few files have addresses
+
+    try:
+        return str(ipaddress.IPv6Address(host.strip("[]")))
+    except ValueError:
+        return ""

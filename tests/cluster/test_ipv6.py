@@ -51,6 +51,12 @@ def run(cluster: Cluster, launcher: str, *options: str) -> Job:
     return cluster.wait(cluster.submit(script, folder))
 
 
+def allow_some_ipv4(cluster: Cluster, launcher: str) -> None:
+    """Give the hosts 127.0.0.1, if the launcher is that of Open MPI, which needs an IPv4 address."""
+    for node in cluster.nodes if launcher == "mpirun" else ():
+        cluster.exec(node, ["ip", "address", "replace", "127.0.0.1/8", "dev", "lo"])
+
+
 @pytest.mark.parametrize(
     ("launcher", "options", "address", "endpoint"),
     [
@@ -65,9 +71,7 @@ def run(cluster: Cluster, launcher: str, *options: str) -> Job:
 def test_ranks_meet(cluster: Cluster, launcher: str, options: list[str], address: str, endpoint: str) -> None:
     if launcher in ("deepspeed", "accelerate"):
         need_package(launcher)
-    if launcher == "mpirun":  # Open MPI needs some IPv4 address, be it that of the loopback
-        for node in cluster.nodes:
-            cluster.exec(node, ["ip", "address", "add", "127.0.0.1/8", "dev", "lo"])
+    allow_some_ipv4(cluster, launcher)
     done = run(cluster, launcher, "--no-preflight", *options)
     assert done.ok, done.output
     assert done.output.count(f"sum 2 at {address}\n") == 2, done.output
@@ -101,3 +105,23 @@ def test_the_training_module_finds_its_interface(cluster: Cluster) -> None:
     assert done.ok, done.output
     [row] = [line for line in done.output.splitlines() if line.startswith("node2 ")]
     assert " eth0 " in row
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "deepspeed", "mpirun"])
+def test_a_list_of_addresses(cluster: Cluster, launcher: str) -> None:
+    """Without a scheduler; the script starts the second host by ssh."""
+    if launcher == "deepspeed":
+        need_package("deepspeed")
+    allow_some_ipv4(cluster, launcher)
+    folder = cluster.folder(f"list-{launcher}")
+    (folder / "sum.py").write_text(PROGRAM)
+    (folder / "hosts").write_text("fd13:77::11 slots=1\n[fd13:77:0::12]:1\n")
+    env = jobs.env_options({"PATH": cluster.env["PATH"], "PYTHONPATH": str(ROOT)})
+    words = ["--hostfile", folder / "hosts", "--accelerator", "cpu", "--cpus-per-rank", "1", "--no-preflight"]
+    script = jobs.render("local", *words, "--launcher", launcher, *env, program=["sum.py"])
+    (folder / "job.sh").write_text(script)
+    done = cluster.exec("node1", ["bash", "job.sh"], cwd=folder, check=False, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("sum 2 at fd13:77::11\n") == 2, done.stdout + done.stderr
+    refused = cluster.exec("node2", ["bash", "job.sh"], cwd=folder, check=False)
+    assert (refused.returncode, "run this script on fd13:77::11" in refused.stderr) == (70, True)

@@ -98,3 +98,31 @@ KEPT = {
 def test_other_code_stays(name: str) -> None:
     head, body = KEPT[name]
     assert left_out(f"{head}{body}\n")[0] == []
+
+
+FIRST = f"$({LIST} | head -n 1)"
+
+
+@pytest.mark.parametrize(
+    ("body", "address"),
+    [
+        (f"MASTER_ADDR={FIRST}", None),
+        (f"export MASTER_ADDR=ic-{FIRST}", "ic-{host}"),
+        (f'MASTER_ADDR="{FIRST}"\nMASTER_ADDR="${{MASTER_ADDR}}i"', "{host}i"),
+        (f"first={FIRST}\nexport MASTER_ADDR=ic-${{first}}.example.org", "ic-{host}.example.org"),
+        (f"nodes=( $({LIST}) )\nexport MASTER_ADDR=${{nodes[0]}}-ib0", "{host}-ib0"),
+        ("MASTER_ADDR=$(hostname -s)-ib0", "{host}-ib0"),
+        (f"MASTER_ADDR={FIRST}i\nMASTER_ADDR=$(getent hosts $MASTER_ADDR | cut -d ' ' -f 1)", "{host}i"),
+        (f"MASTER_ADDR={FIRST}i\nMASTER_ADDR={FIRST}", None),
+        ("MASTER_ADDR=$(ip -4 addr show ib0 | grep -oP '(?<=inet ).*(?=/)')", "interface:ib0"),
+        ("MASTER_ADDR=$(ip -o a show dev hsn0 | awk '{ print $4 }')", "interface:hsn0"),
+        ("MASTER_ADDR=$(ifconfig ib0 | awk '/inet / { print $2 }')", "interface:ib0"),
+        ("MASTER_ADDR=10.0.0.$((SLURM_NODEID + 1))", None),
+        ("MASTER_ADDR=node$(echo $SLURM_NODELIST | cut -d [ -f 2 | cut -d - -f 1)", None),
+        (f"MASTER_ADDR=tcp://{FIRST}:29500", None),
+        (f"if [[ -n $IB ]]; then MASTER_ADDR={FIRST}i; fi", None),
+    ],
+)
+def test_the_address_of_the_rendezvous(body: str, address: str | None) -> None:
+    done = job_file(f"{SLURM}{body}\nexport MASTER_ADDR\nsrun python3 t.py\n")
+    assert values(done.text).get("master_addr") == address

@@ -23,6 +23,8 @@ PLAIN = "node1\nnode2 # the second\n\n# none\nnode3\n"
         ("a:4\nb*4\n", "--ranks-per-node 2", "a:2 b:2"),
         ("a\na\nb\nb\n", "", "a:2 b:2"),
         ("a:4\nb:4\nc:8\n", "--launcher torchrun", "a:4 b:4 c:8"),
+        ("fd07:0::1 slots=2\n[fd07::2]:2\n[FD07::3]*2\n", "", "fd07::1:2 fd07::2:2 fd07::3:2"),
+        ("fd07::1\n[fd07::2]\n", "--ranks-per-node 2", "fd07::1:2 fd07::2:2"),
     ],
 )
 def test_the_hosts_of_a_file(text: str, options: str, listed: str, tmp_path: Path) -> None:
@@ -30,7 +32,7 @@ def test_the_hosts_of_a_file(text: str, options: str, listed: str, tmp_path: Pat
     script = jobs.render("local", "--hostfile", tmp_path / "hosts", *shlex.split(options), program=["x"])
     [words] = re.findall(r"job_host_list=\((.*?)\)", script)
     assert words == listed
-    slots = [int(word.partition(":")[2]) for word in listed.split()]
+    slots = [int(word.rpartition(":")[2]) for word in listed.split()]
     assert f"job_nodes={len(slots)}\n" in script
     assert f"job_world_size={sum(slots)}\n" in script
 
@@ -43,6 +45,11 @@ def test_the_hosts_of_a_file(text: str, options: str, listed: str, tmp_path: Pat
         ("a\nb c\n", "", "line 2 must be HOST, HOST slots=N, HOST:N or HOST*N, not 'b c'"),
         ("a\n$(touch canary)\n", "", "line 2 must be HOST"),
         ("a:0\n", "", "line 1 must be HOST"),
+        ("fd07::1::2\n", "", "line 1 must be HOST"),
+        ("fe80::1%ib0\n", "", "line 1 must be HOST"),
+        ("[n1]:2\n", "", "line 1 must be HOST"),
+        ("[fd07::1]:2\n", "--launcher mpirun --mpi mpich", "mpich cannot read the address fd07::1; use names of hosts"),
+        ("fd07::1\n", "--launcher deepspeed --remote ssh", "pdsh cannot read the address fd07::1; use names of hosts"),
         ("a:2\nb\n", "", "line 2 has no number of slots, but line 1 has"),
         ("a\nb\n", "--nodes 3", "--nodes 3 (command line): the hostfile has only 2 hosts"),
         ("a:4\nb:2\n", "--ranks-per-node 3", "--ranks-per-node 3 (command line): b has fewer slots in the hostfile"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from golden.cases import job_part
-from support.sites import spec
+from support.sites import LOADED, spec
 
 from jobgen.config import read_spec
 from jobgen.jobfile.reader import read_job
@@ -112,6 +112,36 @@ ranks_per_node = 1
     assert re.findall("^  job_cpu_bind=(.*)$", render(one), re.MULTILINE) == ["''", "site", "''"]
 
 
+STEPS = """
+[[step]]
+command = ["./all"]
+[[step]]
+command = ["./one"]
+ranks_per_node = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "site", "options"),
+    [
+        ("pbs", "polaris", ["--cpu-bind list:24-31:16-23:8-15:0-7", "--cpu-bind depth"]),
+        (
+            "slurm",
+            "frontier",
+            ["--gpus-per-node=8 --cpu-bind=mask_cpu:0xfe000000000000,", "--gpus-per-node=8 bash"],
+        ),
+    ],
+)
+def test_a_step_has_the_lists_for_its_ranks(
+    scheduler: str, site: str, options: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "job.toml").write_text(f'site = "{site}"\n[job]\naccount = "x"\n{STEPS}')
+    text = render(resolve(read_spec(scheduler, {}, (), read_job(str(tmp_path / "job.toml"), (), ()))))
+    for step, option in zip(text.split("\nstep_")[1:], options, strict=True):
+        assert option in step.partition("\n}\n")[0]
+        assert "list:" not in step or "list:" in option
+
+
 def test_the_plan_of_a_run_has_the_binding(tmp_path: Path) -> None:
     one = plan("pbs polaris account=x launcher=torchrun")
     text = render(one)
@@ -120,6 +150,11 @@ def test_the_plan_of_a_run_has_the_binding(tmp_path: Path) -> None:
     (tmp_path / plan_file.NAME).write_text(plan_file.text(file))
     again = plan_file.spec_of(plan_file.read(tmp_path))
     assert resolve(again._replace(site=one.spec.site)).resources.cpus == one.resources.cpus
+
+
+def test_each_plug_in_of_a_network_is_the_fast_setting() -> None:
+    networks = [pair for site in LOADED.values() for pair in site.file.networks.items()]
+    assert [name for name, one in networks if one.fast] == [name for name, _ in networks if name == "plugin"]
 
 
 @pytest.mark.parametrize(
@@ -132,6 +167,7 @@ def test_the_plan_of_a_run_has_the_binding(tmp_path: Path) -> None:
         ("slurm --site daint --nodes 2", True),
         ("slurm --site clariden --nodes 2", True),
         ("slurm --site delta --nodes 2", True),
+        ("slurm --site olivia --nodes 2", True),
         ("pbs --site polaris --nodes 2 --network plugin", False),
         ("pbs --site polaris", False),
         ("pbs --site polaris --nodes 2 --accelerator cpu --ranks-per-node 4", False),

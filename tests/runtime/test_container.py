@@ -336,6 +336,11 @@ def test_a_list_of_the_site_that_cannot_be_taken(shell: Shell, rank: int, said: 
     assert ("jobgen: a: cannot bind rank 0 to the processors 2-3, which its site lists" in done.said) is said
 
 
+def test_a_step_without_a_binding(shell: Shell) -> None:
+    done = bind(shell, "", 0, 2)
+    assert (done.out, done.said) == ("bound\n", "")
+
+
 def test_who_is_bound_stays(shell: Shell) -> None:
     assert bind(shell, "core", 0, 2, more="JOBGEN_BOUND=yes").out == "bound\n"
 

@@ -134,6 +134,11 @@ def test_the_hosts_of_a_file(shell: Shell, first: str, status: int) -> None:
         assert listed == [first, first, "other"]
 
 
+def test_addresses_of_ipv6_have_colons(shell: Shell) -> None:
+    code = "job_host_list=(::1:12 fd07::2:1); job_scheduler; job_list_hosts | uniq -c | xargs"
+    assert shell.run("hosts", code).lines == ["12 ::1 1 fd07::2"]
+
+
 def test_the_first_host_of_a_file_by_another_name(shell: Shell) -> None:
     shell.commands(getent='[[ $* == "hosts alias" ]] && echo "127.0.0.1 alias"')
     code = "job_host_list=(alias:2); job_scheduler; job_list_hosts"

@@ -129,6 +129,24 @@ def test_the_first_host_is_another_one(shell: Shell) -> None:
     assert found(shell, "job_hosts=(b a) job_master_addr=interface:ib0").lines[-1] == "interface:ib0 of b"
 
 
+@pytest.mark.parametrize(
+    ("value", "host", "name"),
+    [
+        ("ic-{host}", "a", "ic-a"),
+        ("ic-{host}", "a.cluster.local", "ic-a.cluster.local"),
+        ("{host}-ib0", "a.cluster.local", "a-ib0.cluster.local"),
+        ("{host}.hpc.example.org", "a.cluster.local", "a.hpc.example.org"),
+        ("{host}", "a.cluster.local", "a.cluster.local"),
+        ("b.example.org", "a.cluster.local", "b.example.org"),
+        ("interface:ib0.1", "a.cluster.local", "interface:ib0.1"),
+        ("fd07::1", "a", "fd07::1"),
+    ],
+)
+def test_the_value_for_a_host(shell: Shell, value: str, host: str, name: str) -> None:
+    code = f"job_master_addr='{value}'; job_name_address {host}"
+    assert shell.run("master_addr", code).lines == [name]
+
+
 @pytest.mark.parametrize(("status", "end"), [("70", 70), ("71", 71), ("1", 70), ("124", 70)])
 def test_the_first_host_has_no_such_address(shell: Shell, status: str, end: int) -> None:
     done = found(shell, env={"STATUS": status})

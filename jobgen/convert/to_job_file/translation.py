@@ -6,7 +6,7 @@ import re
 
 from jobgen.convert import misreadings
 from jobgen.convert.result import Converted, Remark
-from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, sizes
+from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes
 from jobgen.convert.to_job_file.builder import JobFile, accepted
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
@@ -283,6 +283,7 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     launcher.set_mpi(file, script, launch, kind)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)
+    rendezvous.master_addr(file, script)
     return launcher.write(file, script, launch, kind)
 
 

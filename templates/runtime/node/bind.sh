@@ -46,4 +46,4 @@ job_bind() { # [preflight]
   exec numactl --membind="$nodes" bash "$job_dir/rank.sh" "$@"
 }
 
-[[ -n ${JOBGEN_BOUND:-} ]] || job_bind "$@"
+[[ -n ${JOBGEN_BOUND:-} || -z ${JOBGEN_BIND:-} ]] || job_bind "$@"

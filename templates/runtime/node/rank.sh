@@ -48,7 +48,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
   job_fail "$JOBGEN_LAUNCHER started a world of $WORLD_SIZE ranks, not $JOBGEN_WORLD_SIZE: is it that of another MPI?"
 LOCAL_WORLD_SIZE=${LOCAL_WORLD_SIZE:-${LOCAL_SIZE:-$JOBGEN_RANKS_PER_NODE}}
 job_local=${LOCAL_RANK:-0}
-if [[ -n ${JOBGEN_BIND:-} && -f $job_dir/bind.sh ]]; then
+if [[ -f $job_dir/bind.sh ]]; then
   # shellcheck source=/dev/null
   . "$job_dir/bind.sh"
 fi
