@@ -140,7 +140,7 @@ def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Sit
         fields["constraint"],
     )
     kind = best(site, queue, needs)
-    if not kind and needs.gpus is None:  # the queue has no devices
+    if not kind and number is None:  # the queue has no devices
         kind = best(site, queue, needs._replace(gpus=0))
     site = site._replace(kind=kind)
     unknown = queue not in site.queues or (site.queues[queue].kinds and not kind)

@@ -1,7 +1,7 @@
 # jobgen pbs --site ./site.toml --nodes 2 --ranks-per-node 4 -- train.py
 #PBS -N jobgen
 #PBS -S /bin/bash
-#PBS -l nodes=2:ppn=8
+#PBS -l nodes=2:ppn=16
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q main
