@@ -112,7 +112,9 @@ class Settings(TypedDict, total=False):
     r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
     env_file: Sequence[str] | str | None
     r"""File of lines NAME=VALUE: environment variables whose values no script contains."""
-    container: Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
+    container: (
+        Literal["apptainer", "singularity", "docker", "podman", "enroot", "pyxis", "edf", "shifter"] | None
+    )
     r"""Container runtime of the ranks."""
     image: str | None
     r"""Container image: a file, or a name that the runtime accepts."""

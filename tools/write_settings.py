@@ -33,11 +33,7 @@ def stub() -> str:
     fields = [(option.key, python_type(option), meaning(option)) for option in OPTIONS]
     fields += [("site", "str", "The site that it runs at: jobgen site list")]
     fields += [(name, "Mapping[str, Any]", f"The table [{name}] of a job file.") for name in _TABLES]
-    return (
-        HEAD
-        + "".join(f'{_line(key, kind)}    r"""{about}"""\n' for key, kind, about in fields)
-        + TAIL
-    )
+    return HEAD + "".join(f'{_line(key, kind)}    r"""{about}"""\n' for key, kind, about in fields) + TAIL
 
 
 def _line(key: str, kind: str) -> str:

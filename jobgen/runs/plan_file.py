@@ -78,6 +78,8 @@ class PlanFile(msgspec.Struct, frozen=True):
     derived: dict[str, PlanValue]
     script_sha256: str
     site: str | None = None
+    kind: str = ""
+    """The kind of nodes in the queue of the site."""
     sources: list[SourceRecord] = []
     templates: list[str] = []
     git: Git | None = None
@@ -115,6 +117,7 @@ def of(
         derived={key: PlanValue(row.value, row.origin) for key, row in resolved.items() if key not in BY_KEY},
         script_sha256=sha256(text.encode()),
         site=spec.site.name if spec.site else None,
+        kind=spec.site.kind if spec.site else "",
         sources=list(sources),
         templates=list(templates),
         git=git,
@@ -158,7 +161,7 @@ def _site(file: PlanFile) -> Any:
         return None
     from jobgen.sites.loader import load
 
-    return load(path, f"{NAME} names the site {file.site}", os.path.dirname(path))
+    return load(path, f"{NAME} names the site {file.site}", os.path.dirname(path))._replace(kind=file.kind)
 
 
 def text(file: PlanFile) -> str:

@@ -46,7 +46,7 @@ ip link set down0 down
 """
 
 
-def asked(node: Shell, value: str, before: str = "") -> Done:
+def printed(node: Shell, value: str, before: str = "") -> Done:
     """What address.sh prints on the host n1 for a value."""
     words = ["bash", str(node.node_file("address")), value, "n1"]
     setup = SETUP.replace('"$@"', f'{before}\n"$@"')
@@ -70,7 +70,7 @@ def asked(node: Shell, value: str, before: str = "") -> Done:
     ],
 )
 def test_an_address_of_the_host(node: Shell, value: str, address: str) -> None:
-    done = asked(node, value)
+    done = printed(node, value)
     assert (done.status, done.out, done.said) == (0, f"{address}\n", "")
 
 
@@ -87,7 +87,7 @@ def test_an_address_of_the_host(node: Shell, value: str, address: str) -> None:
     ],
 )  # fmt: skip
 def test_no_address_of_the_host(node: Shell, value: str, sentence: str) -> None:
-    done = asked(node, value)
+    done = printed(node, value)
     assert done.status == 70
     assert done.out.startswith(sentence)
     assert done.out.count("\n") == 1
@@ -99,7 +99,7 @@ def test_no_address_of_the_host(node: Shell, value: str, sentence: str) -> None:
 def test_a_host_without_the_command_that_lists_addresses(node: Shell) -> None:
     (node.folder / "few").mkdir()
     (node.folder / "few/bash").symlink_to("/bin/bash")
-    done = asked(node, "ic-n1", "mount -t tmpfs none /usr/sbin; PATH=$PWD/few")
+    done = printed(node, "ic-n1", "mount -t tmpfs none /usr/sbin; PATH=$PWD/few")
     assert done.status == 71
     assert done.out == "the first host n1 has no command ip on PATH, which lists its addresses\n"
 
@@ -161,6 +161,6 @@ def test_the_first_host_does_not_answer(shell: Shell) -> None:
     assert done.said == "jobgen: --master-addr ic-{host}.x: the first host b does not answer\n"
 
 
-def test_spare_nodes_are_asked_later(shell: Shell) -> None:
+def test_spare_nodes_look_later(shell: Shell) -> None:
     done = found(shell, "job_choose_hosts() { :; }", env={"STATUS": "70"})
     assert (done.status, done.lines) == (0, [""])
