@@ -98,7 +98,6 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
     closed = {} if shared else {one.name: why for one in facts.queues if (why := _closed(one, facts, host))}
     open_queues = [one for one in facts.queues if one.enabled and one.name not in closed]
     chosen, on_cpus = _default(open_queues, facts), _default_on_cpus(open_queues, facts)
-    needs = {one.name: dict(_needs(one, facts)) for one in facts.queues if not shared}
     text = _HEAD.format(
         title=toml(facts.name),
         scheduler=toml(scheduler.command_name),
@@ -107,7 +106,7 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
         what=toml(f"{facts.commands or 'the scheduler'} on {host.name}"),
         detect=_detect(facts, host),
         rules=_lines(_rules(facts, chosen, on_cpus)),
-        job=_lines(_job(scheduler, chosen, needs)),
+        job=_lines(_job(scheduler, chosen)),
         accelerator=toml(_accelerator(facts)),
         launcher=toml(scheduler.default_launcher),
         network=_network(host),
@@ -116,8 +115,8 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
     for one in facts.queues:
         enabled = one.enabled and one.name not in closed
         text += queue_table(one, enabled, f"{today}: {closed[one.name]}" if one.name in closed else "")
-        if (demands := needs.get(one.name)) and one != chosen:
-            text += f"\n[queues.{key(one.name)}.mandatory]\n{_lines(demands.items())}"
+        if not shared and (needs := _lines(_needs(one, facts))):
+            text += f"\n[queues.{key(one.name)}.options]\n{needs}"
     return text
 
 
@@ -198,12 +197,9 @@ def _rules(facts: Facts, chosen: QueueFacts | None, on_cpus: QueueFacts | None) 
         yield "cpu_queue", on_cpus.name
 
 
-def _job(
-    scheduler: Scheduler, chosen: QueueFacts | None, needs: Mapping[str, Mapping[str, str]]
-) -> Iterator[tuple[str, str]]:
+def _job(scheduler: Scheduler, chosen: QueueFacts | None) -> Iterator[tuple[str, str]]:
     if chosen is not None:
         yield "queue", chosen.name
-        yield from needs.get(chosen.name, {}).items()
     if scheduler is not named(scheduler.command_name, None):
         yield "dialect", scheduler.name
 

@@ -29,7 +29,8 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     """
     fields = spec._asdict()
     origins, texts = dict(spec.origins), dict(spec.texts)
-    values = site.options(_first("queue", spec, site), _first("launcher", spec, site) or spec.launcher)
+    queue = _queue(spec, site)
+    values = site.options(queue, _first("launcher", spec, site) or spec.launcher)
     for option in OPTIONS:
         key = option.key
         if (text := values.get(key)) is None or key in origins or key == "env":
@@ -42,9 +43,8 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
             value = (value[0], None)
         fields[key], texts[key] = value, shown_text
         origins[key] = origin
-    if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
-        fields["queue"] = site.file.rules.cpu_queue
-    _leave_out_of_others(site, fields, origins)
+    if origins.get("queue") == site.origin:
+        fields["queue"] = queue
     own_type = str(site.values.get("gpus_per_node", "")).rpartition(":")[0]
     if fields["gpus_per_node"] and own_type and not type_of(fields["gpus_per_node"]):
         fields["gpus_per_node"] = Devices(fields["gpus_per_node"], own_type)
@@ -60,14 +60,11 @@ def _first(key: str, spec: Specification, site: Site) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _leave_out_of_others(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
-    """Remove the account and the QoS of the site from a job whose queue takes only others."""
-    if (queue := site.queues.get(fields["queue"])) is None:
-        return
-    for key, names in (("account", queue.accounts), ("qos", queue.qos)):
-        if names and fields[key] not in names and origins.get(key, "").startswith("site "):
-            fields[key] = None
-            del origins[key]
+def _queue(spec: Specification, site: Site) -> str | None:
+    """Return the queue of the job, or else that of the site for jobs with or without accelerators."""
+    if "queue" not in spec.origins and site.file.rules.cpu_queue and _on_cpus(spec._asdict(), spec.origins):
+        return site.file.rules.cpu_queue
+    return _first("queue", spec, site)
 
 
 def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], origins: dict[str, str]) -> None:

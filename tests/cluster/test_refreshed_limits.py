@@ -98,9 +98,7 @@ def test_slurm(slurm_cluster: Cluster, tmp_path: Path) -> None:
             status, said = jobgen("slurm", *JOB, *words, "-o", "job.sh", "--force", "--", "true")
             assert (status, key in said) == (0 if expected else 2, True), (words, said)
             if not expected:
-                assert re.search(
-                    r"\(scontrol on 20\d\d-.*; jobgen site refresh asks again\)$", said
-                )
+                assert re.search(r"\(scontrol on 20\d\d-.*; jobgen site refresh asks again\)$", said)
                 jobgen("slurm", "--site", "none", *JOB[2:], "--accelerator", "cpu", "--launcher", "torchrun",
                        *words, "-o", "job.sh", "--force", "--", "true")  # fmt: skip
             if "61m" in words:  # EnforcePartLimits of Slurm is NO here, which is the default
