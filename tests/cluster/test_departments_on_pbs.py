@@ -27,6 +27,7 @@ KINDS = {"pbspro": OPENPBS, "torque": TORQUE_KIND}
 def jobgen(cluster: HiddenPbs, folder: Path, *words: str) -> tuple[int, str]:
     path = {"openpbs": "/opt/pbs/bin", "torque": "/opt/torque/bin"}[cluster.name]  # and no other scheduler
     environment = ["/usr/bin/env", f"PATH={path}:{folder}/bin", f"XDG_CONFIG_HOME={folder}"]
+    environment += [f"PBS_DEFAULT={cluster.kind.head}"] if cluster.name == "torque" else []  # it is in no usual place
     done = cluster.exec(
         "head", [*environment, sys.executable, "-m", "jobgen", *words], cwd=folder, check=False, timeout=120
     )
