@@ -200,7 +200,7 @@ class DepartmentLab:
 
     # ------------------------------------------------------------------------------------------------- its jobs
 
-    def shown(self, job: str) -> dict[str, str]:
+    def fields(self, job: str) -> dict[str, str]:
         """Return the fields of ``scontrol show job``."""
         text = self.call("scontrol", "--oneliner", "show", "job", job).stdout
         fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
@@ -208,11 +208,11 @@ class DepartmentLab:
 
     def end(self, job: str, seconds: float = 90) -> dict[str, str]:
         """Return the fields of a job that has ended, or has not in time."""
-        wait_until(lambda: self.shown(job)["JobState"] in _ENDED, seconds)
-        return self.shown(job)
+        wait_until(lambda: self.fields(job)["JobState"] in _ENDED, seconds)
+        return self.fields(job)
 
     def output(self, job: str) -> str:
-        return self.read(self.shown(job)["StdOut"])
+        return self.read(self.fields(job)["StdOut"])
 
 
 @contextmanager
