@@ -126,7 +126,7 @@ class DepartmentLab:
         names = self.call("scontrol", "show", "hostnames", self._node_names(department)).stdout.split()
         self.call("mkdir", "-p", *(f"/run/slurm/{department.name}/{name}" for name in names))
         for name in names:
-            at = (*_NODE, "sh", "-c", 'hostname "$0" && exec "$@"', name, "slurmd", "-D")
+            at = (*_NODE, "bash", "-c", 'hostname "$0"; slurmd -D & wait', name)  # PID 1, which reaps
             self._daemons.append(self._daemon(state / f"slurmd.{name}.out", *at))
         if not wait_until(self._all_nodes_answer, 60):
             raise ClusterError(self.call("sinfo", "--all", "-N", "-o", "%N %T %E").stdout)
