@@ -81,4 +81,5 @@ def _type(path: Path) -> str:
 def _groups() -> list[str]:
     """Return the names of the user's groups; those without a name are left out."""
     names: Mapping[int, str] = {one.gr_gid: one.gr_name for one in grp.getgrall()}
-    return [names[number] for number in os.getgroups() if number in names]
+    # getgroups need not have the primary group.
+    return [names[number] for number in dict.fromkeys((os.getgid(), *os.getgroups())) if number in names]

@@ -204,6 +204,42 @@ def test_limits_of_partitions(tmp_path: Path) -> None:
             render(spec(f"slurm new {job}", tmp_path))
 
 
+APART = slurm_nodes("c", 20, "cpu", CPUTot=96) + MIXED.replace("Partitions=all", "Partitions=gpu")
+PARTS = "".join(
+    f"PartitionName={name} State=UP MaxTime=60 TotalNodes=20 {more}\n"
+    for name, more in (("cpu", ""), ("gpu", "Default=YES"), ("debug", "QoS=debug AllowAccounts=staff"))
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "remedy"),
+    [
+        ("nodes=2 gpus_per_node=h100:4", "gpu would with --gpus-per-node 2080ti:8 ("),
+        ("gpus_per_node=16", "gpu would with --gpus-per-node 8 ("),
+        ("nodes=9 gpus_per_node=2080ti:8", "gpu would with --nodes 8 ("),
+    ],
+)
+def test_a_refusal_names_a_queue_with_devices(tmp_path: Path, job: str, remedy: str) -> None:
+    slurm(tmp_path, APART, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError) as caught:
+        render(spec(f"slurm new {job}", tmp_path))
+    assert f"no queue accepts it, but {remedy}" in str(caught.value)
+
+
+def test_cores_of_a_closed_queue_are_no_demand_of_others(tmp_path: Path) -> None:
+    nodes = slurm_nodes("d", 4, "debug", CPUTot=128, Gres="gpu:a100:4")
+    slurm(tmp_path, APART + nodes, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError, match="debug of cluster is not enabled; .*use --queue gpu"):
+        render(spec("slurm new queue=debug", tmp_path))
+
+
+def test_default_cores_are_within_those_of_a_job(tmp_path: Path) -> None:
+    nodes = slurm_nodes("d", 4, "debug", CPUTot=128)
+    slurm(tmp_path, nodes, PARTS, qos="Name|Flags|MaxTRES\ndebug||cpu=16\n")
+    assert "--cpus-per-task=16" in directives("slurm new queue=debug", tmp_path)
+    assert "--cpus-per-task=8" in directives("slurm new queue=debug nodes=2", tmp_path)
+
+
 def test_an_old_selection_of_nodes_has_gres_alone(tmp_path: Path) -> None:
     nodes = slurm_nodes("n", 2, "all", Gres="gpu:4")
     slurm(tmp_path, nodes, config="SelectType = select/linear\nClusterName = old\n")
