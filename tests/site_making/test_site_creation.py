@@ -240,6 +240,27 @@ def test_default_cores_are_within_those_of_a_job(tmp_path: Path) -> None:
     assert "--cpus-per-task=8" in directives("slurm new queue=debug nodes=2", tmp_path)
 
 
+def test_a_queue_that_gives_no_devices_is_one_for_cpus(tmp_path: Path) -> None:
+    nodes = MIXED.replace("Partitions=all", "Partitions=gpu,debug")
+    site = slurm(tmp_path, nodes, PARTS, qos="Name|Flags|MaxTRES\ndebug||gres/gpu=0\n")
+    assert {one.gpus for one in site.queues["debug"].kinds.values()} == {0}
+    queues = CHUNKS.replace(
+        "resources_max.ngpus = 8", "resources_max.ngpus = 0\n    resources_max.mem = 100gb"
+    )
+    facts = pbs_cluster.read(queues, VNODES)
+    assert [(kind.devices, kind.memory) for kind in facts.queues[0].kinds] == [((), 102400)] * 2
+
+
+def test_nodes_with_other_devices_are_no_nodes_for_cpus(tmp_path: Path) -> None:
+    npus = slurm_nodes("n", 2, "debug", CPUTot=192, Gres="npu:910b:8")
+    nodes = MIXED.replace("Partitions=all", "Partitions=gpu")
+    facts = slurm_cluster.read(slurm_cluster.Answers(nodes=nodes + npus, partitions=PARTS))
+    assert [one.name for one in facts.queues] == ["cpu", "gpu"]
+    assert facts.unread == (
+        "scontrol --all --oneliner show node: most nodes have gpu: those with Gres=npu:910b:8 are left out",
+    )
+
+
 def test_an_old_selection_of_nodes_has_gres_alone(tmp_path: Path) -> None:
     nodes = slurm_nodes("n", 2, "all", Gres="gpu:4")
     slurm(tmp_path, nodes, config="SelectType = select/linear\nClusterName = old\n")
