@@ -164,12 +164,13 @@ def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Te
         table = getattr(tables, table_of(option))
         value = getattr(table, option.name) if table else msgspec.UNSET
         if value not in (msgspec.UNSET, [], {}):
-            values[option.key] = _text(value)
+            values[option.key] = option_text(value)
             origins[option.key] = origin((table_of(option), option.name))
     return values, origins
 
 
-def _text(value: Any) -> str | Sequence[str]:
+def option_text(value: Any) -> str | Sequence[str]:
+    """Return a value of TOML as the text of an option, or the texts of a repeatable one."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -29,17 +29,19 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     """
     fields = spec._asdict()
     origins, texts = dict(spec.origins), dict(spec.texts)
+    values = site.options(_first("queue", spec, site), _first("launcher", spec, site) or spec.launcher)
     for option in OPTIONS:
         key = option.key
-        if (text := site.values.get(key)) is None or key in origins or key == "env":
+        if (text := values.get(key)) is None or key in origins or key == "env":
             continue
         if _excluded(key, spec, fields):
             continue
-        value, shown_text = parse(option, text, site.origins[key])
+        origin = site.origins.get(key, site.origin)
+        value, shown_text = parse(option, text, origin)
         if key == "signal" and "grace" in spec.origins:  # which is its time
             value = (value[0], None)
         fields[key], texts[key] = value, shown_text
-        origins[key] = site.origins[key]
+        origins[key] = origin
     if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
         fields["queue"] = site.file.rules.cpu_queue
     _leave_out_of_others(site, fields, origins)
@@ -50,6 +52,12 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     _add_variables(site, spec, fields, origins)
     _fill(site, scheduler_of(spec), fields, origins)
     return spec._replace(**fields | {"origins": origins, "texts": texts, "site": site})
+
+
+def _first(key: str, spec: Specification, site: Site) -> str | None:
+    """Return an option of the job, or else that of the site."""
+    value = getattr(spec, key) if key in spec.origins else site.values.get(key)
+    return value if isinstance(value, str) else None
 
 
 def _leave_out_of_others(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from jobgen.jobfile.reader import option_text
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import named
 from jobgen.values.devices import SHARD
@@ -106,7 +107,7 @@ class Queue(NodeTable, frozen=True):
     ``min_cores`` and ``max_cores`` are of a job in all. ``accounts`` and ``qos`` are those that it takes, and
     ``groups`` those of its users; without names it takes all. ``gpu_counts`` are the numbers of GPUs that a
     job may have on a node. ``kinds`` are its nodes if they differ. ``request`` and ``account_suffix`` replace
-    those of the site; ``env`` are variables of its jobs.
+    those of the site; ``env`` are variables of its jobs, ``options`` defaults of options.
     """
 
     about: str = ""
@@ -132,15 +133,18 @@ class Queue(NodeTable, frozen=True):
     directives: Lines = ()
     mandatory: dict[str, str] = {}
     env: dict[str, str] = {}
+    options: dict[str, Any] = {}
 
 
 class LauncherTable(_Table, frozen=True):
-    """The environment variables of jobs with a launcher, besides those of every job and of their queue.
+    """The environment variables of jobs with a launcher, besides those of every job and of their queue, and
+    defaults of options for these jobs.
 
     A variable that several tables have is that of the launcher, then of the queue.
     """
 
     env: dict[str, str] = {}
+    options: dict[str, Any] = {}
 
 
 class Rules(_Table, frozen=True):
@@ -254,6 +258,14 @@ class Site(NamedTuple):
     def origin(self) -> str:
         """The site, as the origin of a value."""
         return f"site {self.name}"
+
+    def options(self, queue: str | None, launcher: str) -> dict[str, str | Sequence[str]]:
+        """Return the texts of options for jobs with a launcher in a queue: of the launcher, else of the
+        queue, else of every job."""
+        own = self.queues.get(queue) if queue else None
+        tables = (own.options if own else {}, self.file.launcher.get(launcher, LauncherTable()).options)
+        more = {key: option_text(value) for table in tables for key, value in table.items()}
+        return {**self.values, **more}
 
     def place(self, path: tuple[str, ...]) -> str:
         """Return the file and line of a key, or of the first key in a table."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.jobfile.reader import option_text
 from jobgen.jobfile.tables import TABLES, table_of
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import BY_KEY, OPTIONS
@@ -129,6 +130,7 @@ def check_site(site: Site) -> None:
             except ValueError as error:
                 place = (table_of(option), option.key)
                 raise JobgenError(f"{option.key} = {shown(text)} ({site.place(place)}): {error}") from None
+    _check_options(site)
     _check_sources(site)
     _check_launchers(site)
     _check_queues(site)
@@ -194,6 +196,23 @@ def _check_key(key: str) -> None:
         raise ValueError(
             f"{shown(key)} is neither an option nor the start of a directive{nearest(key, BY_KEY)}"
         )
+
+
+def _check_options(site: Site) -> None:
+    """Check the options of launchers and of queues: their names and values."""
+    tables = {("launcher", name, "options"): one.options for name, one in site.file.launcher.items()}
+    tables |= {("queues", name, "options"): one.options for name, one in site.queues.items()}
+    for at, options in tables.items():
+        for key, value in options.items():
+            where = f"{key} = {shown(str(value))} ({site.place((*at, key))})"
+            known = [name for name in BY_KEY if name not in ("queue", "launcher", "env")]
+            if key not in known:
+                raise JobgenError(f"{where}: there is no such option here{nearest(key, known)}")
+            for text in _lines(option_text(value)):
+                try:
+                    BY_KEY[key].parse(text)
+                except ValueError as error:
+                    raise JobgenError(f"{where}: {error}") from None
 
 
 def _check_sources(site: Site) -> None:

@@ -185,6 +185,17 @@ MISTAKES = [
     ("[queues.a.env]\nA = 1", "A = 1 (FILE, line 4): must be a text in quotes"),
     ("[queues.a.env]\n'A;id' = '1'", "[queues.a.env] (FILE, line 4): must be NAME"),
     ('[queues.a.env]\nA = "1\\n2"', "(FILE, line 4): must be one line of text"),
+    (
+        "[launcher.srun.options]\ninterfaces = 'x'",
+        "interfaces = x (FILE, line 4): there is no such",
+        "mean interface?",
+    ),
+    (
+        "[launcher.srun.options]\nlauncher = 'mpirun'",
+        "launcher = mpirun (FILE, line 4): there is no such option here",
+    ),
+    ("[queues.a.options]\ninterface = 'a b;id'", "interface = 'a b;id' (FILE, line 4): must be"),
+    ("[queues.a.options]\nwalltime = 1", "walltime = 1 (FILE, line 4): is ambiguous"),
     ("[rules]\nprepend = { A = ['lib'] }", "A = lib (FILE, line 4): must be an absolute path"),
     ("[rules]\nprepend = { PATHS-1 = ['/lib'] }", "[rules.prepend] (FILE, line 4): must be NAME"),
     ("[node]\nthreads_per_core = 0", "threads_per_core = 0 (FILE, line 4): must be a whole number"),

@@ -238,6 +238,31 @@ def test_variables_of_a_queue_and_of_a_launcher(options: str, variables: str, tm
     assert without(job) == read_spec("slurm", given, ("train.py",))
 
 
+OPTIONS = """
+[queues.a.options]
+interface = "ib0"
+cpus_per_rank = 3
+[launcher.srun.options]
+interface = "hsn0"
+launcher_arg = ["--kill-on-bad-exit=1"]
+"""
+
+
+def test_options_of_a_queue_and_of_a_launcher(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(VARIABLES + OPTIONS)
+
+    def values(**given: str) -> tuple[object, ...]:
+        job = read_spec("slurm", given, ("train.py",), site=SiteName("t", COMMAND_LINE, str(tmp_path)))
+        assert without(job) == read_spec("slurm", given, ("train.py",))
+        assert job.origin("interface") in ("site t", "default", "command line")
+        return job.interface, job.cpus_per_rank, job.launcher_arg
+
+    assert values(launcher="torchrun") == ("ib0", 3, ())
+    assert values(launcher="srun") == ("hsn0", 3, ("--kill-on-bad-exit=1",))
+    assert values(launcher="srun", queue="b") == ("hsn0", None, ("--kill-on-bad-exit=1",))
+    assert values(launcher="srun", interface="eth0") == ("eth0", 3, ("--kill-on-bad-exit=1",))
+
+
 def test_variables_of_the_launchers_of_steps(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(VARIABLES)
     (tmp_path / "job.toml").write_text(

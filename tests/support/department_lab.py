@@ -203,7 +203,8 @@ class DepartmentLab:
     def shown(self, job: str) -> dict[str, str]:
         """Return the fields of ``scontrol show job``."""
         text = self.call("scontrol", "--oneliner", "show", "job", job).stdout
-        return dict(word.split("=", 1) for word in text.split() if "=" in word)
+        fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
+        return fields | {"NumNodes": fields["NumNodes"].partition("-")[0]}  # 2-2 while it waits
 
     def end(self, job: str, seconds: float = 90) -> dict[str, str]:
         """Return the fields of a job that has ended, or has not in time."""

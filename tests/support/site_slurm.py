@@ -92,8 +92,8 @@ def partition_of(site: Site, name: str) -> str:
 
 def gres_of(site: Site, name: str) -> str:
     """Return the kind of device that the script of a queue requests, such as ``gpu:a100``; else empty."""
-    own = filter(None, (*site.request(name), *site.queues[name].directives, site.file.rules.devices))
-    lines = "\n".join(own) or "--gpus-per-node={gpus}"
+    request = site.request(name) or (site.file.rules.devices or "--gpus-per-node={gpus}",)
+    lines = "\n".join((*request, *site.queues[name].directives))
     if found := re.search(r"--gres=(\w+(?::\w+)?):\{", lines):
         return found[1]
     found = re.search(r"--gpus-per-(?:node|task)=(?:(\w+):)?", lines)

@@ -4,7 +4,6 @@
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=10
 #SBATCH --gpus-per-node=4
-#SBATCH --mem=184G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append

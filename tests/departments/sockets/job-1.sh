@@ -4,6 +4,7 @@
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=28
 #SBATCH --gpus-per-node=h100:8
+#SBATCH --mem=1952G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append

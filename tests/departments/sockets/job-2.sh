@@ -4,7 +4,6 @@
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=16
 #SBATCH --gpus-per-node=l4:4
-#SBATCH --mem=488G
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
