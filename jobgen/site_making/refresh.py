@@ -57,7 +57,8 @@ def differences(before: Site, after: Site) -> Iterator[str]:
     for name, new in after.queues.items():
         old = before.queues.get(name)
         if old is None:
-            yield f"{name}: is not in the site file"
+            if new.enabled:
+                yield f"{name}: is not in the site file"
         elif old.enabled and not new.enabled:
             there = after.machine is not None and name in after.machine.site.queues
             yield f"{name}: {'is not enabled' if there else 'does not exist'}"

@@ -175,6 +175,19 @@ def test_queues_that_are_closed_to_the_user_stay_so(tmp_path: Path) -> None:
     assert (queues["gpu"].enabled, queues["debug"].enabled) == (True, False)
 
 
+def test_fewer_cores_of_the_site_file_are_fewer_for_each_device(tmp_path: Path) -> None:
+    text = 'title = "One"\nscheduler = "slurm"\n[node]\ngpus = 4\ncores = 30\n[queues.gpu]\n'
+    nodes = "NodeName=n1 CPUTot=32 Gres=gpu:a100:4 Partitions=gpu\nNodeName=o1 CPUTot=64 Gres=gpu:h100:4 Partitions=new\n"
+    partitions = "PartitionName=gpu State=UP\nPartitionName=new State=UP\n"
+    site = refreshed(
+        site_of(tmp_path, text), slurm_cluster.read(slurm_cluster.Answers("", nodes, partitions))
+    )
+    assert [(site.node(name).cores, site.node(name).cores_per_gpu) for name in ("gpu", "new")] == [
+        (30, 7),
+        (64, 16),
+    ]
+
+
 def test_where_a_queue_is_a_qos(tmp_path: Path) -> None:
     site = site_of(tmp_path, 'title = "T"\nscheduler = "slurm"\n[rules]\nqueue = "--qos"\n[queues.debug]\n')
     facts = read()
