@@ -168,9 +168,10 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
             fields[key] = value
             origins[key] = site.origin
 
-    if (fields["gpus_per_node"] == 0 or node.gpus == 0) and origins.get("accelerator", "site ").startswith(
-        "site "
-    ):
+    own = fields["gpus_per_node"] and not origins.get("gpus_per_node", "site ").startswith("site ")
+    if (fields["gpus_per_node"] == 0 or (node.gpus == 0 and not own)) and origins.get(
+        "accelerator", "site "
+    ).startswith("site "):
         fields["accelerator"] = None
         say("accelerator", "cpu")
     if fields["accelerator"] != "cpu":

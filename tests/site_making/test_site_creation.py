@@ -226,6 +226,12 @@ def test_a_refusal_names_a_queue_with_devices(tmp_path: Path, job: str, remedy: 
     assert f"no queue accepts it, but {remedy}" in str(caught.value)
 
 
+def test_devices_in_a_queue_for_cpus_name_a_queue_that_has_them(tmp_path: Path) -> None:
+    slurm(tmp_path, APART, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError, match="cpu of cluster takes no jobs with accelerators.*use --queue gpu"):
+        render(spec("slurm new queue=cpu gpus_per_node=4", tmp_path))
+
+
 def test_cores_of_a_closed_queue_are_no_demand_of_others(tmp_path: Path) -> None:
     nodes = slurm_nodes("d", 4, "debug", CPUTot=128, Gres="gpu:a100:4")
     slurm(tmp_path, APART + nodes, PARTS, accounts="physics|physics||\n")
