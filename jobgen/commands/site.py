@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -287,6 +286,7 @@ def _unread(facts: Facts) -> list[str]:
 @click.argument("name", required=False)
 def refresh(name: str | None) -> None:
     from jobgen.rendering.script_file import write_script
+    from jobgen.site_making.host_facts import user_facts
     from jobgen.site_making.refresh import differences, text_of
     from jobgen.sites.host_match import detect
     from jobgen.sites.loader import load
@@ -299,7 +299,7 @@ def refresh(name: str | None) -> None:
     file = load(name, beside="", machine=False)
     facts = _facts(file.scheduler, f"site refresh {shown(file.name)}")
     path = machine_file(file.name)
-    text = text_of(file, facts, socket.gethostname())
+    text = text_of(file, facts, user_facts())
     new = merge(file, path, text)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_script(path, text, force=True, executable=False)

@@ -7,11 +7,10 @@ a warning, and the scheduler decides.
 from __future__ import annotations
 
 import re
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.errors import JobgenError, counted, nearest, one_of
-from jobgen.sites.limits import JobSize, accepted_range, accepts, excesses
+from jobgen.sites.limits import JobSize, accepted_range, accepts, distance, excesses
 from jobgen.sites.sources import confidence, newest
 from jobgen.values.parsers import QUEUE
 
@@ -149,7 +148,8 @@ def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: J
         )
         return
     if not facts.queues[queue].enabled:
-        text = f"queue {queue} of {site.title} is not enabled; {_remedy(site, queue, 'queue', request)}"
+        remedy = _remedy(site, queue, "queue", _elsewhere(spec, request))
+        text = f"queue {queue} of {site.title} is not enabled; {remedy}"
         yield _Fault("queue", text)
         return
     remedies = ""
@@ -162,6 +162,14 @@ def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: J
         again = "" if remedy == remedies else f"; {remedy}"
         yield _Fault(key, f"queue {queue} of {site.title} takes {limit}{again}")
         remedies = remedy
+
+
+def _elsewhere(spec: Specification, request: JobSize) -> JobSize:
+    """Return a request without the cores and the memory that come from the nodes of its queue: those of
+    another queue differ."""
+    by_site = {key for key in ("cpus_per_rank", "mem") if spec.origins.get(key, "").startswith("site ")}
+    cores = 1 if "cpus_per_rank" in by_site else request.cpus_per_node
+    return request._replace(cpus_per_node=cores, mem=None if "mem" in by_site else request.mem)
 
 
 def _remedy(site: Site, queue: str, key: str, request: JobSize) -> str:
@@ -178,13 +186,13 @@ def _remedy(site: Site, queue: str, key: str, request: JobSize) -> str:
 def _would(site: Site, queue: str, request: JobSize) -> list[str]:
     """Return the changes with which the nearest queues accept a job, at most two.
 
-    The nearest queue has the fewest limits that the job exceeds, and the smallest factor. A second one is
-    named only if its factor is not more than four times as large.
+    The nearest queue has devices of the type that the job requests, the fewest limits that the job exceeds,
+    and the smallest factor. A second one is named only if its factor is not more than four times as large.
     """
     changes = {one: excesses(site, one, request) for one in site.queues if site.queues[one].enabled}
-    far = {one: (len(found), prod(each.times for each in found)) for one, found in changes.items() if found}
+    far = {one: distance(found) for one, found in changes.items() if found}
     near = sorted(far, key=lambda one: (*far[one], one != queue))
-    alike = [one for one in near if far[one][0] == far[near[0]][0] and far[one][1] <= 4 * far[near[0]][1]]
+    alike = [one for one in near if far[one][:2] == far[near[0]][:2] and far[one][2] <= 4 * far[near[0]][2]]
     return [f"{one} would with {' and '.join(each.change for each in changes[one])}" for one in alike[:2]]
 
 

@@ -178,6 +178,11 @@ def number_of(kind: NodeKind) -> int:
     return sum(number for name, number in kind.devices if name != SHARD)
 
 
+def without_devices(nodes: Iterable[NodeKind]) -> Iterator[NodeKind]:
+    """Yield nodes as jobs see them in a queue that gives them no devices."""
+    return (node._replace(devices=()) for node in nodes)
+
+
 def grouped(nodes: Iterable[NodeKind]) -> tuple[NodeKind, ...]:
     """Return the kinds of nodes, each with its number: those with the most nodes first.
 

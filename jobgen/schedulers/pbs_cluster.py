@@ -20,6 +20,7 @@ from jobgen.schedulers.cluster import (
     first_file,
     grouped,
     number_of,
+    without_devices,
 )
 from jobgen.values.devices import TYPE
 from jobgen.values.parsers import count, mebibytes, seconds
@@ -190,7 +191,10 @@ def _queue(
     own = [host for host in hosts if _serves(host, name, fields)]
     routes = fields.get("route_destinations", "")
     memory = next((key for key in ("default_chunk.mem", "resources_default.mem") if key in limits), "")
-    max_gpus = [_of_user(fields.get("max_run_res.ngpus", "")), of_job("max", "ngpus")]
+    limits_of_gpus = (_of_user(fields.get("max_run_res.ngpus", "")), of_job("max", "ngpus"))
+    max_gpus = min((one for one in limits_of_gpus if one is not None), default=None)
+    most_memory = reading.value(limits, "resources_max.mem", _size)
+    nodes = [_within(_typed(host, gpu_type), most_memory) for host in own]
     sharing = [host.fields["sharing"] for host in own if "sharing" in host.fields]
     return QueueFacts(
         name,
@@ -199,7 +203,7 @@ def _queue(
         most_nodes=of_job("max", "nodect")
         or (None if routes else max(len(own), of_job("min", "nodect") or 0) or None),
         walltime=reading.value(limits, "resources_max.walltime", seconds),
-        kinds=() if routes else grouped(_typed(host, gpu_type) for host in own),
+        kinds=() if routes else grouped(without_devices(nodes) if max_gpus == 0 else nodes),
         memory=Memory(node=reading.value(limits, memory, _size)),
         # PBS leaves out false values.
         enabled=fields.get("enabled") == "True" and fields.get("from_route_only") != "True",
@@ -207,7 +211,7 @@ def _queue(
         shared=False if sharing and all("excl" in one for one in sharing) else None,
         routes_to=tuple(one.partition("@")[0].strip() for one in routes.split(",") if one.strip()),
         max_jobs=_of_user(fields.get("max_run", "")) or count(fields.get("max_user_run", "")),
-        max_gpus=min(filter(None, max_gpus), default=None),
+        max_gpus=max_gpus,
         min_gpus=of_job("min", "ngpus"),
         min_cores=of_job("min", "ncpus"),
         max_cores=of_job("max", "ncpus"),
@@ -237,6 +241,11 @@ def _typed(host: Host, gpu_type: str) -> NodeKind:
     """Return the resources of a host, its devices with the type that the resource of PBS Pro has."""
     kind = host.fields.get(f"resources_available.{gpu_type}", "")
     return host.kind._replace(devices=tuple((kind, number) for _, number in host.kind.devices))
+
+
+def _within(kind: NodeKind, most_memory: int | None) -> NodeKind:
+    """Return a kind of nodes with the memory that a job in the queue gets at most."""
+    return kind._replace(memory=min(filter(None, (kind.memory, most_memory)), default=None))
 
 
 def _allowed(fields: Mapping[str, str], what: str) -> tuple[str, ...]:

@@ -10,7 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.schedulers.calls import SchedulerError, call, complaint, output
-from jobgen.schedulers.cluster import Facts, Judgement, NodeKind, QueueFacts, Reading, first_file, grouped
+from jobgen.schedulers.cluster import (
+    Facts,
+    Judgement,
+    NodeKind,
+    QueueFacts,
+    Reading,
+    first_file,
+    grouped,
+    without_devices,
+)
 from jobgen.schedulers.slurm_limits import fields_of, partition_limits, qos_limits, within
 from jobgen.values.devices import SHARD, TYPE
 
@@ -112,9 +121,12 @@ def read(answers: Answers) -> Facts:
     partitions = partition_limits(answers.partitions, answers.config, Reading(PARTITIONS, unread))
     listed = []
     for queue, qos in partitions:
-        kinds = grouped(_capped(kind, queue) for kind in nodes.get(queue.name, ()))
-        queue = queue._replace(kinds=kinds, max_cores=None)
-        listed.append(within(queue, binding[qos]) if qos in binding else queue)
+        if queue.name in nodes and not nodes[queue.name]:
+            continue
+        own = [_capped(kind, queue) for kind in nodes.get(queue.name, ())]
+        queue = queue._replace(max_cores=None)
+        queue = within(queue, binding[qos]) if qos in binding else queue
+        listed.append(queue._replace(kinds=grouped(without_devices(own) if queue.max_gpus == 0 else own)))
     name, select = (_setting(answers.config, key) for key in ("ClusterName", "SelectType"))
     rows = [(line + "|||").split("|") for line in answers.accounts.splitlines()]
     return Facts(
@@ -150,20 +162,29 @@ def _setting(config: str, name: str) -> str:
 
 def _nodes(text: str, reading: Reading) -> tuple[dict[str, list[NodeKind]], str]:
     """Return the nodes of each partition, and the name of their devices: that which most nodes have, because
-    GPUs and NPUs are never added up."""
+    GPUs and NPUs are never added up. Nodes with other devices alone are left out."""
     lines = [line for line in text.splitlines() if line.strip()]
     for line in lines:
         if not line.startswith("NodeName="):
             reading.leave_out(line)
     listed = [fields for fields in map(fields_of, lines) if "FUTURE" not in fields.get("State", "")]
-    having = {name: sum(f"{name}:" in f"{one.get('Gres', '')}:" for one in listed) for name in _DEVICES}
-    resource = max(_DEVICES, key=lambda name: having[name])
+    having = {name: [one for one in listed if _has(one, name)] for name in _DEVICES}
+    resource, *others = sorted(_DEVICES, key=lambda name: -len(having[name]))
     nodes: dict[str, list[NodeKind]] = {}
     for fields in listed:
-        kind = _kind(fields, resource, reading)
+        left_out = not _has(fields, resource) and any(_has(fields, name) for name in others)
+        if left_out:
+            text = f"most nodes have {resource}: those with Gres={fields['Gres']} are left out"
+            reading.unread.append(f"{reading.command}: {text}")
+        kinds = [] if left_out else [_kind(fields, resource, reading)]
         for partition in fields.get("Partitions", "").split(","):
-            nodes.setdefault(partition, []).append(kind)
+            nodes.setdefault(partition, []).extend(kinds)
     return nodes, resource
+
+
+def _has(fields: Mapping[str, str], name: str) -> bool:
+    """Return whether a node has devices of this name."""
+    return re.search(rf"(^|,){name}(:|,|$)", fields.get("Gres", "")) is not None
 
 
 def _kind(fields: Mapping[str, str], resource: str, reading: Reading) -> NodeKind:

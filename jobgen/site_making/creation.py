@@ -95,8 +95,8 @@ def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
 def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool = False) -> str:
     """Return the text of the file. A ``shared`` file is for all users, others for the user who makes it."""
     today = datetime.date.today()
-    closed = {} if shared else {one.name: why for one in facts.queues if (why := _closed(one, facts, host))}
-    open_queues = [one for one in facts.queues if one.enabled and one.name not in closed]
+    reasons = {} if shared else {one.name: why for one in facts.queues if (why := closed(one, facts, host))}
+    open_queues = [one for one in facts.queues if one.enabled and one.name not in reasons]
     chosen, on_cpus = _default(open_queues, facts), _default_on_cpus(open_queues, facts)
     text = _HEAD.format(
         title=toml(facts.name),
@@ -113,8 +113,8 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
         modules=_modules(host),
     )
     for one in facts.queues:
-        enabled = one.enabled and one.name not in closed
-        text += queue_table(one, enabled, f"{today}: {closed[one.name]}" if one.name in closed else "")
+        enabled = one.enabled and one.name not in reasons
+        text += queue_table(one, enabled, f"{today}: {reasons[one.name]}" if one.name in reasons else "")
         if not shared and (needs := _lines(_needs(one, facts))):
             text += f"\n[queues.{key(one.name)}.options]\n{needs}"
     return text
@@ -128,7 +128,7 @@ def _is_version(text: str) -> bool:
     return re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII) is not None
 
 
-def _closed(queue: QueueFacts, facts: Facts, host: LoginNode) -> str:
+def closed(queue: QueueFacts, facts: Facts, host: LoginNode) -> str:
     """Return why a queue takes no jobs of this user; empty if it does, or if that is unknown."""
     for what, allowed, own in (
         ("groups", queue.groups, host.groups),

@@ -32,14 +32,16 @@ _INFINIBAND = "32"  # https://www.kernel.org/doc/html/latest/networking/ipoib.ht
 
 def host_facts(scheduler: Scheduler) -> LoginNode:
     """Return the facts about this host."""
-    return LoginNode(
-        socket.gethostname(),
-        scheduler.cluster().configured(),
-        modules_in(_available_modules()),
-        interfaces(),
-        tuple(_groups()),
-        getpass.getuser(),
+    return user_facts()._replace(
+        cluster=scheduler.cluster().configured(),
+        modules=modules_in(_available_modules()),
+        interfaces=interfaces(),
     )
+
+
+def user_facts() -> LoginNode:
+    """Return the name of this host, and the user and the groups of this process."""
+    return LoginNode(socket.gethostname(), groups=tuple(_groups()), user=getpass.getuser())
 
 
 def _available_modules() -> str:
@@ -81,4 +83,5 @@ def _type(path: Path) -> str:
 def _groups() -> list[str]:
     """Return the names of the user's groups; those without a name are left out."""
     names: Mapping[int, str] = {one.gr_gid: one.gr_name for one in grp.getgrall()}
-    return [names[number] for number in os.getgroups() if number in names]
+    # getgroups need not have the primary group.
+    return [names[number] for number in dict.fromkeys((os.getgid(), *os.getgroups())) if number in names]

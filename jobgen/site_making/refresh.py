@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.errors import JobgenError
 from jobgen.schedulers.cluster import Facts, QueueFacts
-from jobgen.site_making.creation import without_reservations
+from jobgen.site_making.creation import LoginNode, closed, without_reservations
 from jobgen.site_making.queue_tables import queue_table
 from jobgen.sites.display import toml
 from jobgen.sites.site_file import Queue, Site
@@ -22,8 +22,8 @@ host = {host}
 _SHOWN = ("nodes", "walltime", "routes_to", "max_jobs", "max_gpus")
 
 
-def text_of(site: Site, facts: Facts, host: str) -> str:
-    """Return the text of the file for a site; ``host`` is the name of this machine.
+def text_of(site: Site, facts: Facts, host: LoginNode) -> str:
+    """Return the text of the file for a site. Queues that are closed to the user of ``host`` are not enabled.
 
     Raises:
         JobgenError: the scheduler lists no queue.
@@ -38,9 +38,13 @@ def text_of(site: Site, facts: Facts, host: str) -> str:
         today=datetime.date.today().isoformat(),
         scheduler=toml(site.file.scheduler),
         commands=toml(facts.commands),
-        host=toml(host),
+        host=toml(host.name),
     )
-    return head + "".join(queue_table(_known(one, names), one.enabled) for one in facts.queues)
+    text = head
+    for one in facts.queues:
+        why = closed(one, facts, host)
+        text += queue_table(_known(one, names), one.enabled and not why, why)
+    return text
 
 
 def _known(queue: QueueFacts, names: set[str]) -> QueueFacts:
@@ -53,7 +57,8 @@ def differences(before: Site, after: Site) -> Iterator[str]:
     for name, new in after.queues.items():
         old = before.queues.get(name)
         if old is None:
-            yield f"{name}: is not in the site file"
+            if new.enabled:
+                yield f"{name}: is not in the site file"
         elif old.enabled and not new.enabled:
             there = after.machine is not None and name in after.machine.site.queues
             yield f"{name}: {'is not enabled' if there else 'does not exist'}"

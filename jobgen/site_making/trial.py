@@ -26,9 +26,16 @@ def trial_plan(site: Site) -> Plan:
 
 
 def trial_nodes(site: Site) -> int:
-    """Return two, or the number of nodes nearest to it that the default queue takes."""
+    """Return two, or the number of nodes nearest to it that the default queue takes; one if it takes the
+    devices or cores of one alone."""
     name = _queue(site)
-    spans = ranges(site, name) if name in site.queues else []
+    if name not in site.queues:
+        return 2
+    queue, node = site.queues[name], site.node(name)
+    for most, of_node in ((queue.max_gpus, node.gpus), (queue.max_cores, node.cores)):
+        if most and of_node and most < 2 * of_node:
+            return 1
+    spans = ranges(site, name)
     return min((min(max(2, least), most) for least, most in spans), key=lambda n: (n != 2, n), default=2)
 
 

@@ -165,9 +165,10 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
             fields[key] = value
             origins[key] = site.origin
 
-    if (fields["gpus_per_node"] == 0 or node.gpus == 0) and origins.get("accelerator", "site ").startswith(
-        "site "
-    ):
+    own = fields["gpus_per_node"] and not origins.get("gpus_per_node", "site ").startswith("site ")
+    if (fields["gpus_per_node"] == 0 or (node.gpus == 0 and not own)) and origins.get(
+        "accelerator", "site "
+    ).startswith("site "):
         fields["accelerator"] = None
         say("accelerator", "cpu")
     if fields["accelerator"] != "cpu":
@@ -177,7 +178,7 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
         del origins["gpus_per_node"]
     gpus = number_of(fields["gpus_per_node"]) or 0
     whole = _whole_devices(node, fields["gpus_per_node"])
-    cores = cores_of(node, whole)
+    cores = _at_most_in_all(site, fields, cores_of(node, whole))
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]
     if fields["cpus_per_node"] is None and not listed:  # they determine the cores
         say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
@@ -190,6 +191,14 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
     limit = longest(site, fields["queue"], fields["nodes"])
     if limit is not None and limit < DEFAULT_WALLTIME:
         say("walltime", limit)
+
+
+def _at_most_in_all(site: Site, fields: Mapping[str, Any], cores: int | None) -> int | None:
+    """Return the cores of a node, or its part of those of a job in the queue if there are fewer."""
+    queue, nodes = site.queues.get(fields["queue"]), fields["nodes"]
+    if cores is None or queue is None or queue.max_cores is None or not isinstance(nodes, int):
+        return cores
+    return min(cores, max(1, queue.max_cores // (nodes + (fields["spare_nodes"] or 0))))
 
 
 def _most_gpus(site: Site, queue: str | None) -> int | None:

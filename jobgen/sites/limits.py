@@ -11,12 +11,14 @@ from jobgen.sites.node_kinds import description, known_constraint, satisfies
 from jobgen.values import parsers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jobgen.sites.site_file import NodeTable, Queue, Site
 
 
-_OTHER_TYPE = 100.0  # the distance of nodes without devices of the type that a job requests
+# The factors of nodes without devices of the type that a job requests, and of those without any.
+_OTHER_TYPE = 100.0
+_NO_DEVICES = 10_000.0
 
 
 class JobSize(NamedTuple):
@@ -52,7 +54,9 @@ def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> l
     routes = [excesses(site, route, request, True) for route in site.queues[name].routes_to]
     if not routes or not all(routes):
         return own
-    nearest = min(routes, key=lambda one: ("nodes" in {excess.key for excess in one}, len(one)))
+    nearest = min(
+        routes, key=lambda one: (*distance(one)[:1], "nodes" in {each.key for each in one}, len(one))
+    )
     known = {one.key for one in own}
     whole = ranges(site, name)
     return own + [
@@ -60,6 +64,13 @@ def excesses(site: Site, name: str, request: JobSize, routed: bool = False) -> l
         for one in nearest
         if one.key not in known
     ]
+
+
+def distance(limits: Sequence[Excess]) -> tuple[float, int, float]:
+    """Return how far a job is from limits that it exceeds, to compare: first whether there are devices, and
+    of its type."""
+    missing = max((one.times for one in limits if one.times in (_OTHER_TYPE, _NO_DEVICES)), default=0.0)
+    return missing, len(limits), prod(one.times for one in limits)
 
 
 def accepts(site: Site, name: str, request: JobSize) -> bool:
@@ -95,8 +106,9 @@ def _totals(queue: Queue, request: JobSize) -> Iterator[Excess]:
     """Yield the limits of devices and cores of all nodes together."""
     total, cores = request.nodes * request.gpus_per_node, request.nodes * request.cpus_per_node
     if queue.min_gpus is not None and total < queue.min_gpus:
-        text = f"at least {counted(queue.min_gpus, 'accelerator')} a job, and this one has {total}"
-        yield Excess("gpus_per_node", text, f"{queue.min_gpus} in all", _times(total, queue.min_gpus))
+        least = counted(queue.min_gpus, "accelerator")
+        text = f"at least {least} a job, and this one has {total}"
+        yield Excess("gpus_per_node", text, f"{least} in all", _times(total, queue.min_gpus))
     if queue.min_cores is not None and cores < queue.min_cores:
         text = f"at least {queue.min_cores} cores a job, and this one has {cores}"
         yield Excess("cpus_per_rank", text, f"{queue.min_cores} cores in all", _times(cores, queue.min_cores))
@@ -131,7 +143,7 @@ def _of_nodes(site: Site, name: str, request: JobSize) -> list[Excess]:
         return [Excess("nodes", f"at most {tables}", f"--nodes {there}", _times(request.nodes, there))]
     if fit:
         return []
-    nearest = min(found.values(), key=lambda limits: (len(limits), prod(one.times for one in limits)))
+    nearest = min(found.values(), key=distance)
     if len(kinds) == 1:
         return nearest
     has = "; ".join(description(*one) for one in kinds.values())
@@ -144,6 +156,9 @@ def _of_node(node: NodeTable, request: JobSize) -> Iterator[Excess]:
         there = ", ".join(node.features or ()) or "none"
         text = f"no job with the constraint {request.constraint} on nodes of this kind"
         yield Excess("constraint", text, f"a constraint among {there}", 2)
+    if gpus and node.gpus == 0:
+        yield Excess("gpus_per_node", "no jobs with accelerators", "--gpus-per-node 0", _NO_DEVICES)
+        return
     number = request.shards or gpus
     if request.kind and node.devices is not None and number > node.devices.get(request.kind, 0):
         most = node.devices.get(request.kind, 0)

@@ -100,10 +100,14 @@ def _machine_site(site: Site, path: str, text: str, tables: Mapping[str, Any]) -
 
 def _least(node: NodeTable, change: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cores and the memory of a node that the machine lists, or those of the site file if these
-    are less: a scheduler counts all of them, and a site file those that a job can request."""
+    are less, with their part for each device: a scheduler counts all of them, and a site file those that a
+    job can request."""
     least: dict[str, Any] = {}
     if "cores" in change and node.cores is not None:
         least["cores"] = min(node.cores, change["cores"])
+        if (each := change.get("cores_per_gpu")) is not None:
+            share = max(1, each * least["cores"] // change["cores"])
+            least["cores_per_gpu"] = min(share, node.cores_per_gpu or share)
     if "memory" in change and node.memory is not None:
         least["memory"] = min(node.memory, change["memory"], key=parsers.memory)
     return least
@@ -127,7 +131,8 @@ def _change(site: Site, key: str, table: Mapping[str, Any] | None) -> dict[str, 
     if table is None:
         return {"enabled": False}
     change = dict(table)
-    node, queue = site.node(key), site.queues.get(key)
+    queue = site.queues.get(key)
+    node = site.node(key) if queue is not None else NodeTable()  # it is of the queues of the site file
     change = {**change, **_least(node, change)}
     if kinds := change.get("kinds"):
         change["kinds"] = {name: {**kind, **_least(node, kind)} for name, kind in kinds.items()}

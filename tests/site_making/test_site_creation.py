@@ -204,6 +204,69 @@ def test_limits_of_partitions(tmp_path: Path) -> None:
             render(spec(f"slurm new {job}", tmp_path))
 
 
+APART = slurm_nodes("c", 20, "cpu", CPUTot=96) + MIXED.replace("Partitions=all", "Partitions=gpu")
+PARTS = "".join(
+    f"PartitionName={name} State=UP MaxTime=60 TotalNodes=20 {more}\n"
+    for name, more in (("cpu", ""), ("gpu", "Default=YES"), ("debug", "QoS=debug AllowAccounts=staff"))
+)
+
+
+@pytest.mark.parametrize(
+    ("job", "remedy"),
+    [
+        ("nodes=2 gpus_per_node=h100:4", "gpu would with --gpus-per-node 2080ti:8 ("),
+        ("gpus_per_node=16", "gpu would with --gpus-per-node 8 ("),
+        ("nodes=9 gpus_per_node=2080ti:8", "gpu would with --nodes 8 ("),
+    ],
+)
+def test_a_refusal_names_a_queue_with_devices(tmp_path: Path, job: str, remedy: str) -> None:
+    slurm(tmp_path, APART, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError) as caught:
+        render(spec(f"slurm new {job}", tmp_path))
+    assert f"no queue accepts it, but {remedy}" in str(caught.value)
+
+
+def test_devices_in_a_queue_for_cpus_name_a_queue_that_has_them(tmp_path: Path) -> None:
+    slurm(tmp_path, APART, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError, match="cpu of cluster takes no jobs with accelerators.*use --queue gpu"):
+        render(spec("slurm new queue=cpu gpus_per_node=4", tmp_path))
+
+
+def test_cores_of_a_closed_queue_are_no_demand_of_others(tmp_path: Path) -> None:
+    nodes = slurm_nodes("d", 4, "debug", CPUTot=128, Gres="gpu:a100:4")
+    slurm(tmp_path, APART + nodes, PARTS, accounts="physics|physics||\n")
+    with pytest.raises(JobgenError, match="debug of cluster is not enabled; .*use --queue gpu"):
+        render(spec("slurm new queue=debug", tmp_path))
+
+
+def test_default_cores_are_within_those_of_a_job(tmp_path: Path) -> None:
+    nodes = slurm_nodes("d", 4, "debug", CPUTot=128)
+    slurm(tmp_path, nodes, PARTS, qos="Name|Flags|MaxTRES\ndebug||cpu=16\n")
+    assert "--cpus-per-task=16" in directives("slurm new queue=debug", tmp_path)
+    assert "--cpus-per-task=8" in directives("slurm new queue=debug nodes=2", tmp_path)
+
+
+def test_a_queue_that_gives_no_devices_is_one_for_cpus(tmp_path: Path) -> None:
+    nodes = MIXED.replace("Partitions=all", "Partitions=gpu,debug")
+    site = slurm(tmp_path, nodes, PARTS, qos="Name|Flags|MaxTRES\ndebug||gres/gpu=0\n")
+    assert {one.gpus for one in site.queues["debug"].kinds.values()} == {0}
+    queues = CHUNKS.replace(
+        "resources_max.ngpus = 8", "resources_max.ngpus = 0\n    resources_max.mem = 100gb"
+    )
+    facts = pbs_cluster.read(queues, VNODES)
+    assert [(kind.devices, kind.memory) for kind in facts.queues[0].kinds] == [((), 102400)] * 2
+
+
+def test_nodes_with_other_devices_are_no_nodes_for_cpus(tmp_path: Path) -> None:
+    npus = slurm_nodes("n", 2, "debug", CPUTot=192, Gres="npu:910b:8")
+    nodes = MIXED.replace("Partitions=all", "Partitions=gpu")
+    facts = slurm_cluster.read(slurm_cluster.Answers(nodes=nodes + npus, partitions=PARTS))
+    assert [one.name for one in facts.queues] == ["cpu", "gpu"]
+    assert facts.unread == (
+        "scontrol --all --oneliner show node: most nodes have gpu: those with Gres=npu:910b:8 are left out",
+    )
+
+
 def test_an_old_selection_of_nodes_has_gres_alone(tmp_path: Path) -> None:
     nodes = slurm_nodes("n", 2, "all", Gres="gpu:4")
     slurm(tmp_path, nodes, config="SelectType = select/linear\nClusterName = old\n")

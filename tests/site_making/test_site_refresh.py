@@ -16,6 +16,7 @@ from jobgen import JobgenError, JobSpec
 from jobgen.plan.plan import resolve
 from jobgen.schedulers import pbs_cluster, slurm_cluster
 from jobgen.schedulers.cluster import Facts
+from jobgen.site_making.creation import LoginNode
 from jobgen.site_making.refresh import differences, text_of
 from jobgen.sites.defaults import with_defaults
 from jobgen.sites.limits import JobSize, excesses
@@ -86,8 +87,11 @@ def site_of(folder: Path, text: str) -> Site:
     return load(str(folder / "one.toml"))
 
 
+LOGIN = LoginNode("login1", groups=("users",), user="ada")
+
+
 def refreshed(site: Site, facts: Facts) -> Site:
-    text = text_of(site, facts._replace(commands="the scheduler"), "login1")
+    text = text_of(site, facts._replace(commands="the scheduler"), LOGIN)
     return merge(site, "one.machine.toml", text)
 
 
@@ -161,6 +165,29 @@ def test_limits_that_the_machine_does_not_state_stay_warnings(tmp_path: Path) ->
     assert not new.queues["prod"].enabled
 
 
+def test_queues_that_are_closed_to_the_user_stay_so(tmp_path: Path) -> None:
+    partitions = PARTITIONS.replace("PartitionName=debug", "PartitionName=debug AllowGroups=staff")
+    answers = slurm_cluster.Answers("", NODES, partitions, QOS)
+    site = site_of(
+        tmp_path, 'title = "One"\nscheduler = "slurm"\n[queues.gpu]\n[queues.debug]\nenabled = false\n'
+    )
+    queues = refreshed(site, slurm_cluster.read(answers)).queues
+    assert (queues["gpu"].enabled, queues["debug"].enabled) == (True, False)
+
+
+def test_fewer_cores_of_the_site_file_are_fewer_for_each_device(tmp_path: Path) -> None:
+    text = 'title = "One"\nscheduler = "slurm"\n[node]\ngpus = 4\ncores = 30\n[queues.gpu]\n'
+    nodes = "NodeName=n1 CPUTot=32 Gres=gpu:a100:4 Partitions=gpu\nNodeName=o1 CPUTot=64 Gres=gpu:h100:4 Partitions=new\n"
+    partitions = "PartitionName=gpu State=UP\nPartitionName=new State=UP\n"
+    site = refreshed(
+        site_of(tmp_path, text), slurm_cluster.read(slurm_cluster.Answers("", nodes, partitions))
+    )
+    assert [(site.node(name).cores, site.node(name).cores_per_gpu) for name in ("gpu", "new")] == [
+        (30, 7),
+        (64, 16),
+    ]
+
+
 def test_where_a_queue_is_a_qos(tmp_path: Path) -> None:
     site = site_of(tmp_path, 'title = "T"\nscheduler = "slurm"\n[rules]\nqueue = "--qos"\n[queues.debug]\n')
     facts = read()
@@ -168,7 +195,7 @@ def test_where_a_queue_is_a_qos(tmp_path: Path) -> None:
     assert list(new.queues) == ["debug", "normal", "long"]
     assert (new.queues["debug"].nodes, new.queues["debug"].max_jobs) == ((1, 2), 1)
     with pytest.raises(JobgenError, match="lists no QoS, and a queue of this site is one"):
-        text_of(site, facts._replace(qos=()), "login1")
+        text_of(site, facts._replace(qos=()), LOGIN)
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
