@@ -85,7 +85,8 @@ test-slurm-new: $(VENV)/.test
 # Each cluster of tests/departments as a real Slurm, OpenPBS or Torque: its site file, and jobs by it. `make test` does seven.
 test-departments: $(VENV)/.test
 	tests/install.sh
-	JOBGEN_DEPARTMENTS=all $(PYTEST) -n 2 tests/departments tests/cluster/test_departments_on_*.py $(OR_ALONE)
+	export JOBGEN_DEPARTMENTS=all; \
+	  $(PYTEST) -n 2 tests/departments tests/cluster/test_departments_on_*.py $(OR_ALONE)
 
 # Fifty jobs with each Open MPI on each scheduler.
 hangs: $(VENV)/.test

@@ -138,11 +138,17 @@ def read(answers: Answers) -> Facts:
         version=_setting(answers.config, "SLURM_VERSION"),
         server=name,
         accounts=_names(cell for at in (0, 1) for row in rows for cell in (row[at],)),
-        user_qos=_names(cell for at in (2, 3) for row in rows for cell in row[at].split(",")),
+        user_qos=_user_qos(rows),
         # --gpus-per-node is an option of cons_tres alone: https://slurm.schedmd.com/sbatch.html
         devices=f"--gres={resource}:{{n}}" if select not in ("", "select/cons_tres") else "",
         unread=tuple(dict.fromkeys(unread)),
     )
+
+
+def _user_qos(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the QoS of the user, the default one first: without one that is normal."""
+    names = _names(cell for at in (2, 3) for row in rows for cell in row[at].split(","))
+    return names if any(row[2] for row in rows) else tuple(sorted(names, key=lambda one: one != "normal"))
 
 
 def _names(cells: Iterable[str]) -> tuple[str, ...]:

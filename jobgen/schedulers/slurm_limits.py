@@ -46,7 +46,7 @@ def partition_limits(text: str, config: str, reading: Reading) -> Iterator[tuple
                 most_nodes=reading.value(fields, "MaxNodes") or reading.value(fields, "TotalNodes"),
                 walltime=reading.value(fields, "MaxTime", seconds),
                 memory=_memory(fields, common),
-                enabled=state in _TAKES and fields.get("RootOnly") != "YES",
+                enabled=state in _TAKES and "YES" not in (fields.get("RootOnly"), fields.get("ReqResv")),
                 started=state == "UP",
                 shared=sharing in ("YES", "FORCE") or (sharing == "NO" and not whole_nodes)
                 if sharing

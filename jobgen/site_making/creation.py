@@ -98,7 +98,6 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
     reasons = {} if shared else {one.name: why for one in facts.queues if (why := closed(one, facts, host))}
     open_queues = [one for one in facts.queues if one.enabled and one.name not in reasons]
     chosen, on_cpus = _default(open_queues, facts), _default_on_cpus(open_queues, facts)
-    needs = {one.name: dict(_needs(one, facts)) for one in facts.queues if not shared}
     text = _HEAD.format(
         title=toml(facts.name),
         scheduler=toml(scheduler.command_name),
@@ -107,17 +106,17 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
         what=toml(f"{facts.commands or 'the scheduler'} on {host.name}"),
         detect=_detect(facts, host),
         rules=_lines(_rules(facts, chosen, on_cpus)),
-        job=_lines(_job(scheduler, chosen, needs)),
+        job=_lines(_job(scheduler, chosen)),
         accelerator=toml(_accelerator(facts)),
         launcher=toml(scheduler.default_launcher),
         network=_network(host),
         modules=_modules(host),
     )
     for one in facts.queues:
-        enabled = one.enabled and one.name not in reasons
-        text += queue_table(one, enabled, f"{today}: {reasons[one.name]}" if one.name in reasons else "")
-        if (demands := needs.get(one.name)) and one != chosen:
-            text += f"\n[queues.{key(one.name)}.mandatory]\n{_lines(demands.items())}"
+        why = reasons.get(one.name, "")
+        text += queue_table(one, one.enabled and not why, f"{today}: {why}" if why else "")
+        if not shared and (needs := _lines(_needs(one, facts))):
+            text += f"\n[queues.{key(one.name)}.options]\n{needs}"
     return text
 
 
@@ -170,10 +169,13 @@ def _default(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
 
 
 def _default_on_cpus(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
-    """Return the default queue of jobs without devices, which need no node with devices."""
+    """Return the default queue of jobs without devices, which need no node with devices: the scheduler's own
+    if possible, else the one with the longest jobs."""
     able = [one for one in queues if not one.min_gpus]
     return max(
-        able, key=lambda one: (not _devices(one, facts), one.default, one.most_nodes or 0), default=None
+        able,
+        key=lambda one: (not _devices(one, facts), one.default, one.walltime or 10**9, one.most_nodes or 0),
+        default=None,
     )
 
 
@@ -198,12 +200,9 @@ def _rules(facts: Facts, chosen: QueueFacts | None, on_cpus: QueueFacts | None) 
         yield "cpu_queue", on_cpus.name
 
 
-def _job(
-    scheduler: Scheduler, chosen: QueueFacts | None, needs: Mapping[str, Mapping[str, str]]
-) -> Iterator[tuple[str, str]]:
+def _job(scheduler: Scheduler, chosen: QueueFacts | None) -> Iterator[tuple[str, str]]:
     if chosen is not None:
         yield "queue", chosen.name
-        yield from needs.get(chosen.name, {}).items()
     if scheduler is not named(scheduler.command_name, None):
         yield "dialect", scheduler.name
 

@@ -8,7 +8,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
-from jobgen.sites.node_kinds import Demand, best, type_for, types_of
+from jobgen.sites.node_kinds import Demand, best, own_feature, type_for, types_of
 from jobgen.values import parsers
 from jobgen.values.devices import SHARD, Devices, number_of, type_of
 
@@ -29,7 +29,8 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
     """
     fields = spec._asdict()
     origins, texts = dict(spec.origins), dict(spec.texts)
-    values = site.options(_first("queue", spec, site), _first("launcher", spec, site) or spec.launcher)
+    queue = _queue(spec, site)
+    values = site.options(queue, _first("launcher", spec, site) or spec.launcher)
     for option in OPTIONS:
         key = option.key
         if (text := values.get(key)) is None or key in origins or key == "env":
@@ -42,9 +43,8 @@ def with_defaults(spec: Specification, site: Site) -> Specification:
             value = (value[0], None)
         fields[key], texts[key] = value, shown_text
         origins[key] = origin
-    if _on_cpus(fields, origins) and site.file.rules.cpu_queue and origins.get("queue") == site.origin:
-        fields["queue"] = site.file.rules.cpu_queue
-    _leave_out_of_others(site, fields, origins)
+    if origins.get("queue") == site.origin:
+        fields["queue"] = queue
     own_type = str(site.values.get("gpus_per_node", "")).rpartition(":")[0]
     if fields["gpus_per_node"] and own_type and not type_of(fields["gpus_per_node"]):
         fields["gpus_per_node"] = Devices(fields["gpus_per_node"], own_type)
@@ -60,14 +60,11 @@ def _first(key: str, spec: Specification, site: Site) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _leave_out_of_others(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> None:
-    """Remove the account and the QoS of the site from a job whose queue takes only others."""
-    if (queue := site.queues.get(fields["queue"])) is None:
-        return
-    for key, names in (("account", queue.accounts), ("qos", queue.qos)):
-        if names and fields[key] not in names and origins.get(key, "").startswith("site "):
-            fields[key] = None
-            del origins[key]
+def _queue(spec: Specification, site: Site) -> str | None:
+    """Return the queue of the job, or else that of the site for jobs with or without accelerators."""
+    if "queue" not in spec.origins and site.file.rules.cpu_queue and _on_cpus(spec._asdict(), spec.origins):
+        return site.file.rules.cpu_queue
+    return _first("queue", spec, site)
 
 
 def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], origins: dict[str, str]) -> None:
@@ -134,7 +131,7 @@ def _on_cpus(fields: Mapping[str, Any], origins: Mapping[str, str]) -> bool:
 
 def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Site:
     """Return the site with the kind of nodes that the job gets in its queue. The type of its devices is
-    requested if the queue has several."""
+    requested if the queue has several, or else a feature if the job fits other kinds with devices, too."""
     queue, devices, ranks = fields["queue"], fields["gpus_per_node"], fields["ranks_per_node"]
     number = 0 if _on_cpus(fields, origins) else number_of(devices)
     each = fields["cpus_per_node"] or (fields["cpus_per_rank"] or 1) * (ranks or number or 1)
@@ -152,11 +149,14 @@ def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Sit
         kind = best(site, queue, needs._replace(gpus=0))
     site = site._replace(kind=kind)
     unknown = queue not in site.queues or (site.queues[queue].kinds and not kind)
-    if unknown or number == 0 or needs.kind or site.request(queue) or len(types_of(site, queue)) < 2:
+    if unknown or number == 0 or needs.kind or site.request(queue):
         return site
-    if typed := type_for(site.node(queue), needs.gpus):
-        fields["gpus_per_node"] = Devices(needs.gpus or (site.node(queue).devices or {})[typed], typed)
+    node, several = site.node(queue), len(types_of(site, queue)) > 1
+    if several and (typed := type_for(node, needs.gpus)):
+        fields["gpus_per_node"] = Devices(needs.gpus or (node.devices or {})[typed], typed)
         origins.setdefault("gpus_per_node", site.origin)
+    elif node.gpus and needs.constraint is None and (feature := own_feature(site, queue, needs)):
+        fields["constraint"], origins["constraint"] = feature, site.origin
     return site
 
 

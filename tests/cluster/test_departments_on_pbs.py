@@ -27,6 +27,9 @@ KINDS = {"pbspro": OPENPBS, "torque": TORQUE_KIND}
 def jobgen(cluster: HiddenPbs, folder: Path, *words: str) -> tuple[int, str]:
     path = {"openpbs": "/opt/pbs/bin", "torque": "/opt/torque/bin"}[cluster.name]  # and no other scheduler
     environment = ["/usr/bin/env", f"PATH={path}:{folder}/bin", f"XDG_CONFIG_HOME={folder}"]
+    environment += (
+        [f"PBS_DEFAULT={cluster.kind.head}"] if cluster.name == "torque" else []
+    )  # it is in no usual place
     done = cluster.exec(
         "head", [*environment, sys.executable, "-m", "jobgen", *words], cwd=folder, check=False, timeout=120
     )
@@ -37,13 +40,13 @@ def judge(cluster: HiddenPbs, folder: Path, number: int, job: DepartmentJob) -> 
     """Return what is wrong with a job: its script is refused, or PBS shows something else, or it does not start."""
     script = f"job-{number}.sh"
     options = (*job.options.split(), "--launcher", "mpirun", "--no-preflight")
-    status, said = jobgen(
+    status, message = jobgen(
         cluster, folder, "pbs", "--site", "./site.toml", *options, "-o", script, "--", "true"
     )
     if job.refused:
-        return [] if status == 2 and job.refused in said else [f"{job.options}: not refused: {said}"]
+        return [] if status == 2 and job.refused in message else [f"{job.options}: not refused: {message}"]
     if status:
-        return [f"{job.options}: {said}"]
+        return [f"{job.options}: {message}"]
     done = cluster.exec("head", ["qsub", script], cwd=folder, check=False)
     if done.returncode:
         return [f"{job.options}: {done.stderr}"]
@@ -70,8 +73,8 @@ def test_a_department(department: Department, tmp_path: Path) -> None:
         folder = cluster.folder("department")
         (folder / "bin").mkdir()
         (folder / "bin/bash").symlink_to("/bin/bash")
-        status, said = jobgen(cluster, folder, "site", "new", "-o", "site.toml")
-        assert status == 0, said
+        status, message = jobgen(cluster, folder, "site", "new", "-o", "site.toml")
+        assert status == 0, message
         live, recorded = (folder / "site.toml").read_text(), department.text("site.toml")
         assert without_memory(facts_in(live)) == without_memory(facts_in(recorded))
         jobs = enumerate(department.jobs, 1)

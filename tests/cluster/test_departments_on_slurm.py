@@ -47,19 +47,19 @@ def judge(lab: DepartmentLab, folder: Path, number: int, job: DepartmentJob) -> 
     """Return what is wrong with a job: its script is refused, or Slurm shows something else, or it does not start."""
     script = f"job-{number}.sh"
     words = ("slurm", "--site", "./site.toml", *job.options.split(), "--launcher", "srun", "-o", script)
-    status, said = jobgen(lab, folder, *words, "--", "sleep", "1")
+    status, message = jobgen(lab, folder, *words, "--", "sleep", "1")
     if job.refused:
-        return [] if status == 2 and job.refused in said else [f"{job.options}: not refused: {said}"]
+        return [] if status == 2 and job.refused in message else [f"{job.options}: not refused: {message}"]
     if status:
-        return [f"{job.options}: {said}"]
+        return [f"{job.options}: {message}"]
     done = lab.call("sbatch", "--parsable", script, cwd=folder, user=USER)
     if done.returncode:
         return [f"{job.options}: {done.stderr}"]
     number_of_job = done.stdout.strip()
-    shown = lab.end(number_of_job) if job.starts else lab.shown(number_of_job)
-    wrong = differences(job.shows, shown)
-    if job.starts and shown["JobState"] != "COMPLETED":
-        wrong.append(f"is {shown['JobState']}: {shown['Reason']}: {lab.output(number_of_job)}")
+    fields = lab.end(number_of_job) if job.starts else lab.fields(number_of_job)
+    wrong = differences(job.shows, fields)
+    if job.starts and fields["JobState"] != "COMPLETED":
+        wrong.append(f"is {fields['JobState']}: {fields['Reason']}: {lab.output(number_of_job)}")
     lab.call("scancel", number_of_job)
     return [f"{job.options}: {one}" for one in wrong]
 
@@ -69,8 +69,8 @@ def test_a_department(department: Department, lab_of: Callable[[str], Department
     lab = lab_of(department.slurm)
     lab.serve(department)
     folder = lab.folder(department.name)
-    status, said = jobgen(lab, folder, "site", "new", "-o", "site.toml")
-    assert status == 0, said
+    status, message = jobgen(lab, folder, "site", "new", "-o", "site.toml")
+    assert status == 0, message
     assert facts_in(lab.read(folder / "site.toml")) == facts_in(department.text("site.toml"))
     jobs = enumerate(department.jobs, 1)
     wrong = [line for number, job in jobs for line in judge(lab, folder, number, job)]

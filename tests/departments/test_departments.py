@@ -16,7 +16,7 @@ def test_a_department(department: Department, tmp_path: Path) -> None:
     tomllib.loads(text)
     (tmp_path / "site.toml").write_text(text)
     for number, job in enumerate(department.jobs, 1):
-        found = job_of(job, department.scheduler, tmp_path)
-        assert found == department.text(f"job-{number}.sh")
-        assert job.refused in found
-        assert bool(job.refused) == ("#SBATCH " not in found and "#PBS " not in found)
+        lines = job_of(job, department.scheduler, tmp_path)
+        assert lines == department.text(f"job-{number}.sh")
+        assert job.refused in lines
+        assert bool(job.refused) == ("#SBATCH " not in lines and "#PBS " not in lines)

@@ -126,7 +126,7 @@ class DepartmentLab:
         names = self.call("scontrol", "show", "hostnames", self._node_names(department)).stdout.split()
         self.call("mkdir", "-p", *(f"/run/slurm/{department.name}/{name}" for name in names))
         for name in names:
-            at = (*_NODE, "sh", "-c", 'hostname "$0" && exec "$@"', name, "slurmd", "-D")
+            at = (*_NODE, "bash", "-c", 'hostname "$0"; slurmd -D & wait', name)  # PID 1, which reaps
             self._daemons.append(self._daemon(state / f"slurmd.{name}.out", *at))
         if not wait_until(self._all_nodes_answer, 60):
             raise ClusterError(self.call("sinfo", "--all", "-N", "-o", "%N %T %E").stdout)
@@ -200,7 +200,7 @@ class DepartmentLab:
 
     # ------------------------------------------------------------------------------------------------- its jobs
 
-    def shown(self, job: str) -> dict[str, str]:
+    def fields(self, job: str) -> dict[str, str]:
         """Return the fields of ``scontrol show job``."""
         text = self.call("scontrol", "--oneliner", "show", "job", job).stdout
         fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
@@ -208,11 +208,11 @@ class DepartmentLab:
 
     def end(self, job: str, seconds: float = 90) -> dict[str, str]:
         """Return the fields of a job that has ended, or has not in time."""
-        wait_until(lambda: self.shown(job)["JobState"] in _ENDED, seconds)
-        return self.shown(job)
+        wait_until(lambda: self.fields(job)["JobState"] in _ENDED, seconds)
+        return self.fields(job)
 
     def output(self, job: str) -> str:
-        return self.read(self.shown(job)["StdOut"])
+        return self.read(self.fields(job)["StdOut"])
 
 
 @contextmanager

@@ -30,7 +30,9 @@ from support import ROOT, answers, jobs
 
 FOLDER = ROOT / "tests/departments"
 USER = "ada"
-"""Who has asked the schedulers."""
+"""The user whose answers are recorded."""
+_LOGIN = "login1"
+_DAY = "2026-01-31"
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,14 @@ ALL = [load(path.parent) for path in sorted(FOLDER.glob("*/department.toml"))]
 SLURM, PBS, TORQUE = ([one for one in ALL if one.scheduler == name] for name in ("slurm", "pbspro", "torque"))
 
 
-def differences(expected: dict[str, str], shown: dict[str, str]) -> list[str]:
+def differences(expected: dict[str, str], fields: dict[str, str]) -> list[str]:
     """Return the fields that differ from what to expect; of a list, only the members to expect are compared."""
     wrong = []
     for name, text in expected.items():
-        found = shown.get(name, "nothing")
-        members = {*text.split(",")} - {*found.split(",")} if "=" in text else {text} - {found}
-        wrong += [f"{name} is {found}, not {text}"] if members else []
+        value = fields.get(name, "nothing")
+        members = {*text.split(",")} - {*value.split(",")} if "=" in text else {text} - {value}
+        wrong += [f"{name} is {value}, not {text}"] if members else []
     return wrong
-
-
-_DAY = "2026-01-31"
-_LOGIN = "login1"
 
 
 def site_file_of(department: Department, folder: Path) -> str:
@@ -113,15 +111,12 @@ def site_file_of(department: Department, folder: Path) -> str:
 
 def job_of(job: DepartmentJob, scheduler: str, folder: Path) -> str:
     """Return the directives and the warnings of a job by the site file in the folder, or the refusal."""
-    words = (scheduler_of_command(scheduler), "--site", "./site.toml", *job.options.split(), "--", "train.py")
+    command = SCHEDULERS[scheduler].command_name
+    words = (command, "--site", "./site.toml", *job.options.split(), "--", "train.py")
     done = jobs.jobgen(*words, cwd=folder)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("#SBATCH ", "#PBS "))]
-    said = [f"# {line}" for line in done.stderr.replace(str(folder), "").splitlines()]
-    return "\n".join([f"# jobgen {' '.join(words)}", *lines, *said, ""])
-
-
-def scheduler_of_command(name: str) -> str:
-    return SCHEDULERS[name].command_name
+    messages = [f"# {line}" for line in done.stderr.replace(str(folder), "").splitlines()]
+    return "\n".join([f"# jobgen {' '.join(words)}", *lines, *messages, ""])
 
 
 def facts_in(text: str) -> dict[str, Any]:
