@@ -149,7 +149,8 @@ def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: J
         return
     if not facts.queues[queue].enabled:
         remedy = _remedy(site, queue, "queue", _elsewhere(spec, request))
-        text = f"queue {queue} of {site.title} is not enabled; {remedy}"
+        about = f" ({facts.queues[queue].about})" if facts.queues[queue].about else ""
+        text = f"queue {queue} of {site.title} is not enabled{about}; {remedy}"
         yield _Fault("queue", text)
         return
     remedies = ""

@@ -9,7 +9,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.launch.containers import RUNTIMES
 from jobgen.plan.site_binding import cpu_lists, option_binds
 from jobgen.sites.line_forms import names_in
-from jobgen.sites.node_kinds import description
+from jobgen.sites.node_kinds import Demand, description, fits, known_constraint
 from jobgen.values.devices import SHARD, number_of, type_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from jobgen.plan.allocation import Resources
     from jobgen.schedulers.base import Scheduler
-    from jobgen.sites.site_file import Site
     from jobgen.spec import Specification
 
 
@@ -91,18 +90,33 @@ def site_words(spec: Specification, scheduler: Scheduler, resources: Resources) 
 
 
 def _kind_note(spec: Specification) -> Iterator[str]:
-    """Yield the kind of nodes that a job gets, if it chooses none and its queue has several with devices."""
-    assert spec.site is not None
-    queue, site = spec.queue, spec.site
-    if not queue or not site.kind or spec.constraint or "gpus_per_node" in spec.texts:
+    """Yield the kinds of nodes that a job gets, if it chooses none and its queue has others with devices."""
+    if "constraint" in spec.texts or "gpus_per_node" in spec.texts or not (possible := _kinds_of_job(spec)):
         return
-    kinds = site.kinds(queue)
-    if sum(bool(table.gpus) for _, table in kinds.values()) > 1 and kinds[site.kind][1].gpus:
-        others = "; ".join(description(*one) for name, one in kinds.items() if name != site.kind)
+    assert spec.site is not None
+    assert spec.queue is not None
+    kinds = spec.site.kinds(spec.queue)
+    others = [one for name, one in kinds.items() if name not in possible and one[1].gpus]
+    if others and kinds[spec.site.kind][1].gpus:
         yield (
-            f"queue {queue} of {site.title}: the job gets {description(*kinds[site.kind])}; "
-            f"--gpus-per-node TYPE:N or --constraint chooses others: {others}"
+            f"queue {spec.queue} of {spec.site.title}: the job gets "
+            f"{' or '.join(description(*kinds[name]) for name in possible)}; --gpus-per-node TYPE:N or "
+            f"--constraint chooses others: {'; '.join(description(*one) for one in others)}"
         )
+
+
+def _kinds_of_job(spec: Specification) -> list[str]:
+    """Return the names of the kinds of nodes that fit the request of a job, that of its defaults first; none if
+    the nodes of its queue do not differ."""
+    site, queue = spec.site, spec.queue
+    if site is None or not queue or not site.kind:
+        return []
+    devices, ranks = number_of(spec.gpus_per_node) or 0, spec.ranks_per_node
+    cores = spec.cpus_per_node or (spec.cpus_per_rank or 1) * (ranks or devices or 1)
+    constraint = known_constraint(site, queue, spec.constraint)
+    needs = Demand(1, devices, type_of(spec.gpus_per_node), cores, spec.mem, constraint)
+    fit = [name for name, (_, table) in site.kinds(queue).items() if fits(table, needs)]
+    return sorted(fit, key=lambda name: name != site.kind)
 
 
 def _network_words(spec: Specification) -> NetworkWords:
@@ -229,7 +243,7 @@ def _words(spec: Specification, scheduler: Scheduler, resources: Resources) -> S
     more = _filled(file.directives + further, numbers, spec)
     faster = _faster(spec, resources)
     return _rank_options(spec, scheduler, resources)._replace(
-        head=tuple(_head(spec.site, spec.queue, faster)),
+        head=tuple(_head(spec, faster)),
         request=tuple(line for line in request if _key(line) not in own),
         directives=tuple(line for line in more if _key(line) not in own),
         account=rules.account,
@@ -261,15 +275,17 @@ def _rank_options(spec: Specification, scheduler: Scheduler, resources: Resource
     )
 
 
-def _head(site: Site, queue: str | None, faster: list[str]) -> Iterator[str]:
+def _head(spec: Specification, faster: list[str]) -> Iterator[str]:
     """Yield the comments about a site at the top of a script: its sources, the nodes of the job if those of
     the queue differ, faster networks, and the rules that it disables."""
     from jobgen.sites.sources import pages
 
+    site = spec.site
+    assert site is not None
     yield f"Site: {site.file.title}" + (", by these sources:" if site.file.source else "")
     yield from pages(site)
-    if queue and site.kind:
-        yield f"Nodes: {description(*site.kinds(queue)[site.kind])}"
+    for name in _kinds_of_job(spec):
+        yield f"Nodes: {description(*site.kinds(spec.queue or '')[name])}"
     for name in faster:
         yield f"Network: the slow path; --network {name} is faster: {site.file.networks[name].about}"
     if site.file.silence:

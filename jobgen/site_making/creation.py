@@ -113,8 +113,8 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
         modules=_modules(host),
     )
     for one in facts.queues:
-        enabled = one.enabled and one.name not in reasons
-        text += queue_table(one, enabled, f"{today}: {reasons[one.name]}" if one.name in reasons else "")
+        why = reasons.get(one.name, "")
+        text += queue_table(one, one.enabled and not why, f"{today}: {why}" if why else "")
         if not shared and (needs := _lines(_needs(one, facts))):
             text += f"\n[queues.{key(one.name)}.options]\n{needs}"
     return text
@@ -169,10 +169,13 @@ def _default(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
 
 
 def _default_on_cpus(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
-    """Return the default queue of jobs without devices, which need no node with devices."""
+    """Return the default queue of jobs without devices, which need no node with devices: the scheduler's own
+    if possible, else the one with the longest jobs."""
     able = [one for one in queues if not one.min_gpus]
     return max(
-        able, key=lambda one: (not _devices(one, facts), one.default, one.most_nodes or 0), default=None
+        able,
+        key=lambda one: (not _devices(one, facts), one.default, one.walltime or 10**9, one.most_nodes or 0),
+        default=None,
     )
 
 

@@ -16,10 +16,10 @@ _ENOUGH = 0.8
 
 
 def queue_table(queue: QueueFacts, enabled: bool, remark: str = "") -> str:
-    """Return the table of a queue, with those of its kinds of nodes if these differ; ``remark`` is a
-    comment."""
+    """Return the table of a queue, with those of its kinds of nodes if these differ; ``remark`` is
+    what users read about it."""
     at = f"queues.{key(queue.name)}"
-    lines = [f"\n[{at}]", *([f"# {remark}"] if remark else [])]
+    lines = [f"\n[{at}]", *([f"about = {toml(remark)}"] if remark else [])]
     if queue.routes_to:
         lines.append(f"routes_to = {toml(queue.routes_to)}")
     if not enabled:

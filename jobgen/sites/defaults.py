@@ -8,7 +8,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
 from jobgen.sites.limits import longest
-from jobgen.sites.node_kinds import Demand, best, type_for, types_of
+from jobgen.sites.node_kinds import Demand, best, own_feature, type_for, types_of
 from jobgen.values import parsers
 from jobgen.values.devices import SHARD, Devices, number_of, type_of
 
@@ -131,7 +131,7 @@ def _on_cpus(fields: Mapping[str, Any], origins: Mapping[str, str]) -> bool:
 
 def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Site:
     """Return the site with the kind of nodes that the job gets in its queue. The type of its devices is
-    requested if the queue has several."""
+    requested if the queue has several, or else a feature if the job fits other kinds with devices, too."""
     queue, devices, ranks = fields["queue"], fields["gpus_per_node"], fields["ranks_per_node"]
     number = 0 if _on_cpus(fields, origins) else number_of(devices)
     each = fields["cpus_per_node"] or (fields["cpus_per_rank"] or 1) * (ranks or number or 1)
@@ -149,11 +149,14 @@ def _of_kind(site: Site, fields: dict[str, Any], origins: dict[str, str]) -> Sit
         kind = best(site, queue, needs._replace(gpus=0))
     site = site._replace(kind=kind)
     unknown = queue not in site.queues or (site.queues[queue].kinds and not kind)
-    if unknown or number == 0 or needs.kind or site.request(queue) or len(types_of(site, queue)) < 2:
+    if unknown or number == 0 or needs.kind or site.request(queue):
         return site
-    if typed := type_for(site.node(queue), needs.gpus):
-        fields["gpus_per_node"] = Devices(needs.gpus or (site.node(queue).devices or {})[typed], typed)
+    node, several = site.node(queue), len(types_of(site, queue)) > 1
+    if several and (typed := type_for(node, needs.gpus)):
+        fields["gpus_per_node"] = Devices(needs.gpus or (node.devices or {})[typed], typed)
         origins.setdefault("gpus_per_node", site.origin)
+    elif node.gpus and needs.constraint is None and (feature := own_feature(site, queue, needs)):
+        fields["constraint"], origins["constraint"] = feature, site.origin
     return site
 
 

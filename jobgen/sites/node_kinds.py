@@ -38,6 +38,22 @@ def best(site: Site, queue: str | None, demand: Demand) -> str:
     return fit[0][0] if fit else ""
 
 
+def own_feature(site: Site, queue: str, demand: Demand) -> str:
+    """Return a feature of the job's kind of nodes that no other kind with devices has which the job fits. It is
+    empty if there is no such feature, or no other such kind."""
+    kinds = site.kinds(queue)
+    others = [
+        table
+        for name, (_, table) in kinds.items()
+        if name != site.kind and table.gpus and fits(table, demand)
+    ]
+    if not others or site.kind not in kinds:
+        return ""
+    own = [name for name in kinds[site.kind][1].features or () if re.fullmatch(r"[A-Za-z][\w.-]*", name)]
+    shared = {name for table in others for name in table.features or ()}
+    return next((name for name in own if name not in shared), "")
+
+
 def fits(table: NodeTable, demand: Demand) -> bool:
     """Return whether a node has what a job requests."""
     return not (

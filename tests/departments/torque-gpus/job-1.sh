@@ -5,4 +5,3 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q entry
-# jobgen: note: queue entry of tqsrv: the job gets 2 nodes with 2 accelerators, 16 cores, 24105M; --gpus-per-node TYPE:N or --constraint chooses others: 1 node with 4 accelerators, 32 cores, 24105M
