@@ -106,8 +106,8 @@ def _kind_note(spec: Specification) -> Iterator[str]:
 
 
 def _kinds_of_job(spec: Specification) -> list[str]:
-    """Return the names of the kinds of nodes that fit the request of a job, that of its defaults first; none if
-    the nodes of its queue do not differ."""
+    """Return the names of the kinds of nodes that fit the request of a job, that of its defaults first. There
+    are none if the nodes of its queue do not differ."""
     site, queue = spec.site, spec.queue
     if site is None or not queue or not site.kind:
         return []

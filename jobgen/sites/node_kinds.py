@@ -39,8 +39,8 @@ def best(site: Site, queue: str | None, demand: Demand) -> str:
 
 
 def own_feature(site: Site, queue: str, demand: Demand) -> str:
-    """Return a feature of the job's kind of nodes that no other kind with devices has which the job fits. It is
-    empty if there is no such feature, or no other such kind."""
+    """Return a feature of the job's kind of nodes that the other kinds with devices lack which it fits, too.
+    It is empty if there is no such feature, or no other such kind."""
     kinds = site.kinds(queue)
     others = [
         table

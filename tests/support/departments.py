@@ -120,8 +120,12 @@ def job_of(job: DepartmentJob, scheduler: str, folder: Path) -> str:
 
 
 def facts_in(text: str) -> dict[str, Any]:
-    """Return what a site file says of the cluster: all but its source."""
-    return {name: value for name, value in tomllib.loads(text).items() if name != "source"}
+    """Return what a site file says of the cluster: all but its source, and the texts about queues, which have the
+    day and the name of the user."""
+    facts = {name: value for name, value in tomllib.loads(text).items() if name != "source"}
+    for queue in facts["queues"].values():
+        queue.pop("about", None)
+    return facts
 
 
 def without_memory(facts: dict[str, Any]) -> dict[str, Any]:
