@@ -77,7 +77,7 @@ def test_slurm(slurm_cluster: Cluster, tmp_path: Path) -> None:
         assert status == 0, said
         assert re.search(r"/jobgen/machines/old.machine.toml: \d+ queues of Old by scontrol;", said)
         assert "\n  gone: does not exist\n" in said
-        assert "\n  shut: is not in the site file\n" in said
+        assert "shut:" not in said  # nobody asks for a partition that takes no jobs
 
         for words, key, expected in (
             (("--nodes", "3"), "", True),
