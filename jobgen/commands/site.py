@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, nearest, one_of, shown, visible
+from jobgen.errors import JobgenError, counted, nearest, one_of, shown, visible
 from jobgen.schedulers.table import SCHEDULERS, queued
 
 if TYPE_CHECKING:
@@ -100,8 +100,7 @@ def check(file: str | None) -> None:
         raise JobgenError(fault)
     for doubt in doubts(found, datetime.date.today()):
         click.echo(visible(f"jobgen: warning: {found.path}: {doubt}"), err=True)
-    count = len(found.queues)
-    click.echo(visible(f"{found.path}: {found.title}, {count} queue{'' if count == 1 else 's'}: good"))
+    click.echo(visible(f"{found.path}: {found.title}, {counted(len(found.queues), 'queue')}: good"))
 
 
 @site.command("detect", help="Print the site of this machine; the status is 1 if there is none.")
@@ -163,10 +162,8 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
         os.makedirs(os.path.dirname(path), exist_ok=True)
     text = site_file(scheduler, facts, host, shared is not None)
     write_script(path, text, force=force, executable=False)
-    count = len(facts.queues)
     click.echo(
-        f"{path}: {count} queue{'' if count == 1 else 's'} of {scheduler.title}, by {facts.commands}",
-        err=True,
+        f"{path}: {counted(len(facts.queues), 'queue')} of {scheduler.title}, by {facts.commands}", err=True
     )
     for line in _unread(facts):
         click.echo(visible(f"  {line}"), err=True)
@@ -304,8 +301,7 @@ def refresh(name: str | None) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_script(path, text, force=True, executable=False)
     assert new.machine is not None
-    count = len(new.machine.site.queues)
-    facts_text = f"{count} queue{'' if count == 1 else 's'} of {file.title} by {facts.commands}"
+    facts_text = f"{counted(len(new.machine.site.queues), 'queue')} of {file.title} by {facts.commands}"
     click.echo(f"{path}: {facts_text}; jobs beyond them are refused", err=True)
     for line in (*_unread(facts), *differences(file, new)):
         click.echo(visible(f"  {line}"), err=True)

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from jobgen.doctor.verdict import OK, PROBLEM, WARNING, Case, Verdict
 from jobgen.errors import nearest, one_of, shown
 from jobgen.schedulers.base import clock
-from jobgen.schedulers.cluster import number_of
-from jobgen.schedulers.pbs_cluster import QUEUE, hosts_of, records
+from jobgen.schedulers.cluster import NodeKind, number_of
+from jobgen.schedulers.pbs_cluster import QUEUE, has, hosts_of, records
 from jobgen.values.parsers import seconds
 
 _NEVER = "the job would wait in the queue forever"
@@ -90,7 +90,8 @@ def nodes(case: Case) -> Iterator[Verdict]:
     for chunk in case.plan.resources.chunks:
         resources = re.search(r"=(\d+)$", chunk.devices)
         devices = int(resources[1]) if resources and has_devices else 0
-        fit = sum((one.cores or chunk.cpus) >= chunk.cpus and number_of(one) >= devices for one in known)
+        need = NodeKind(chunk.nodes, chunk.cpus, devices=(("", devices),))
+        fit = sum(has(one, need) for one in known)
         if chunk.nodes > fit:
             each = f"{chunk.cpus} cores" + (f" and {devices} devices" if devices else "")
             found = (

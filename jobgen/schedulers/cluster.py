@@ -80,12 +80,13 @@ class QueueFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The facts about a cluster. ``server`` is the name by which its
-    configuration identifies it; ``resource`` is gpu or npu; ``qos`` are the
-    limits of its QoS, for sites where these are the queues; ``commands`` are those that list them, and
-    ``version`` is that of the scheduler. ``accounts`` and ``user_qos`` are those of the user, the default one
-    first. ``devices`` is the option that requests devices if the scheduler lacks its usual one, ``gpu_type``
-    the resource of PBS for the type of GPUs. ``unread`` are sentences on answers that cannot be read.
+    """The facts about a cluster.
+
+    ``resource`` is gpu or npu. ``qos`` are the limits of its QoS, for sites where these are the queues.
+    ``commands`` are those that list them, and ``version`` is that of the scheduler. ``accounts`` and
+    ``user_qos`` are those of the user, the default one first. ``devices`` is the option that requests devices
+    if the scheduler lacks its usual one, ``gpu_type`` the resource of PBS for their type. ``unread`` are
+    sentences on answers that cannot be read.
     """
 
     name: str
@@ -94,7 +95,6 @@ class Facts(NamedTuple):
     qos: tuple[QueueFacts, ...] = ()
     commands: str = ""
     version: str = ""
-    server: str = ""
     accounts: tuple[str, ...] = ()
     user_qos: tuple[str, ...] = ()
     devices: str = ""

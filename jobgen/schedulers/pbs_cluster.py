@@ -64,7 +64,7 @@ def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
     hosts = hosts_of(_listed_nodes()).values()
     how = " ".join(PROBES["pbsnodes"])
     for need in needs:
-        fit = sum(_has(host.kind, need) for host in hosts)
+        fit = sum(has(host.kind, need) for host in hosts)
         each = f"{need.cores} cores" + (f" and {number_of(need)} devices" if need.devices else "")
         each += f" and {need.memory} MiB" if need.memory else ""
         if fit < need.nodes:
@@ -72,7 +72,8 @@ def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
     return Judgement(True, f"the hosts have what a job of {counted(needs[0].nodes, 'node')} requests", how)
 
 
-def _has(host: NodeKind, need: NodeKind) -> bool:
+def has(host: NodeKind, need: NodeKind) -> bool:
+    """Return whether a host has what a job requests of a node; unknown cores and memory are enough."""
     return (
         (need.cores is None or host.cores is None or host.cores >= need.cores)
         and number_of(host) >= number_of(need)
@@ -143,7 +144,6 @@ def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
         tuple(_routed(one, queues, facts) for one in facts),
         resource,
         version=common.get("pbs_version", "").partition("_")[0],
-        server=name,
         gpu_type=gpu_type,
         unread=tuple(dict.fromkeys(unread)),
     )

@@ -136,7 +136,6 @@ def read(answers: Answers) -> Facts:
         tuple(limits.values()),
         commands="scontrol and sacctmgr" if answers.qos else "scontrol",
         version=_setting(answers.config, "SLURM_VERSION"),
-        server=name,
         accounts=_names(cell for at in (0, 1) for row in rows for cell in (row[at],)),
         user_qos=_user_qos(rows),
         # --gpus-per-node is an option of cons_tres alone: https://slurm.schedmd.com/sbatch.html

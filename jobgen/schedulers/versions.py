@@ -4,9 +4,14 @@ import re
 from typing import NamedTuple
 
 
+def is_version(text: str) -> bool:
+    """Return whether a text is a version such as ``23.02`` or ``23.11.4``."""
+    return re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII) is not None
+
+
 def version(text: str) -> str:
-    """Parse a version such as ``23.02`` or ``23.11.4``."""
-    if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII):
+    """Parse a version."""
+    if not is_version(text):
         raise ValueError("must be a version such as 23.02 or 23.11.4")
     return text
 

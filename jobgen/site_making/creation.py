@@ -11,6 +11,7 @@ from jobgen.launch.accelerators import of_devices
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.cluster import Facts, QueueFacts
 from jobgen.schedulers.table import named
+from jobgen.schedulers.versions import is_version
 from jobgen.site_making.queue_tables import queue_table
 from jobgen.sites.display import key, toml
 from jobgen.sites.value_checks import valid_name
@@ -101,7 +102,7 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
     text = _HEAD.format(
         title=toml(facts.name),
         scheduler=toml(scheduler.command_name),
-        version=f"scheduler_version = {toml(facts.version)}\n" if _is_version(facts.version) else "",
+        version=f"scheduler_version = {toml(facts.version)}\n" if is_version(facts.version) else "",
         today=today.isoformat(),
         what=toml(f"{facts.commands or 'the scheduler'} on {host.name}"),
         detect=_detect(facts, host),
@@ -122,10 +123,6 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
 
 def _lines(pairs: Iterable[tuple[str, object]]) -> str:
     return "".join(f"{name} = {toml(value)}\n" for name, value in pairs)
-
-
-def _is_version(text: str) -> bool:
-    return re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}", text, re.ASCII) is not None
 
 
 def closed(queue: QueueFacts, facts: Facts, host: LoginNode) -> str:
@@ -162,9 +159,9 @@ def _default(queues: list[QueueFacts], facts: Facts) -> QueueFacts | None:
     for CPUs if possible, and the scheduler's own if possible."""
     having = [one for one in queues if _devices(one, facts)] or queues
     whole = [one for one in having if _devices(one, facts, whole=True)] or having
-    named = [one for one in whole if not re.match("cpu", one.name, re.IGNORECASE)] or whole
+    suited = [one for one in whole if not re.match("cpu", one.name, re.IGNORECASE)] or whole
     return max(
-        named, key=lambda one: (one.default, _devices(one, facts), one.walltime or 10**9), default=None
+        suited, key=lambda one: (one.default, _devices(one, facts), one.walltime or 10**9), default=None
     )
 
 

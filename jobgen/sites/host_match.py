@@ -28,7 +28,8 @@ def detect() -> tuple[str, str] | None:
     from jobgen.sites.loader import load
     from jobgen.sites.search import folders, names
 
-    own, cluster = folders()[0], _configured()
+    own, commands = folders()[0], _commands()
+    cluster = commands.configured() if commands else ""
     found: dict[str, tuple[bool, str, str]] = {}
     detects: dict[str, Detect] = {}
     for name in names():
@@ -38,7 +39,7 @@ def detect() -> tuple[str, str] | None:
             continue
         if why := reason(site.file.detect, socket.gethostname(), os.environ, cluster):
             found[name], detects[name] = (os.path.dirname(site.path) != own, name, why), site.file.detect
-    if len(found) > 1 and (server := _server()):
+    if len(found) > 1 and commands and (server := _server(commands)):
         confirmed = [name for name, one in detects.items() if server in one.clusters]
         found = {name: (*found[name][:2], f"its scheduler says {server}") for name in confirmed} or found
     return min(found.values())[1:] if found else None
@@ -46,8 +47,10 @@ def detect() -> tuple[str, str] | None:
 
 def is_here(site: Site) -> bool:
     """Return whether this machine belongs to a site, and has its scheduler."""
-    why = reason(site.file.detect, socket.gethostname(), os.environ, _configured())
-    return why is not None and SCHEDULERS[scheduler_here()[0]] is site.scheduler
+    if SCHEDULERS[scheduler_here()[0]] is not site.scheduler:
+        return False
+    cluster = site.scheduler.cluster().configured()
+    return reason(site.file.detect, socket.gethostname(), os.environ, cluster) is not None
 
 
 def reason(
@@ -66,17 +69,10 @@ def reason(
     return None
 
 
-def _configured() -> str:
-    """Return the name of the cluster in the configuration of this host's scheduler; empty without one."""
-    commands = _commands()
-    return commands.configured() if commands else ""
-
-
-def _server() -> str:
+def _server(commands: ClusterCommands) -> str:
     """Return the name of the cluster as its scheduler prints it; empty if it does not answer."""
-    commands = _commands()
     try:
-        return commands.server(_PATIENCE) if commands else ""
+        return commands.server(_PATIENCE)
     except JobgenError:
         return ""
 

@@ -105,7 +105,7 @@ def site_file_of(department: Department, folder: Path) -> str:
         patch.setenv("LOGNAME", USER)
         facts = taking_jobs(without_reservations(scheduler, scheduler.cluster().facts()))
     assert not facts.unread, facts.unread
-    host = LoginNode(_LOGIN, cluster=facts.server.partition(".")[0], groups=(USER,), user=USER)
+    host = LoginNode(_LOGIN, cluster=facts.name, groups=(USER,), user=USER)
     return site_file(scheduler, facts, host).replace(datetime.date.today().isoformat(), _DAY)
 
 
