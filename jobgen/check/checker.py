@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule import NOTE
@@ -16,6 +17,7 @@ from jobgen.script.script import Script
 from jobgen.script.submitted import scripts
 
 _LARGEST = 1_000_000  # bytes; no batch script is this long
+_HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
 
 
 class Finding(NamedTuple):
@@ -27,6 +29,40 @@ class Finding(NamedTuple):
     severity: str
     reason: str
     fix: str
+    source: str = ""  # the text of the line
+
+
+def scripts_in(paths: Sequence[str]) -> list[str]:
+    """Return these files, and of each folder the batch scripts in it and below: the files with directives.
+
+    Raises:
+        JobgenError: a folder has none.
+    """
+    found: list[str] = []
+    for path in paths:
+        below = sorted(_scripts_below(path)) if os.path.isdir(path) else [path]
+        if not below:
+            raise JobgenError(f"{shown(path)} (command line): no file below this folder has directives")
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def _scripts_below(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and _has_directives(path):
+                yield path
+
+
+def _has_directives(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_HEAD)
+    except OSError:
+        return False
+    return b"\0" not in start and start.startswith(b"#") and re.search(_DIRECTIVE, start) is not None
 
 
 def check_file(
@@ -87,7 +123,8 @@ def check(
     for above, text, has_options in scripts(script):
         for one in _findings(_script(text, scheduler, folder, version), file):
             if one.rule not in whole and not (has_options and one.rule == "no-walltime"):
-                found.add(one._replace(line=one.line + above))
+                line = one.line + above
+                found.add(one._replace(line=line, source=script.line(line)))
     return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
 
 
@@ -111,6 +148,7 @@ def _findings(script: Script, file: str) -> set[Finding]:
             NOTE if hit.line in script.gaps else hit.level or rule.severity,
             hit.message or rule.message,
             hit.fix or rule.fix,
+            script.line(hit.line),
         )
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
@@ -122,18 +160,28 @@ def _findings(script: Script, file: str) -> set[Finding]:
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
     """Return the rules disabled for the whole file, and those disabled by line.
 
-    A comment above the first command is for the file, below for the next line.
+    A comment above the first command is for the file, below for the next line, at the end of a line for this
+    line. A line that a backslash continues is one with the next.
     """
     whole: set[str] = set()
     by_line: dict[int, set[str]] = {}
+    if not script.disabling:
+        return whole, by_line
     first = script.directives.first_command or sys.maxsize
-    for number, names in script.disabling:
-        if number < first:
-            whole |= names
-    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
     comments = dict(script.disabling)
-    for number, line in enumerate(script.lines, 1) if comments else ():
-        if line.strip() and not line.lstrip().startswith("#"):
-            by_line[number], waiting = waiting, set()
-        waiting |= comments.get(number, set())
+    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
+    joined: list[int] = []
+    for number, line in enumerate(script.lines, 1):
+        names = comments.get(number, set())
+        alone = line.lstrip().removeprefix("#").lstrip().startswith("jobgen:")
+        if alone and number < first:
+            whole |= names
+        elif alone:
+            waiting |= names
+        elif line.strip() and (names or not line.lstrip().startswith("#")):
+            joined.append(number)
+            waiting |= names
+            if not line.rstrip("\r").endswith("\\"):
+                by_line |= dict.fromkeys(joined, waiting)
+                joined, waiting = [], set()
     return whole, by_line

@@ -90,10 +90,19 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _plain_words(words: list[str]) -> list[str]:
-    """Return ``help COMMAND`` and ``version`` as the options of these names."""
+    """Return ``help COMMAND``, ``help RULE`` and ``version`` as the options of these names."""
     if words[:1] == ["help"]:
-        return [*words[1:], "--help"]
+        return ["check", "--explain", words[1]] if _is_rule(words[1:]) else [*words[1:], "--help"]
     return ["--version"] if words in (["version"], ["-V"]) else words
+
+
+def _is_rule(words: list[str]) -> bool:
+    """Return whether these words are the name of a rule of ``jobgen check``."""
+    if len(words) != 1 or words[0] in cli.list_commands(click.Context(cli)) or words[0].startswith("-"):
+        return False
+    from jobgen.check.rules.table import RULES
+
+    return words[0] in RULES or "-" in words[0]  # no command has a hyphen
 
 
 def _of_system(error: OSError) -> str:
