@@ -11,6 +11,7 @@ from typing import NamedTuple
 from jobgen.check.rule import NOTE
 from jobgen.check.rules.table import RULES
 from jobgen.errors import JobgenError, shown
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
 from jobgen.script.script import Script
@@ -33,7 +34,7 @@ class Finding(NamedTuple):
 
 
 def scripts_in(paths: Sequence[str]) -> list[str]:
-    """Return these files, and of each folder the batch scripts in it and below: the files with directives.
+    """Return these files, and of each folder the job files and the files with directives in it and below.
 
     Raises:
         JobgenError: a folder has none.
@@ -42,7 +43,9 @@ def scripts_in(paths: Sequence[str]) -> list[str]:
     for path in paths:
         below = sorted(_scripts_below(path)) if os.path.isdir(path) else [path]
         if not below:
-            raise JobgenError(f"{shown(path)} (command line): no file below this folder has directives")
+            raise JobgenError(
+                f"{shown(path)} (command line): neither a job file nor a file with directives is in it"
+            )
         found += below
     return list(dict.fromkeys(found))
 
@@ -52,7 +55,7 @@ def _scripts_below(folder: str) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             path = os.path.join(place, name)
-            if os.path.isfile(path) and _has_directives(path):
+            if os.path.isfile(path) and (name == JOB_FILE or _has_directives(path)):
                 yield path
 
 
@@ -71,13 +74,16 @@ def check_file(
     version: str | None = None,
     say: Callable[[str], object] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a script; ``-`` is standard input.
+    """Return the findings of a script, or of the script of a job file, by the lines of the file; ``-`` is
+    standard input.
 
     ``version`` is that of the scheduler. ``say`` prints a guess between schedulers with the same prefix.
 
     Raises:
         JobgenError: the file cannot be read, or is too long for a script.
     """
+    if path.endswith(".toml"):
+        return _check_job(path, version, say)
     source = read_source(path)
     folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
     name = "<stdin>" if path == "-" else path
@@ -86,6 +92,23 @@ def check_file(
         if reason := directives.recognized(lines).reason:
             say(f"{name}: {reason}")
     return check(source, name, scheduler, folder, version)
+
+
+def _check_job(path: str, version: str | None, say: Callable[[str], object] | None) -> list[Finding]:
+    from jobgen.check.job_file import rendered  # late: scripts need no job file
+
+    job = rendered(path, say)
+    folder = os.path.dirname(os.path.abspath(path))
+    lines = job.text.splitlines()
+    found = set()
+    for one in check(job.script.encode(), path, job.scheduler, folder, version):
+        line = job.line(one.source)
+        found.add(one._replace(line=line, source=lines[line - 1]))
+    return sorted(found, key=_order)
+
+
+def _order(finding: Finding) -> tuple[int, str, str]:
+    return finding.line, finding.rule, finding.reason
 
 
 def read_source(path: str) -> bytes:
@@ -125,7 +148,7 @@ def check(
             if one.rule not in whole and not (has_options and one.rule == "no-walltime"):
                 line = one.line + above
                 found.add(one._replace(line=line, source=script.line(line)))
-    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
+    return sorted(found, key=_order)
 
 
 def _script(source: bytes, scheduler: str | None, folder: str | None, version: str | None) -> Script:

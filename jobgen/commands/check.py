@@ -150,7 +150,8 @@ check = click.Command(
     "check",
     callback=_check,
     params=_OPTIONS,
-    help=f"Report errors in batch scripts for {_TITLES} or a plain shell. A FILE may be a folder, whose "
-    "scripts with directives are read, or - for standard input. The status is 1 if there are errors.",
+    help=f"Report errors in batch scripts for {_TITLES} or a plain shell, and in job files. A FILE may be a "
+    "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 if "
+    "there are errors.",
     epilog="Example: jobgen check job.sh",
 )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.commands.job_options import (
-    JOB_FILE,
     JobCommand,
     file_options,
     job_file,
@@ -25,6 +24,7 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
 from jobgen.values.version import __version__

@@ -116,11 +116,59 @@ def test_a_folder(tmp_path: Path) -> None:
     Path("below/.git/job.sh").write_bytes(Path(BAD).read_bytes())
     Path("below/tool.sh").write_text("#!/bin/bash\necho hello\n")
     empty = jobgen("below")
-    assert (empty.returncode, "no file below this folder has directives" in empty.stderr) == (2, True)
+    assert (empty.returncode, "neither a job file nor a file with directives" in empty.stderr) == (2, True)
     Path("below/night").write_bytes(Path(BAD).read_bytes())
     done = jobgen("below", "below/night")
     assert done.stdout.startswith("below/night:4: error")
     assert done.stderr == "1 error found in 1 script\n"
+
+
+JOB_FILE = """\
+scheduler = "slurm"
+
+[job]
+walltime = "00:30:00"
+
+[resources]
+nodes = 2
+
+[launch]
+launcher = "torchrun"
+
+[environment]
+env = { HF_TOKEN = "hf_abcdefghijklmnopqrstuvwxyz123456" }
+
+[blocks]
+setup = '''
+echo start
+rm -rf $SCRATCH/old
+'''
+
+[program]
+command = ["train.py"]
+"""
+
+
+def test_a_job_file_is_checked_by_its_lines() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE)
+    found = json.loads(jobgen("--format", "json", "jobgen.toml").stdout)
+    lines = JOB_FILE.splitlines()
+    assert [(one["file"], lines[one["line"] - 1][:8], one["rule"]) for one in found] == [
+        ("jobgen.toml", "env = { ", "secret-in-script"),
+        ("jobgen.toml", "rm -rf $", "unquoted-path"),
+    ]
+
+
+def test_a_folder_with_a_job_file() -> None:
+    Path("jobs").mkdir()
+    Path("jobs/jobgen.toml").write_text(JOB_FILE)
+    assert jobgen("jobs").stdout.startswith("jobs/jobgen.toml:")
+
+
+def test_a_job_file_with_a_mistake_names_its_line() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE.replace("nodes = 2", "nodes = -2"))
+    done = jobgen("jobgen.toml")
+    assert (done.returncode, "jobgen.toml, line 7" in done.stderr) == (2, True)
 
 
 def test_the_source_line_on_a_terminal() -> None:
