@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jobgen.check.rule import NOTE
 from jobgen.check.rules.table import RULES
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, nearest, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
@@ -82,6 +82,25 @@ def check_file(
     Raises:
         JobgenError: the file cannot be read, or is too long for a script.
     """
+    silenced = _silenced_beside(path)
+    return [one for one in _check(path, scheduler, version, say) if one.rule not in silenced]
+
+
+def _silenced_beside(path: str) -> frozenset[str]:
+    """Return the rules that the job file, or the one beside a script, silences."""
+    file = path if path.endswith(".toml") else os.path.join(os.path.dirname(path), JOB_FILE)
+    if not os.path.isfile(file):
+        return frozenset()
+    from jobgen.jobfile.reader import silenced_rules  # late: few scripts have a job file beside them
+
+    for name in sorted((names := silenced_rules(file)) - RULES.keys()):
+        raise JobgenError(f"silence = {shown(name)} ({file}): there is no such rule{nearest(name, RULES)}")
+    return names
+
+
+def _check(
+    path: str, scheduler: str | None, version: str | None, say: Callable[[str], object] | None
+) -> list[Finding]:
     if path.endswith(".toml"):
         return _check_job(path, version, say)
     source = read_source(path)

@@ -71,7 +71,11 @@ _OPTIONS: list[click.Parameter] = [
         metavar="VERSION",
         help="Version of the scheduler, such as 23.02.  [default: rules of all versions]",
     ),
-    click.Option(["--site"], metavar="NAME", help="Take the scheduler and its version from a site."),
+    click.Option(
+        ["--site"],
+        metavar="NAME",
+        help="Take the scheduler, its version and the rules that do not apply from a site.",
+    ),
     click.Option(["--list", "listing"], is_flag=True, help="Print all rules."),
     click.Option(
         ["--explain"],
@@ -115,6 +119,7 @@ def _check(
         known = load(site, f"--site {shown(site)} (command line)")
         scheduler = scheduler or known.name
         scheduler_version = scheduler_version or known.file.scheduler_version or None
+        ignore += (known.file.silence,)
     chosen, ignored = (
         {name for names in select for name in names},
         {name for names in ignore for name in names},
@@ -151,7 +156,7 @@ check = click.Command(
     callback=_check,
     params=_OPTIONS,
     help=f"Report errors in batch scripts for {_TITLES} or a plain shell, and in job files. A FILE may be a "
-    "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 if "
-    "there are errors.",
+    "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 "
+    "if there are errors.",
     epilog="Example: jobgen check job.sh",
 )

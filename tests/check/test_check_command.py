@@ -159,6 +159,15 @@ def test_a_job_file_is_checked_by_its_lines() -> None:
     ]
 
 
+def test_a_job_file_silences_rules_of_the_scripts_beside_it() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE + '\n[check]\nsilence = ["late-directive", "secret-in-script"]\n')
+    assert jobgen(BAD).stderr == "nothing found in 1 script\n"
+    assert jobgen("jobgen.toml").stderr == "1 note found in 1 script\n"
+    Path("jobgen.toml").write_text('[check]\nsilence = ["late-directves"]\n')
+    done = jobgen(BAD)
+    assert (done.returncode, "did you mean late-directive?" in done.stderr) == (2, True)
+
+
 def test_a_folder_with_a_job_file() -> None:
     Path("jobs").mkdir()
     Path("jobs/jobgen.toml").write_text(JOB_FILE)
