@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 PYTHON = "Python"
 # The tables of a job file that hold no options, such as [train].
 _TABLES = [
-    name for name in JobFile.__struct_fields__ if name not in ("scheduler", "site", "program", *TABLES)
+    name
+    for name in JobFile.__struct_fields__
+    if name not in ("scheduler", "site", "program", "check", *TABLES)
 ]
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.check.rule import NOTE
 from jobgen.check.rules.table import RULES
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
 from jobgen.script.script import Script
 from jobgen.script.submitted import scripts
 
 _LARGEST = 1_000_000  # bytes; no batch script is this long
+_HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
 
 
 class Finding(NamedTuple):
@@ -27,6 +30,42 @@ class Finding(NamedTuple):
     severity: str
     reason: str
     fix: str
+    source: str = ""  # the text of the line
+
+
+def scripts_in(paths: Sequence[str]) -> list[str]:
+    """Return these files, and of each folder the job files and the files with directives in it and below.
+
+    Raises:
+        JobgenError: a folder has none.
+    """
+    found: list[str] = []
+    for path in paths:
+        below = sorted(_scripts_below(path)) if os.path.isdir(path) else [path]
+        if not below:
+            raise JobgenError(
+                f"{shown(path)} (command line): neither a job file nor a file with directives is in it"
+            )
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def _scripts_below(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and (name == JOB_FILE or _has_directives(path)):
+                yield path
+
+
+def _has_directives(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_HEAD)
+    except OSError:
+        return False
+    return b"\0" not in start and start.startswith(b"#") and re.search(_DIRECTIVE, start) is not None
 
 
 def check_file(
@@ -35,13 +74,35 @@ def check_file(
     version: str | None = None,
     say: Callable[[str], object] | None = None,
 ) -> list[Finding]:
-    """Return the findings of a script; ``-`` is standard input.
+    """Return the findings of a script, or of the script of a job file, by the lines of the file; ``-`` is
+    standard input.
 
     ``version`` is that of the scheduler. ``say`` prints a guess between schedulers with the same prefix.
 
     Raises:
         JobgenError: the file cannot be read, or is too long for a script.
     """
+    silenced = _silenced_beside(path)
+    return [one for one in _check(path, scheduler, version, say) if one.rule not in silenced]
+
+
+def _silenced_beside(path: str) -> frozenset[str]:
+    """Return the rules that the job file, or the one beside a script, silences."""
+    file = path if path.endswith(".toml") else os.path.join(os.path.dirname(path), JOB_FILE)
+    if not os.path.isfile(file):
+        return frozenset()
+    from jobgen.jobfile.reader import silenced_rules  # late: few scripts have a job file beside them
+
+    for name in sorted((names := silenced_rules(file)) - RULES.keys()):
+        raise JobgenError(f"silence = {shown(name)} ({file}): there is no such rule{nearest(name, RULES)}")
+    return names
+
+
+def _check(
+    path: str, scheduler: str | None, version: str | None, say: Callable[[str], object] | None
+) -> list[Finding]:
+    if path.endswith(".toml"):
+        return _check_job(path, version, say)
     source = read_source(path)
     folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
     name = "<stdin>" if path == "-" else path
@@ -50,6 +111,23 @@ def check_file(
         if reason := directives.recognized(lines).reason:
             say(f"{name}: {reason}")
     return check(source, name, scheduler, folder, version)
+
+
+def _check_job(path: str, version: str | None, say: Callable[[str], object] | None) -> list[Finding]:
+    from jobgen.check.job_file import rendered  # late: scripts need no job file
+
+    job = rendered(path, say)
+    folder = os.path.dirname(os.path.abspath(path))
+    lines = job.text.splitlines()
+    found = set()
+    for one in check(job.script.encode(), path, job.scheduler, folder, version):
+        line = job.line(one.source)
+        found.add(one._replace(line=line, source=lines[line - 1]))
+    return sorted(found, key=_order)
+
+
+def _order(finding: Finding) -> tuple[int, str, str]:
+    return finding.line, finding.rule, finding.reason
 
 
 def read_source(path: str) -> bytes:
@@ -87,8 +165,9 @@ def check(
     for above, text, has_options in scripts(script):
         for one in _findings(_script(text, scheduler, folder, version), file):
             if one.rule not in whole and not (has_options and one.rule == "no-walltime"):
-                found.add(one._replace(line=one.line + above))
-    return sorted(found, key=lambda finding: (finding.line, finding.rule, finding.reason))
+                line = one.line + above
+                found.add(one._replace(line=line, source=script.line(line)))
+    return sorted(found, key=_order)
 
 
 def _script(source: bytes, scheduler: str | None, folder: str | None, version: str | None) -> Script:
@@ -111,6 +190,7 @@ def _findings(script: Script, file: str) -> set[Finding]:
             NOTE if hit.line in script.gaps else hit.level or rule.severity,
             hit.message or rule.message,
             hit.fix or rule.fix,
+            script.line(hit.line),
         )
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
@@ -122,18 +202,28 @@ def _findings(script: Script, file: str) -> set[Finding]:
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
     """Return the rules disabled for the whole file, and those disabled by line.
 
-    A comment above the first command is for the file, below for the next line.
+    A comment above the first command is for the file, below for the next line, at the end of a line for this
+    line. A line that a backslash continues is one with the next.
     """
     whole: set[str] = set()
     by_line: dict[int, set[str]] = {}
+    if not script.disabling:
+        return whole, by_line
     first = script.directives.first_command or sys.maxsize
-    for number, names in script.disabling:
-        if number < first:
-            whole |= names
-    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
     comments = dict(script.disabling)
-    for number, line in enumerate(script.lines, 1) if comments else ():
-        if line.strip() and not line.lstrip().startswith("#"):
-            by_line[number], waiting = waiting, set()
-        waiting |= comments.get(number, set())
+    waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
+    joined: list[int] = []
+    for number, line in enumerate(script.lines, 1):
+        names = comments.get(number, set())
+        alone = line.lstrip().removeprefix("#").lstrip().startswith("jobgen:")
+        if alone and number < first:
+            whole |= names
+        elif alone:
+            waiting |= names
+        elif line.strip() and (names or not line.lstrip().startswith("#")):
+            joined.append(number)
+            waiting |= names
+            if not line.rstrip("\r").endswith("\\"):
+                by_line |= dict.fromkeys(joined, waiting)
+                joined, waiting = [], set()
     return whole, by_line

@@ -1,17 +1,25 @@
-"""Findings as text, JSON or SARIF 2.1.0."""
+"""Findings as text, JSON, SARIF 2.1.0 or the workflow commands of GitHub; and the text of a rule."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any
 
 from jobgen.check.checker import Finding
+from jobgen.check.rule import Rule
 from jobgen.check.rules.table import RULES
 from jobgen.errors import visible
+from jobgen.secrets import masked
 from jobgen.values.version import __version__
 
-_PAGE = "docs/rules/{}.md"
+_HELP = "jobgen help {}"
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_COLOURS = {"error": 31, "warning": 33, "note": 36}
+_NOT_IN_MESSAGE = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_NOT_IN_PROPERTY = _NOT_IN_MESSAGE | {":": "%3A", ",": "%2C"}
 
 
 def as_text(findings: Sequence[Finding]) -> str:
@@ -32,13 +40,46 @@ def summary(findings: Sequence[Finding], files: int) -> str:
     return f"{', '.join(counts) or 'nothing'} found in {files} script{'s' if files > 1 else ''}"
 
 
+def for_terminal(findings: Sequence[Finding], colours: bool) -> str:
+    """Return for each finding the problem, the line of the source with a caret below, and the fix."""
+    return "".join(_with_source(found, colours) for found in findings)
+
+
+def _with_source(found: Finding, colours: bool) -> str:
+    severity, marks = found.severity, _marks(found)
+    if colours:
+        severity, marks = (f"\x1b[{_COLOURS[severity]}m{text}\x1b[0m" for text in (severity, marks))
+    place, reason = visible(f"{found.file}:{found.line}"), visible(found.reason)
+    text = f"{place}: {severity}: {reason} [{found.rule}]\n"
+    if source := _source(found):
+        text += f"{found.line:>6} | {source}\n       | {marks}\n"
+    return f"{text}    {visible(found.fix)}\n"
+
+
+def _source(found: Finding) -> str:
+    """Return the line of a finding for a terminal: without secrets, tabs and control characters."""
+    return visible(masked(found.source.rstrip().expandtabs(4)))
+
+
+def _marks(found: Finding) -> str:
+    """Return a caret below the option, variable or value that the reason names, else below the whole line."""
+    source = _source(found)
+    words = re.findall(r"[-$\w./:=]*[-$=:/.\d][-$\w./:=]*", found.reason)
+    named = [word for word in (one.strip(".:") for one in words) if len(word) > 1 and word in source]
+    start = len(source) - len(source.lstrip())
+    at, length = start, len(source) - start
+    if named:
+        word = max(named, key=len)
+        at, length = source.index(word), len(word)
+    return " " * at + "^" + "~" * (length - 1)
+
+
 def as_json(findings: Sequence[Finding]) -> str:
     import json  # late: the text does not need it
 
-    return (
-        json.dumps([found._asdict() | {"page": _PAGE.format(found.rule)} for found in findings], indent=2)
-        + "\n"
-    )
+    keys = ("file", "line", "rule", "severity", "reason", "fix")
+    found = [{key: getattr(one, key) for key in keys} | {"help": _HELP.format(one.rule)} for one in findings]
+    return json.dumps(found, indent=2) + "\n"
 
 
 def as_sarif(findings: Sequence[Finding]) -> str:
@@ -49,7 +90,7 @@ def as_sarif(findings: Sequence[Finding]) -> str:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.title},
-            "help": {"text": _PAGE.format(rule.id)},  # a helpUri must be absolute
+            "help": {"text": text_of(rule)},
             "defaultConfiguration": {"level": rule.severity},
         }
         for rule in RULES.values()
@@ -71,6 +112,40 @@ def _result(found: Finding, index: int) -> dict[str, Any]:
         "message": {"text": f"{found.reason}. Fix: {found.fix}"},
         "locations": [{"physicalLocation": place}],
     }
+
+
+def as_github(findings: Sequence[Finding]) -> str:
+    """Return one workflow command per finding, which GitHub shows beside the line of a change."""
+    return "".join(
+        f"::{'notice' if found.severity == 'note' else found.severity} "
+        f"file={_escaped(found.file, _NOT_IN_PROPERTY)},line={found.line},title={found.rule}"
+        f"::{_escaped(f'{found.reason}. Fix: {found.fix}', _NOT_IN_MESSAGE)}\n"
+        for found in findings
+    )
+
+
+def _escaped(text: str, codes: dict[str, str]) -> str:
+    return "".join(codes.get(character, character) for character in text)
+
+
+FORMATS = {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_github}
+
+
+def text_of(rule: Rule) -> str:
+    """Return the text of a rule: its reason, a script that breaks it, and one that does not."""
+    texts = {"Bad": rule.bad, "Good": rule.good, **rule.files}
+    blocks = [f"{name}:\n\n{_indented(cleandoc(text))}" for name, text in texts.items()]
+    silence = f"A comment silences it: # jobgen: disable={rule.id}"
+    return visible(
+        "\n\n".join(
+            [f"{rule.id}: {rule.title} ({rule.severity})", cleandoc(rule.reason).rstrip(), *blocks, silence]
+        ),
+        kept="\n\t",
+    )
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
 
 
 def as_list() -> str:

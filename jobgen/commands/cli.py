@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.commands.job_options import (
-    JOB_FILE,
     JobCommand,
     file_options,
     job_file,
@@ -25,6 +24,7 @@ from jobgen.commands.job_options import (
 )
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
 from jobgen.values.version import __version__
@@ -90,10 +90,19 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _plain_words(words: list[str]) -> list[str]:
-    """Return ``help COMMAND`` and ``version`` as the options of these names."""
+    """Return ``help COMMAND``, ``help RULE`` and ``version`` as the options of these names."""
     if words[:1] == ["help"]:
-        return [*words[1:], "--help"]
+        return ["check", "--explain", words[1]] if _is_rule(words[1:]) else [*words[1:], "--help"]
     return ["--version"] if words in (["version"], ["-V"]) else words
+
+
+def _is_rule(words: list[str]) -> bool:
+    """Return whether these words are the name of a rule of ``jobgen check``."""
+    if len(words) != 1 or words[0] in cli.list_commands(click.Context(cli)) or words[0].startswith("-"):
+        return False
+    from jobgen.check.rules.table import RULES
+
+    return words[0] in RULES or "-" in words[0]  # no command has a hyphen
 
 
 def _of_system(error: OSError) -> str:

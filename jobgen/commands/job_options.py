@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.errors import JobgenError, shown, visible
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.options import OPTIONS
 from jobgen.secrets import is_secret
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
     from jobgen.spec import Layer, Specification
 
-JOB_FILE = "jobgen.toml"  # the default
 _DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
 
 

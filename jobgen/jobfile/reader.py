@@ -49,6 +49,24 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
 
 
+def silenced_rules(path: str) -> frozenset[str]:
+    """Return the rules of ``jobgen check`` that a job file silences.
+
+    Raises:
+        JobgenError: it cannot be read, or its table [check] is wrong.
+    """
+    name = path if path.isprintable() else ascii(path)
+    text = read_text(path, f"the job file {shown(path)}")
+    content = {key: value for key, value in decode(text, name).items() if key == "check"}
+    try:
+        table = msgspec.convert(content, JobFile).check
+    except msgspec.ValidationError as error:
+        raise JobgenError(
+            sentence(str(error), content, lambda place: f"{name}, line {line_of(text, place)}")
+        ) from None
+    return frozenset(table.silence) if table else frozenset()
+
+
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
     """Return the content of these tables; ``origin`` returns the place of each key.
 

@@ -77,6 +77,7 @@ _STEP = Meta(
     "launcher, nodes and ranks_per_node if they differ from those of the job. "
     "With parallel = true a step starts together with the step before, on the next nodes."
 )
+_SILENCE = Meta(description="Rules that jobgen check leaves out for this file and the scripts beside it.")
 _COMMAND = Meta(
     description="train.py ARG..., -m MODULE ARG..., or any other command.",
     min_length=1,
@@ -102,6 +103,11 @@ JobFile: Any = msgspec.defstruct(
         ),
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
         ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
+        (
+            "check",
+            _struct("check", [("silence", Annotated[list[str], _SILENCE])], "What jobgen check reports."),
+            UNSET,
+        ),
         ("step", Annotated[list[dict[str, WORD]], _STEP] | UnsetType, UNSET),
     ],
     frozen=True,
@@ -114,7 +120,8 @@ def keys_of(path: tuple[str, ...]) -> list[str]:
     """Return the keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)
-    return ["command"] if path == ("program",) else [o.name for o in OPTIONS if (table_of(o),) == path]
+    own = {("program",): "command", ("check",): "silence"}
+    return [own[path]] if path in own else [o.name for o in OPTIONS if (table_of(o),) == path]
 
 
 def fits(value: Any, kind: Any) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from jobgen.options import OPTIONS, Option
 
+JOB_FILE = "jobgen.toml"  # the default name
+
 
 def table_of(option: Option) -> str:
     """Return the table of an option: its group, but [job] for the group Scheduler."""

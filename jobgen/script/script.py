@@ -51,6 +51,10 @@ class Script:
         if self.lines[-1] == "":
             self.lines.pop()
 
+    def line(self, number: int) -> str:
+        """Return the text of a line; empty behind the end."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
     @cached_property
     def dialect(self) -> Dialect:
         return of_script(self.scheduler)
@@ -81,7 +85,7 @@ class Script:
     def disabling(self) -> list[tuple[int, set[str]]]:
         """The comments ``# jobgen: disable=RULE,RULE``: the line and the names of the rules."""
         found = [
-            (number, re.match(r"\s*#\s*jobgen:\s*disable=([^#]*)", line))
+            (number, re.search(r"(?:^|\s)#\s*jobgen:\s*disable=([^#]*)", line))
             for number, line in enumerate(self.lines, 1)
         ]
         return [

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import ROOT, jobs
+from support import jobs
 
-from jobgen.check.checker import check
+from jobgen.check.checker import Finding, check
+from jobgen.check.formats import for_terminal
 from jobgen.check.rules.table import RULES
 from jobgen.script.directives import guess
 from tools import write_rule_pages as pages
@@ -52,22 +53,22 @@ def test_several_files_and_standard_input() -> None:
 
 
 def test_json() -> None:
-    (found,) = json.loads(jobgen("--json", BAD).stdout)
+    (found,) = json.loads(jobgen("--format", "json", BAD).stdout)
     assert found["file"] == BAD
     assert (found["line"], found["rule"], found["severity"]) == (4, "late-directive", "error")
-    assert found["page"] == "docs/rules/late-directive.md"
+    assert found["help"] == "jobgen help late-directive"
     assert found["reason"]
     assert found["fix"]
 
 
 def test_sarif() -> None:
-    log = json.loads(jobgen("--sarif", BAD, WARNING).stdout)
+    log = json.loads(jobgen("--format", "sarif", BAD, WARNING).stdout)
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
     driver = run["tool"]["driver"]
     assert [rule["id"] for rule in driver["rules"]] == list(RULES)
     assert {rule["defaultConfiguration"]["level"] for rule in driver["rules"]} == {"error", "warning", "note"}
-    assert all((ROOT / rule["help"]["text"]).is_file() for rule in driver["rules"])
+    assert all(RULES[rule["id"]].title in rule["help"]["text"] for rule in driver["rules"])
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("error", "warning", "note")
@@ -75,6 +76,141 @@ def test_sarif() -> None:
         (place,) = result["locations"]
         assert place["physicalLocation"]["region"]["startLine"] >= 1
         assert " " not in place["physicalLocation"]["artifactLocation"]["uri"]
+
+
+def test_github() -> None:
+    Path("a:b,c%.sh").write_bytes(Path(BAD).read_bytes())
+    (line,) = jobgen("--format", "github", "a:b,c%.sh").stdout.splitlines()
+    assert line.startswith(
+        "::error file=a%3Ab%2Cc%25.sh,line=4,title=late-directive::the directive is ignored: "
+    )
+
+
+def test_severity_and_strict() -> None:
+    assert jobgen("--strict", WARNING).returncode == 1
+    done = jobgen("--severity", "error", "--strict", WARNING)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "nothing found in 1 script\n")
+
+
+def test_select_and_ignore() -> None:
+    assert jobgen("--select", "lost-status", BAD).returncode == 0
+    assert jobgen("--select", "lost-status,late-directive", BAD).returncode == 1
+    assert jobgen("--ignore", "late-directive", BAD).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("help", "late-directive"), ("check", "--explain", "late-directive")])
+def test_the_text_of_a_rule(words: tuple[str, ...]) -> None:
+    text = jobs.jobgen(*words).stdout
+    rule = RULES["late-directive"]
+    assert text.startswith(f"late-directive: {rule.title} (error)\n")
+    assert all(f"    {line}" in text for line in pages.files(rule)["bad.sh"].splitlines() if line)
+
+
+def test_help_of_an_unknown_rule() -> None:
+    done = jobs.jobgen("help", "late-directves")
+    assert (done.returncode, "did you mean late-directive?" in done.stderr) == (2, True)
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    Path("below/.git").mkdir(parents=True)
+    Path("below/.git/job.sh").write_bytes(Path(BAD).read_bytes())
+    Path("below/tool.sh").write_text("#!/bin/bash\necho hello\n")
+    empty = jobgen("below")
+    assert (empty.returncode, "neither a job file nor a file with directives" in empty.stderr) == (2, True)
+    Path("below/night").write_bytes(Path(BAD).read_bytes())
+    done = jobgen("below", "below/night")
+    assert done.stdout.startswith("below/night:4: error")
+    assert done.stderr == "1 error found in 1 script\n"
+
+
+JOB_FILE = """\
+scheduler = "slurm"
+
+[job]
+walltime = "00:30:00"
+
+[resources]
+nodes = 2
+
+[launch]
+launcher = "torchrun"
+
+[environment]
+env = { HF_TOKEN = "hf_abcdefghijklmnopqrstuvwxyz123456" }
+
+[blocks]
+setup = '''
+echo start
+rm -rf $SCRATCH/old
+'''
+
+[program]
+command = ["train.py"]
+"""
+
+
+def test_a_job_file_is_checked_by_its_lines() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE)
+    found = json.loads(jobgen("--format", "json", "jobgen.toml").stdout)
+    lines = JOB_FILE.splitlines()
+    assert [(one["file"], lines[one["line"] - 1][:8], one["rule"]) for one in found] == [
+        ("jobgen.toml", "env = { ", "secret-in-script"),
+        ("jobgen.toml", "rm -rf $", "unquoted-path"),
+    ]
+
+
+def test_a_job_file_silences_rules_of_the_scripts_beside_it() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE + '\n[check]\nsilence = ["late-directive", "secret-in-script"]\n')
+    assert jobgen(BAD).stderr == "nothing found in 1 script\n"
+    assert jobgen("jobgen.toml").stderr == "1 note found in 1 script\n"
+    Path("jobgen.toml").write_text('[check]\nsilence = ["late-directves"]\n')
+    done = jobgen(BAD)
+    assert (done.returncode, "did you mean late-directive?" in done.stderr) == (2, True)
+
+
+def test_a_folder_with_a_job_file() -> None:
+    Path("jobs").mkdir()
+    Path("jobs/jobgen.toml").write_text(JOB_FILE)
+    assert jobgen("jobs").stdout.startswith("jobs/jobgen.toml:")
+
+
+def test_a_job_file_with_a_mistake_names_its_line() -> None:
+    Path("jobgen.toml").write_text(JOB_FILE.replace("nodes = 2", "nodes = -2"))
+    done = jobgen("jobgen.toml")
+    assert (done.returncode, "jobgen.toml, line 7" in done.stderr) == (2, True)
+
+
+def test_the_source_line_on_a_terminal() -> None:
+    script = b"#!/bin/bash\n#SBATCH --time=24:00\n"
+    (found,) = (one for one in check(script, "job.sh") if one.rule == "short-walltime")
+    lines = for_terminal([found], colours=True).splitlines()
+    assert lines[0].startswith("job.sh:2: \x1b[33mwarning\x1b[0m: ")
+    assert lines[1:3] == ["     2 | #SBATCH --time=24:00", "       | \x1b[33m               ^~~~~\x1b[0m"]
+    assert "\x1b" not in for_terminal([found], colours=False)
+
+
+def test_the_source_line_shows_no_secret_and_moves_no_cursor() -> None:
+    found = Finding(
+        "job.sh", 1, "a-rule", "error", "bad", "mend it", "export HF_TOKEN=hf_abcdefgh1234567890 \x1b[2J"
+    )
+    text = for_terminal([found], colours=False)
+    assert "hf_abcdefgh" not in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "torchrun --nnodes=4 train.py # jobgen: disable=nodes-mismatch",
+        "torchrun --nnodes=4 \\\n  train.py # jobgen: disable=nodes-mismatch",
+        "# jobgen: disable=nodes-mismatch\ntorchrun \\\n  --nnodes=4 train.py",
+    ],
+)
+def test_a_comment_disables_a_rule_for_its_line(body: str) -> None:
+    script = f"#!/bin/bash\n#SBATCH --nodes=2 --time=1:00:00\nset -e\n{body}\n"
+    assert "nodes-mismatch" not in {one.rule for one in check(script.encode())}
+    script += "torchrun --nnodes=4 train.py\n"
+    assert "nodes-mismatch" in {one.rule for one in check(script.encode())}
 
 
 def test_list() -> None:
@@ -88,8 +224,15 @@ def test_list() -> None:
     [
         ((), "check: name one script at least, or - for standard input"),
         (("/nowhere/job.sh",), "/nowhere/job.sh (command line): cannot be read: No such file or directory"),
-        (("/",), "/ (command line): cannot be read: Is a directory"),
-        (("--json", "--sarif", BAD), "--json and --sarif exclude each other"),
+        (
+            ("--format", "xml", BAD),
+            "--format xml (command line): must be text, json, sarif or github",
+        ),
+        (
+            ("--select", "late-directives", BAD),
+            "--select late-directives (command line): there is no rule late-directives: jobgen check --list; "
+            "did you mean late-directive?",
+        ),
         (
             ("--scheduler", "slrm", BAD),
             "--scheduler slrm (command line): must be pbspro, torque, slurm or shell; did you mean slurm?",

@@ -1,0 +1,68 @@
+"""The script of a job file, and the line of the job file that each of its lines is from."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.errors import JobgenError, visible
+
+if TYPE_CHECKING:
+    from jobgen.spec import Layer
+
+
+class Rendered(NamedTuple):
+    """A script, its scheduler, and the job file that it is from."""
+
+    script: str
+    scheduler: str
+    layer: Layer
+    text: str
+
+    def line(self, source: str) -> int:
+        """Return the line of the job file that a line of the script is from: the same line in a block, else
+        the option with the longest value in it, else the program."""
+        wanted = source.strip()
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if wanted and line.strip() == wanted:
+                return number
+        found = [
+            (len(value), self._origin(key))
+            for key, values in self.layer.values.items()
+            for value in ([values] if isinstance(values, str) else values)
+            if re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", source)
+        ]
+        return max(found, default=(0, self._origin("program")))[1]
+
+    def _origin(self, key: str) -> int:
+        match = re.search(r"line (\d+)", self.layer.origins.get(key, ""))
+        return int(match[1]) if match else 1
+
+
+def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
+    """Return the script of a job file; ``say`` prints the warnings on the job.
+
+    Raises:
+        JobgenError: the job file cannot be read, or something in it is wrong.
+    """
+    from jobgen.config import read_spec
+    from jobgen.jobfile.reader import read_job, read_text
+    from jobgen.plan.plan import resolve
+    from jobgen.rendering.render import cache_dir, render
+    from jobgen.sites.loader import load
+
+    layer = read_job(path, (), ())
+    scheduler = layer.scheduler
+    if scheduler is None and layer.site is not None:
+        scheduler = load(layer.site.name, None, os.path.dirname(path)).file.scheduler
+    if scheduler is None:
+        raise JobgenError(f'{visible(path)}: name the scheduler or the site, as in scheduler = "slurm"')
+    plan = resolve(read_spec(scheduler, {}, (), layer))
+    if say is not None:
+        for warning in plan.warnings:
+            say(f"{visible(path)}: {visible(warning)}")
+    folders = os.environ.get("JOBGEN_TEMPLATE_PATH", "").split(os.pathsep)
+    script = render(plan, tuple(filter(None, folders)), cache_dir())
+    return Rendered(script, plan.scheduler.name, layer, read_text(path, path))
