@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.errors import shown
+from jobgen.errors import counted, shown
 from jobgen.script.directives import apart
 from jobgen.script.other_text import foreign_lines
 from jobgen.script.script import Hit, Script
@@ -17,9 +17,9 @@ from jobgen.script.script import Hit, Script
     WARNING,
     "A directive that is only a comment",
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
-    first column (`src/sbatch/opt.c`). `#pbs` and `#SBATCh` are comments, without a message. `# PBS` and
-    `##PBS` are common ways to disable a directive: they are only a note, unless the script has no other
-    directives; its job then runs with the defaults of the queue.""",
+    first column (`src/sbatch/opt.c`). `#pbs`, `#SBATCh`, `#SBTACH` and `#PSB` are comments, without a message.
+    `# PBS` may be on purpose: it is one note for all, unless the script has no other directives; its job then runs
+    with the defaults of the queue. `##PBS` and `# #PBS` are the way to disable a directive.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -37,15 +37,18 @@ from jobgen.script.script import Hit, Script
 )
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
+    prefix = dialect.scheduler.prefix
+    apart = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
     for line in read.inert:
-        misspelt = dialect.scheduler.prefix not in line.text and re.match(r"\s*#\w", line.text)
-        none_left = not (read.live or read.late) and line is read.inert[0]
+        if line in apart[1:]:
+            continue
+        more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
         yield Hit(
             line.number,
-            f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.scheduler.prefix}, in capitals and "
+            f"{shown(line.text.strip())} is a comment{more}: a directive begins with {prefix}, in capitals and "
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
-            f"write {dialect.scheduler.prefix} {line.rest}, or remove the line",
-            None if misspelt or none_left else NOTE,
+            f"write {prefix} {line.rest}, or remove the line",
+            NOTE if line in apart and (read.live or read.late) else None,
         )
 
 

@@ -27,6 +27,7 @@ from jobgen.check.rules import (
     options,
     outputs,
     pbs,
+    placeholders,
     precision,
     processes,
     qsub,
@@ -73,7 +74,7 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
     *(
         node_list,
         hostfile,

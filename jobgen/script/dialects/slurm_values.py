@@ -39,7 +39,7 @@ _HEX = r"(?:0x)?[\da-f]+(?:\*\d+)?"
 _GPU_BIND = "closest, none, map_gpu:LIST or the like"
 _TIME = "a time such as 2030-01-31T20:00, 20:00 or now+1hour"
 _SIZE = r"\s*\d+(?:-\d+(?::\d+)?)?"
-_HOSTS = r"[^\[\]]*(?:\[[\d,-]+\][^\[\]]*)*"
+_HOSTS = r"[^\[\]$]*(?:\[[\d,-]+\][^\[\]$]*)*"
 
 
 def _is_time(text: str, noon: str = "noon") -> bool:
@@ -100,7 +100,7 @@ def _nice(text: str) -> bool:
 
 def _constraint(text: str) -> bool:
     pairs = [text.count(left) == text.count(right) for left, right in ("[]", "()")]
-    return all(pairs) and not re.search(r"\s|^[&|,]|[&|,]{2}|[&|,][\])]|\*(?!\d)", text)
+    return all(pairs) and not re.search(r"[\s$]|^[&|,]|[&|,]{2}|[&|,][\])]|\*(?!\d)", text)
 
 
 def is_array(text: str) -> bool:
@@ -184,7 +184,8 @@ FORMS: Mapping[str, Form] = {
         ("--gpus", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket"),
         (rf"(?:{listed(_DEVICES)},?)?", "NUMBER or TYPE:NUMBER"),
     ),
-    "--partition": (r"[^\s=]+", "names of partitions"),
+    "--partition": (r"[^\s=$]+", "names of partitions"),
+    **dict.fromkeys(("--reservation", "--licenses", "--clusters", "--prefer"), (r"[^$]*", "names")),
     "--propagate": (rf"(?:{listed(_LIMITS)})?", "names of limits, such as STACK"),
     "--nodelist": (_HOSTS, "names of nodes, such as node[1-4]"),
     "--exclude": (_HOSTS, "names of nodes, such as node[1-4]"),
