@@ -60,10 +60,14 @@ class Directives(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """The scheduler of a script; the reason is empty if the prefix of its directives determines it."""
+    """The scheduler of a script; the reason is empty if the prefix of its directives determines it.
+
+    ``foreign`` is the line of a directive of a scheduler that jobgen does not know, or 0.
+    """
 
     scheduler: str
     reason: str = ""
+    foreign: int = 0
 
 
 def guess(lines: list[str]) -> str:
@@ -92,8 +96,11 @@ def recognized(lines: list[str]) -> Guess:
     for line in lines:
         goes_on = bool(directives) and re.search(rows[0].line_joint, directives[-1])
         directives.append(line if goes_on or re.match(rf"\s*{prefix}\b", line) else "")
-    if re.search(rows[0].foreign_directives, " ".join(directives)):
-        return Guess(SHELL)
+    for title, pattern in rows[0].foreign_directives.items():
+        for number, line in enumerate(directives, 1):
+            if match := re.search(pattern, line):
+                what = f"read as a shell script: {match[0].strip()} (line {number}) is an option of {title}"
+                return Guess(SHELL, what, number)
     if len(rows) == 1:
         return Guess(rows[0].name)
     pairs = zip(lines, directives, strict=True)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
-from jobgen.script.directives import apart
+from jobgen.script.dialects.table import SHELL
+from jobgen.script.directives import apart, recognized
 from jobgen.script.other_text import foreign_lines
 from jobgen.script.script import Hit, Script
 
@@ -50,6 +51,35 @@ def inert(script: Script) -> Iterator[Hit]:
             f"write {prefix} {line.rest}, or remove the line",
             NOTE if line in apart and (read.live or read.late) else None,
         )
+
+
+@rule(
+    "foreign-scheduler",
+    NOTE,
+    "Directives of a scheduler that jobgen does not know",
+    """NQSV of NEC and Moab's msub read `#PBS`, too, with options of their own, such as `--venode` and
+    `-l elapstim_req=`. jobgen does not know these options: it checks the script as a shell script only.""",
+    fix="if PBS runs the script, use --scheduler, and the options of qsub",
+    bad="""
+    #!/bin/bash
+    #PBS -q sxs
+    #PBS --venode=2
+    #PBS -l elapstim_req=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -q batch
+    #PBS -l select=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+)
+def foreign_scheduler(script: Script) -> Iterator[Hit]:
+    if script.scheduler == SHELL:
+        guess = recognized([line.rstrip("\r") for line in script.lines])
+        if guess.foreign:
+            yield Hit(guess.foreign, guess.reason)
 
 
 @rule(

@@ -109,18 +109,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
         ):
             continue
         value = script.constants.node(name)
-        if (value is not None and _harmless(value)) or (
-            name.startswith("SLURM_") and name != "SLURM_SUBMIT_DIR"
-        ):
-            continue
-        if _is_counter(script, name) or name in (
-            "HOME",
-            "USER",
-            "PBS_NODEFILE",
-            "PBS_JOBID",
-            "PBS_ARRAY_INDEX",
-            "PBS_NP",
-        ):
+        if (value is not None and _harmless(value)) or _is_counter(script, name) or _UNSPLIT.fullmatch(name):
             continue
         if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
             seen.add(name)
@@ -129,6 +118,15 @@ def unquoted(script: Script) -> Iterator[Hit]:
                 f"the path in ${name} is split at blanks, and disappears if it is empty",
                 f'write "${name}" in double quotes',
             )
+
+
+# Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
+_UNSPLIT = re.compile(
+    r"HOME|USER|LOGNAME|HOSTNAME|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|"
+    r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
+    r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
+)
 
 
 def _splits(node: Node) -> bool:
