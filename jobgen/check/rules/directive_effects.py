@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
-from jobgen.script.directives import apart
+from jobgen.schedulers.directive_options import read_options
+from jobgen.script.directives import Line, apart
 from jobgen.script.other_text import foreign_lines
-from jobgen.script.script import Hit, Script
+from jobgen.script.request import settings
+from jobgen.script.script import Edit, Hit, Script
 
 
 @rule(
@@ -88,7 +90,18 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            edits=_move(script, line),
         )
+
+
+def _move(script: Script, line: Line) -> tuple[Edit, ...]:
+    """Return the edits that put a late directive below the others, unless one of them has its option."""
+    options = read_options(line.rest, script.dialect.scheduler, line.number)
+    if any(key in script.heeded for key, _ in settings(options, script.dialect.scheduler)):
+        return ()
+    last = script.directives.live[-1].last if script.directives.live else 1
+    start, end, place = (script.start_of(number) for number in (line.number, line.number + 1, last + 1))
+    return Edit(start, end), Edit(place, place, line.text.encode() + b"\n")
 
 
 @rule(
@@ -191,7 +204,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
-            yield Hit(number)
+            yield Hit(number, edits=(Edit(0, len(script.source), script.source.replace(b"\r\n", b"\n")),))
             return
 
 
