@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from jobgen.check.checker import Finding
 from jobgen.errors import visible
 from jobgen.script.script import Edit
+from jobgen.secrets import masked
 
 _ROUNDS = 20  # an edit may move another finding's place, or show a new one
 
@@ -36,10 +37,10 @@ def _applied(source: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def difference(name: str, old: bytes, new: bytes) -> str:
-    """Return the unified diff of a script and its new text, for a terminal."""
+    """Return the unified diff of a script and its new text, for a terminal: without secrets."""
     before, after = (
         text.decode("utf-8", "backslashreplace").splitlines(keepends=True) for text in (old, new)
     )
     lines = difflib.unified_diff(before, after, name, name)
     shown = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    return "".join(visible(line, kept="\n\t") for line in shown)
+    return "".join(visible(masked(line), kept="\n\t") for line in shown)
