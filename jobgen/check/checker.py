@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from jobgen.check.rule import NOTE
+from jobgen.check.rule import ERROR, NOTE, Rule
+from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
-from jobgen.script.script import Edit, Policy, Script
+from jobgen.script.script import Edit, Hit, Policy, Script
 from jobgen.script.submitted import scripts
 
 _OF_OPTIONS = ("no-walltime", "missing-directive")  # the options of sbatch may be what is missing
@@ -74,21 +75,22 @@ def _findings(script: Script, file: str) -> set[Finding]:
     marked = (number for number, line in enumerate(script.lines, 1) if line.startswith(MARK))
     runtime = next(marked, sys.maxsize)
     return {
-        Finding(
-            file,
-            hit.line,
-            rule.id,
-            NOTE if hit.line in script.gaps else hit.level or rule.severity,
-            hit.message or rule.message,
-            hit.fix or rule.fix,
-            script.line(hit.line),
-            hit.edits,
-        )
+        _finding(rule, hit, script, file)
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
         for hit in rule.find(script)
         if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
+        if (hit.level or rule.severity) != ERROR
+        or hit.line not in script.placeholders  # which are no values yet
     }
+
+
+def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
+    level, reason, fix = hit.level or rule.severity, hit.message or rule.message, hit.fix or rule.fix
+    if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
+        reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
+    severity = NOTE if hit.line in script.gaps else level
+    return Finding(file, hit.line, rule.id, severity, reason, fix, script.line(hit.line), hit.edits)
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:

@@ -20,7 +20,7 @@ from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, launches
-from jobgen.script.other_text import has_gap, is_template, says_template
+from jobgen.script.other_text import has_escape, has_gap, has_variable, is_template, says_template
 from jobgen.script.request import heeded, settings
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
@@ -234,9 +234,23 @@ class Script:
         found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
         first = self.lines[read.first_command - 1] if read.first_command else ""
         head = self.lines[: read.first_command or None]
-        if any(map(is_template, (first, *(text for _, text in found)))) or any(map(says_template, head)):
+        marks = (map(is_template, (first, *(text for _, text in found))), map(says_template, head))
+        if any(map(any, (*marks, map(has_escape, self.lines)))):
             return {number for number, _ in found}
-        return {number for number, text in found if has_gap(text)}
+        return {number for number, text in found if has_gap(text)} | self.placeholders
+
+    @cached_property
+    def placeholders(self) -> set[int]:
+        """The lines of the directives in effect whose values are still to be filled in."""
+        paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
+        read = self.directives.live
+        return {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+
+    @cached_property
+    def unexpanded(self) -> set[int]:
+        """The lines of the other directives in effect that have a variable of the shell."""
+        found = {line.number for line in self.directives.live if has_variable(line.rest)}
+        return found - self.placeholders
 
     @cached_property
     def errexit(self) -> bool:

@@ -17,6 +17,7 @@ from jobgen.check.fix import difference, fixed
 HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
 SCRIPTS = {
     "late-directive": HEAD + "set -e\n#SBATCH --nodes=2\nhostname\n",
+    "inert-directive": HEAD + "#SBTACH --nodes=2\n#sbatch --mem=1G\nhostname\n",
     "carriage-return": HEAD.replace("\n", "\r\n") + "hostname\r\n",
     "unquoted-path": HEAD + "set -e\nread data\nmkdir $data\ncp a $data/b > $data/log\necho `rm $data/a`\n",
     "unchecked-cd": HEAD + 'cd "$DATA"\nif true; then\n  cd a > /dev/null\nfi\ncd b; ls a.txt\n',

@@ -27,6 +27,7 @@ from jobgen.check.rules import (
     options,
     outputs,
     pbs,
+    placeholders,
     policy,
     precision,
     processes,
@@ -74,7 +75,7 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
     *(
         node_list,
         hostfile,

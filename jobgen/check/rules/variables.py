@@ -103,21 +103,10 @@ _PATHS = (
 def unquoted(script: Script) -> Iterator[Hit]:
     found: dict[str, list[Node]] = {}
     for name, node in script.expansions:
-        if (not name[0].isalpha() and name[0] != "_") or not _splits(node) or "[@]" in node.text:
+        if not re.match(r"[A-Za-z_]", name) or not _splits(node) or "[@]" in node.text:
             continue
         value = script.constants.node(name)
-        if (value is not None and _harmless(value)) or (
-            name.startswith("SLURM_") and name != "SLURM_SUBMIT_DIR"
-        ):
-            continue
-        if _is_counter(script, name) or name in (
-            "HOME",
-            "USER",
-            "PBS_NODEFILE",
-            "PBS_JOBID",
-            "PBS_ARRAY_INDEX",
-            "PBS_NP",
-        ):
+        if (value is not None and _harmless(value)) or _is_counter(script, name) or _UNSPLIT.fullmatch(name):
             continue
         if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
             found.setdefault(name, []).append(node)
@@ -138,6 +127,15 @@ def _in_backquotes(node: Node) -> bool:
     """Return whether quotes around an expansion would end a string."""
     inner = [above for above in node.above() if above.type == "command_substitution"]
     return any(above.text.startswith("`") and above.under("string") for above in inner)
+
+
+# Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
+_UNSPLIT = re.compile(
+    r"HOME|USER|LOGNAME|HOSTNAME|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|"
+    r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
+    r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
+)
 
 
 def _splits(node: Node) -> bool:
