@@ -26,13 +26,36 @@ from jobgen.script.request import heeded, settings
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
+class Edit(NamedTuple):
+    """A replacement of the bytes ``start`` to ``end`` of a script."""
+
+    start: int
+    end: int
+    text: bytes = b""
+
+
 class Hit(NamedTuple):
-    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule.
+
+    ``edits`` apply the fix, if that takes no decision.
+    """
 
     line: int
     message: str = ""
     fix: str = ""
     level: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+class Policy(NamedTuple):
+    """What a project or a site asks of scripts: options that directives request, and modules that they leave.
+
+    ``source`` names the file, for messages.
+    """
+
+    source: str
+    require: tuple[str, ...] = ()
+    forbidden_modules: tuple[str, ...] = ()
 
 
 @dataclass
@@ -43,6 +66,7 @@ class Script:
     scheduler: str
     folder: str | None = None  # of the script, for the files that it names; None: no file is read
     version: str | None = None  # of the scheduler; None: unknown
+    policies: tuple[Policy, ...] = ()
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +78,11 @@ class Script:
     def line(self, number: int) -> str:
         """Return the text of a line; empty behind the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def start_of(self, number: int) -> int:
+        """Return the place in the source at which a line starts, or would start behind the end."""
+        lines = self.source.split(b"\n")[: number - 1]
+        return min(sum(map(len, lines)) + len(lines), len(self.source))
 
     @cached_property
     def dialect(self) -> Dialect:

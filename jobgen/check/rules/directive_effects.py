@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
+from jobgen.schedulers.directive_options import read_options
 from jobgen.script.dialects.table import SHELL
-from jobgen.script.directives import apart, recognized
+from jobgen.script.directives import Line, apart, recognized
 from jobgen.script.other_text import foreign_lines
-from jobgen.script.script import Hit, Script
+from jobgen.script.request import settings
+from jobgen.script.script import Edit, Hit, Script
 
 
 @rule(
@@ -50,7 +52,14 @@ def inert(script: Script) -> Iterator[Hit]:
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
             f"write {prefix} {line.rest}, or remove the line",
             NOTE if line in apart and (read.live or read.late) else None,
+            () if line in apart else (_rewritten(script, line),),
         )
+
+
+def _rewritten(script: Script, line: Line) -> Edit:
+    """Return the edit that makes a line a directive."""
+    start, end = script.start_of(line.number), script.start_of(line.number + 1)
+    return Edit(start, end, f"{script.dialect.scheduler.prefix} {line.rest}\n".encode())
 
 
 @rule(
@@ -121,7 +130,18 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            edits=_move(script, line),
         )
+
+
+def _move(script: Script, line: Line) -> tuple[Edit, ...]:
+    """Return the edits that put a late directive below the others, unless one of them has its option."""
+    options = read_options(line.rest, script.dialect.scheduler, line.number)
+    if any(key in script.heeded for key, _ in settings(options, script.dialect.scheduler)):
+        return ()
+    last = script.directives.live[-1].last if script.directives.live else 1
+    start, end, place = (script.start_of(number) for number in (line.number, line.number + 1, last + 1))
+    return Edit(start, end), Edit(place, place, line.text.encode() + b"\n")
 
 
 @rule(
@@ -224,7 +244,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
-            yield Hit(number)
+            yield Hit(number, edits=(Edit(0, len(script.source), script.source.replace(b"\r\n", b"\n")),))
             return
 
 

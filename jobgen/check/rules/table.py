@@ -28,6 +28,7 @@ from jobgen.check.rules import (
     outputs,
     pbs,
     placeholders,
+    policy,
     precision,
     processes,
     qsub,
@@ -91,7 +92,7 @@ _MODULES = (
         environment,
     ),
     *(shell_and_paths, files, deletion, credentials, gpus, failures, directories, variables),
-    *(processes, traps, deepspeed_config, precision),
+    *(processes, traps, deepspeed_config, precision, policy),
 )
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)
