@@ -252,7 +252,10 @@ class Script:
         """The lines of the directives in effect whose values are still to be filled in."""
         paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
         read = self.directives.live
-        empty = {line.number for line in read if re.search(r"=\s*(?:$|#)", line.rest)}
+        empty = {
+            one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
+        }
+        empty |= {line.number for line in read if line.rest.endswith("=")}
         gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         return gaps | empty if len(empty) > 1 else gaps
 

@@ -149,6 +149,9 @@ def test_an_empty_form() -> None:
     (only,) = found(text)
     assert only.reason == "placeholders in 3 directives, such as --time="
     assert [one.severity for one in found(f"{SLURM}#SBATCH --time=")] == ["error"]
+    assert [
+        one.rule for one in found(f"{SLURM}#SBATCH -A # account\n#SBATCH -p # partition\n#SBATCH -t 60")
+    ] == ["placeholder"]
 
 
 @pytest.mark.parametrize("name", ["job.tmpl", "job_template.sh", "run.sh.in", "job.j2"])
@@ -172,3 +175,14 @@ def test_what_follows_an_exit_is_not_read() -> None:
 def test_a_late_directive_below_a_mark_of_a_template() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\n{{{{#flags}}}}\n#SBATCH --{{{{name}}}}\n{{{{/flags}}}}\n#SBATCH --mem=4G"
     assert "late-directive" not in [one.rule for one in found(text)]
+
+
+def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
+    text = f"{PBS}#PBS -l walltime=1:00:00\necho $SLURM_JOB_ID"  # sbatch reads #PBS, too
+    assert [(one.rule, one.severity) for one in found(text)] == [("foreign-variable", "note")]
+    assert [one.severity for one in found(f"{text} $PBS_JOBID")] == ["error"]
+
+
+def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
+    text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
+    assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "warning")]
