@@ -166,6 +166,10 @@ def test_values_that_are_not_there_have_no_other_findings() -> None:
     assert [one.rule for one in found(text)] == ["placeholder"]
 
 
+def test_the_name_of_a_job_of_pbs_is_no_placeholder() -> None:
+    assert found(f"{PBS}#PBS -l walltime=1:00:00\n#PBS -N DBN-LR") == []
+
+
 def test_what_follows_an_exit_is_not_read() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\ntrue\nexit 0\n#SBATCH --mem=4G\necho $PBS_NP"
     assert found(text) == []
