@@ -204,7 +204,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
 def nested_tasks(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         outer = launch.outer
-        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
+        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler or outer.unknown:
             continue
         tasks = outer.number("--ntasks-per-node")
         if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):
