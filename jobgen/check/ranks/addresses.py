@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.syntax import LOOPS, Node, expansions, literal
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
 _PORTS = ("--master-port", "--main-process-port")
@@ -68,6 +68,13 @@ def ports(script: Script) -> Iterator[Address]:
         for name in (*_PORTS, "--rdzv-endpoint"):
             if (word := launch.nodes.get(name)) is not None:
                 yield Address(launch.line, word, name)
+
+
+def host(script: Script, address: Address) -> str:
+    """Return the host of an address, if the text has it; else empty."""
+    text = literal(address.node) or script.constants.value(address.node) or ""
+    text = text.partition("=")[2] if text.startswith("--") else text
+    return re.sub(r":\d*$", "", text) if address.name == "--rdzv-endpoint" else text
 
 
 def host_fault(script: Script, address: Address) -> str:

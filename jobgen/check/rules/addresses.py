@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.addresses import addresses, drawn_in, host_fault, loopback, port_range, ports
+from jobgen.check.ranks.addresses import addresses, drawn_in, host, host_fault, loopback, port_range, ports
 from jobgen.check.ranks.model import code_of_tasks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import literal
 
 
 @rule(
@@ -45,14 +44,13 @@ def master_local(script: Script) -> Iterator[Hit]:
         return
     alone = {one.line for one in script.launches if not _meets_others(script, one)}
     for one in addresses(script):
-        text = (literal(one.node) or script.constants.value(one.node) or "").rpartition("=")[2]
-        host = re.sub(r":\d+$", "", text) if one.name == "--rdzv-endpoint" else text
-        if host in ("localhost", "127.0.0.1", "::1") and not (
+        text = host(script, one)
+        if text in ("localhost", "127.0.0.1", "::1") and not (
             one.name.startswith("--") and one.line in alone
         ):
             yield Hit(
                 one.line,
-                f"{host} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
+                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
                 "nodes wait for a master that is not there",
             )
             return
@@ -91,12 +89,14 @@ def _meets_others(script: Script, launch: Launch) -> bool:
     """,
 )
 def fixed_master(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    for one in addresses(script):
-        text = literal(one.node) or ""
-        host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
-        if one.name == "MASTER_ADDR" and host and not text.startswith("127."):
+    seen: set[str] = set()
+    for one in addresses(script) if script.is_batch else ():
+        text = host(script, one)
+        named = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
+        if one.name != "MASTER_ADDR" and not script.request.several:
+            continue
+        if named and not text.startswith("127.") and text not in seen:
+            seen.add(text)
             yield Hit(
                 one.line,
                 f"the host {text} is written by hand: the scheduler allocates other hosts to the job",

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.model import Ranks, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -249,8 +248,6 @@ def _trains(one: Ranks) -> bool:
     return one.program.source is not None or bool(one.program.frameworks) or named is not None
 
 
-
-
 _DISTRIBUTES = re.compile(
     r"ray|dask|spark|parsl|flux|nextflow|snakemake|submit|cluster|launch|distribut|horovod|scoop|mpi", re.I
 )
@@ -348,23 +345,17 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
             continue
         words = " ".join(word.text for word in (*outer.command.words, *launch.program))
         own = launch.has("--standalone") or not launch.has(*launch.row.line.nodes, "--rdzv-endpoint")
-        hidden = any(not word.text.startswith("-") and "$" in word.text for word in _between(launch))
-        if own and not hidden and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
+        if (
+            own
+            and not launch.unknown
+            and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words)
+        ):
             yield Hit(
                 launch.line,
                 f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
                 "its own, which does not know the others",
             )
             return
-
-
-def _between(launch: Launch) -> tuple[Node, ...]:
-    """Return the words of a launcher whose values may hold options that are not known."""
-    words = launch.command.words
-    known = {id(node) for node in launch.nodes.values()}
-    return tuple(
-        word for word in words if id(word) not in known and word.type in ("simple_expansion", "expansion")
-    )
 
 
 @rule(
@@ -396,7 +387,7 @@ def _between(launch: Launch) -> tuple[Node, ...]:
 def nested_tasks(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         outer = launch.outer
-        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
+        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler or outer.unknown:
             continue
         tasks = outer.number("--ntasks-per-node")
         if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):
