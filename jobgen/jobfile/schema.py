@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from jobgen.jobfile.tables import TABLES, meaning, table_of
+from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, TABLES, meaning, table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
 from jobgen.values.parsers import Choice, Whole
@@ -100,6 +100,11 @@ class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TABLES: list[Any] = [(name, _table(name), UNSET) for name in TABLES]
+_OWN = _struct(
+    "own",
+    [_field(option) for option in OWN_OPTIONS],
+    "Options for one scheduler, instead of those in the tables above.",
+)
 _SITE = Annotated[str, Meta(description="The site that it runs at: jobgen site list")]
 
 OptionTables: Any = msgspec.defstruct(
@@ -112,6 +117,7 @@ JobFile: Any = msgspec.defstruct(
         ("scheduler", _SCHEDULER | UnsetType, UNSET),
         ("site", _SITE | UnsetType, UNSET),
         *_TABLES,
+        *((name, _OWN, UNSET) for name in OF_SCHEDULERS),
         (
             "program",
             _struct("program", [("command", Annotated[list[str], _COMMAND])], "What every rank runs."),
@@ -133,7 +139,7 @@ def keys_of(path: tuple[str, ...]) -> list[str]:
     if not path:
         return list(JobFile.__struct_fields__)
     own = {("program",): ["command"], ("check",): list(CheckTable.__struct_fields__)}
-    return own[path] if path in own else [o.name for o in OPTIONS if (table_of(o),) == path]
+    return own.get(path) or [option.name for place, option in AT.items() if place[:-1] == path]
 
 
 def fits(value: Any, kind: Any) -> bool:
