@@ -16,7 +16,7 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import WORD, JobFile, fits
+from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import read_program
@@ -49,8 +49,8 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
 
 
-def silenced_rules(path: str) -> frozenset[str]:
-    """Return the rules of ``jobgen check`` that a job file silences.
+def check_table(path: str) -> CheckTable:
+    """Return the table [check] of a job file.
 
     Raises:
         JobgenError: it cannot be read, or its table [check] is wrong.
@@ -59,12 +59,12 @@ def silenced_rules(path: str) -> frozenset[str]:
     text = read_text(path, f"the job file {shown(path)}")
     content = {key: value for key, value in decode(text, name).items() if key == "check"}
     try:
-        table = msgspec.convert(content, JobFile).check
+        table: CheckTable = msgspec.convert(content, JobFile).check
     except msgspec.ValidationError as error:
         raise JobgenError(
             sentence(str(error), content, lambda place: f"{name}, line {line_of(text, place)}")
         ) from None
-    return frozenset(table.silence) if table else frozenset()
+    return table or CheckTable()
 
 
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
