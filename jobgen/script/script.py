@@ -19,7 +19,7 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, launches
+from jobgen.script.launches import Launch, expanded, launches
 from jobgen.script.other_text import (
     has_escape,
     has_gap,
@@ -188,6 +188,10 @@ class Script:
     def launches(self) -> list[Launch]:
         return launches(self.commands, self.constants)
 
+    def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
+        """Return the words that a word of a command expands to, as far as the text determines them."""
+        return expanded(word, self.constants, command.node)
+
     @cached_property
     def hostfiles(self) -> set[str]:
         """The files that options of launchers name as lists of hosts."""
@@ -198,7 +202,7 @@ class Script:
     def starts(self, launch: Launch) -> bool:
         """Return whether only this script, on its first node, starts a launcher; functions must be called."""
         above = list(launch.command.node.above())
-        if launch.outer is not None or any(node.type == "heredoc_body" for node in above):
+        if launch.outer is not None or launch.remote or any(node.type == "heredoc_body" for node in above):
             return False
         defined = (node.get("name") for node in above if node.type == "function_definition")
         names = {name.text for name in defined if name is not None}

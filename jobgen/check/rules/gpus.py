@@ -116,7 +116,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 def old_nccl(script: Script) -> Iterator[Hit]:
     found = [(node.line, name) for name, _, node in script.assignments]
     for command in script.commands:
-        found += [(word.line, name) for word in command.arguments for name in re.findall(_NCCL, word.text)]
+        words = (one for word in command.arguments for one in script.words_of(word, command))
+        found += [(word.line, name) for word in words for name in re.findall(_NCCL, word.text)]
     seen: set[tuple[int, str]] = set()
     for line, name in found:
         if name in _OLD_NCCL and (line, name) not in seen:
