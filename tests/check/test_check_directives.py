@@ -190,3 +190,15 @@ def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
 def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
     text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
     assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "warning")]
+
+
+def test_a_late_directive_below_the_last_command() -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\nhostname\n#SBATCH --partition=debug\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "late-directive"] == ["note"]
+    later = check(f"{text}hostname\n".encode())
+    assert [one.severity for one in later if one.rule == "late-directive"] == ["error"]
+
+
+def test_words_for_the_cores_of_a_node_at_some_sites() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=all\n#PBS -l walltime=1:00:00\n#PBS -t 1-3"
+    assert [one.rule for one in found(text)] == []

@@ -98,7 +98,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported.)""",
+    are not reported; those below the last command are a note if the script has others.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -125,6 +125,7 @@ def late(script: Script) -> Iterator[Hit]:
         return  # sbatch refuses the script
     if is_template(script.line(script.directives.first_command)):
         return  # the first command may be none in the script that is made of the template
+    end = max((command.line for command in script.commands), default=0)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -132,6 +133,7 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            level=NOTE if script.directives.live and end < line.number else None,
             edits=_move(script, line),
         )
 
