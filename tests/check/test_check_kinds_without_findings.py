@@ -98,3 +98,8 @@ def test_the_event_that_a_word_means(word: str, event: str) -> None:
     text = f"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type={word}\ntrue\n"
     (reason,) = (one.reason for one in check(text.encode()) if one.rule == "bad-choice")
     assert reason.endswith(f"; did you mean {event}?" if event else word)
+
+
+def test_a_tunnel_is_no_process_on_another_node() -> None:
+    assert levels(f"{HEAD}ssh -N -f -R $port:localhost:$port login", "ssh-between-nodes") == []
+    assert levels(f"{HEAD}ssh $node hostname", "ssh-between-nodes") == ["note"]
