@@ -17,7 +17,7 @@ from jobgen.script.constants import Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
-from jobgen.script.directives import Directives
+from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, expanded, launches
 from jobgen.script.other_text import (
@@ -99,6 +99,11 @@ class Script:
     @cached_property
     def directives(self) -> Directives:
         return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
+
+    @cached_property
+    def guess(self) -> Guess:
+        """The scheduler that the text is for, and the reason."""
+        return recognized([line.rstrip("\r") for line in self.lines])
 
     @cached_property
     def options(self) -> tuple[Option, ...]:

@@ -9,7 +9,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.script.dialects.table import SHELL
-from jobgen.script.directives import Line, apart, recognized
+from jobgen.script.directives import Line, apart
 from jobgen.script.other_text import foreign_lines, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
@@ -85,10 +85,8 @@ def _rewritten(script: Script, line: Line) -> Edit:
     """,
 )
 def foreign_scheduler(script: Script) -> Iterator[Hit]:
-    if script.scheduler == SHELL:
-        guess = recognized([line.rstrip("\r") for line in script.lines])
-        if guess.foreign:
-            yield Hit(guess.foreign, guess.reason)
+    if script.guess.foreign and script.scheduler == SHELL:
+        yield Hit(script.guess.foreign, script.guess.reason)
 
 
 @rule(
