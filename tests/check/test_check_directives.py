@@ -16,7 +16,7 @@ def found(text: str) -> list[Finding]:
 
 PLACEHOLDERS = """
 {{x}} {x} {{job.time}} {1.number} ${job.time} $$x %s %d %(x)s <x> <your_time> XX XXX THE_NODES **FIXME** ##runHours##
-@x@ @TIME@ [[x]] CHANGEME CHANGE_ME TODO FIXME HH:MM:SS __TIME__ <%=x%> your_time
+@x@ @TIME@ [[x]] CHANGEME CHANGE_ME TODO FIXME HH:MM:SS __TIME__ <%=x%> your_time path/to/x
 """
 
 
@@ -202,3 +202,8 @@ def test_a_late_directive_below_the_last_command() -> None:
 def test_words_for_the_cores_of_a_node_at_some_sites() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=all\n#PBS -l walltime=1:00:00\n#PBS -t 1-3"
     assert [one.rule for one in found(text)] == []
+
+
+def test_a_line_of_a_submitted_script_that_a_variable_holds() -> None:
+    text = "#!/bin/bash\nsbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n$more    # --hint\n#SBATCH --mem=4G\nhostname\nEND"
+    assert "late-directive" not in [one.rule for one in found(text)]
