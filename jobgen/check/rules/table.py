@@ -27,6 +27,8 @@ from jobgen.check.rules import (
     options,
     outputs,
     pbs,
+    placeholders,
+    policy,
     precision,
     processes,
     qsub,
@@ -73,7 +75,7 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
     *(
         node_list,
         hostfile,
@@ -90,7 +92,7 @@ _MODULES = (
         environment,
     ),
     *(shell_and_paths, files, deletion, credentials, gpus, failures, directories, variables),
-    *(processes, traps, deepspeed_config, precision),
+    *(processes, traps, deepspeed_config, precision, policy),
 )
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)

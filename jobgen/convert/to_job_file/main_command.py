@@ -19,7 +19,7 @@ from jobgen.script.syntax import assignments, literal
 
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if launcher.program_of(script, one)]
+    found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 
