@@ -281,7 +281,7 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
             continue
         is_text = value.type in ("string", "raw_string") and not quoted
         is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
-        if value.type == "array" and subscript:
+        if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
             inner = value.children[1:-1]
         elif is_text and (not found or value.text[1:2].isspace()):
             inner = _split(value)

@@ -1,4 +1,4 @@
-"""Rules about the rendezvous: the master, its port, and the rank of each node."""
+"""Rules about the rendezvous: its port, and the rank of each node."""
 
 from __future__ import annotations
 
@@ -83,98 +83,6 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
 
 
 @rule(
-    "local-master",
-    ERROR,
-    "localhost as the master of several nodes",
-    """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
-    """,
-    fix="use the first host of the job",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_ADDR=localhost
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-    export MASTER_ADDR
-    srun python3 train.py
-    """,
-)
-def master_local(script: Script) -> Iterator[Hit]:
-    if not script.request.several:
-        return
-    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
-    for launch in script.launches:
-        one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
-        if not one and not launch.has("--no-ssh-check"):
-            found += [
-                (launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")
-            ]
-            found.append((launch.line, (launch.options.get("--rdzv-endpoint") or "").rpartition(":")[0]))
-    for line, text in found:
-        if text in ("localhost", "127.0.0.1", "::1"):
-            yield Hit(
-                line,
-                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks "
-                "never meet",
-            )
-            return
-
-
-@rule(
-    "fixed-master",
-    WARNING,
-    "A hand-written master",
-    """The scheduler selects the hosts. A hand-written host may not be one of the next job.""",
-    fix="use the first host of the job",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_ADDR=gpu-node07
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-    export MASTER_ADDR
-    srun python3 train.py
-    """,
-)
-def fixed_master(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
-    for launch in script.launches if script.request.several else ():
-        found += [(launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")]
-        found.append((launch.line, (launch.options.get("--rdzv-endpoint") or "").rpartition(":")[0]))
-    seen: set[str] = set()
-    for line, text in found:
-        host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text or "")
-        if text and host and not text.startswith("127.") and text not in seen:
-            seen.add(text)
-            yield Hit(
-                line,
-                f"the host {text} is written by hand: the scheduler allocates other hosts to the job",
-            )
-
-
-@rule(
     "fixed-node-rank",
     ERROR,
     "The same node rank on all nodes",
@@ -212,10 +120,7 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
             continue
         if launch.remote in _ONE_HOST and not launch.command.node.under(*LOOPS):
             continue
-        if script.starts(launch):
-            why = f"only one node starts the launcher, as node {rank} of {nodes}: it waits for the others"
-            yield Hit(launch.line, why, "start it once on each node, with the number of the node as its rank")
-        else:
+        if not script.starts(launch):  # see first-node-only
             yield Hit(launch.line, f"the node rank is {rank} on all nodes")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import WARNING, Rule, rule
 from jobgen.check.rules import (
+    addresses,
     chunks,
     conda,
     counts,
@@ -11,6 +12,7 @@ from jobgen.check.rules import (
     deepspeed,
     deepspeed_config,
     deletion,
+    devices,
     directive_effects,
     directories,
     downloads,
@@ -32,6 +34,7 @@ from jobgen.check.rules import (
     precision,
     processes,
     qsub,
+    rank_environment,
     rendezvous,
     runners,
     shell_and_paths,
@@ -82,6 +85,7 @@ _MODULES = (
         launcher_options,
         counts,
         rendezvous,
+        addresses,
         node_ranks,
         deepspeed,
         runners,
@@ -91,7 +95,8 @@ _MODULES = (
         conda,
         environment,
     ),
-    *(shell_and_paths, files, deletion, credentials, gpus, failures, directories, variables),
+    *(shell_and_paths, files, deletion, credentials, gpus, devices, rank_environment, failures),
+    *(directories, variables),
     *(processes, traps, deepspeed_config, precision, policy),
 )
 RULES: dict[str, Rule] = {
