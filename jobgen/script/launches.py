@@ -156,12 +156,12 @@ class _Search(NamedTuple):
         nodes, name = words.nodes[at:], os.path.basename((words.forms[at : at + 1] or [""])[0] or "")
         is_text = any(node.type in ("string", "raw_string") and " " in node.text for node in nodes)
         if is_text and name not in _SHELLS:
-            yield from self._of_code(" ".join(map(_text, nodes)), nodes[0].line)
+            yield from self._of_code(" ".join(map(shell_text, nodes)), nodes[0].line)
         else:
             yield from self._behind(words, at)
 
-    def _code(self, words: _Words, at: int) -> tuple[str, int] | None:
-        """Return the text that a shell or eval gets as an argument or here-document, and its line."""
+    def _code(self, words: _Words, at: int) -> tuple[str, int | None] | None:
+        """Return the text that a shell or eval gets, and its line; None for that of the command."""
         forms, node = words.forms, words.nodes[at]
         if at > 0 and forms[at - 1] in ("eval", "-S", "--split-string"):
             return self._variable(node) if node.type in ("string", "raw_string") else None
@@ -175,25 +175,25 @@ class _Search(NamedTuple):
         body = _here_document(self.command) if behind == len(forms) else None
         return (_unescaped(body.text), body.line) if body is not None else None
 
-    def _variable(self, word: Node) -> tuple[str, int] | None:
-        """Return the text of a word, or of the variable that it is, and its line."""
+    def _variable(self, word: Node) -> tuple[str, int | None] | None:
+        """Return the text of a word and its line, or that of the variable that it is."""
         expansion = whole_expansion(word)
         if expansion is None:
-            return (_text(word), word.line) if word.type in _TEXTS else None
+            return (shell_text(word), word.line) if word.type in _TEXTS else None
         values = [
             one.value for one in self.constants.parts(variable_name(expansion), self.place) if one.value
         ]
         if not values or sum(one.end - one.start for one in values) > _LONGEST:
             return None
-        # On one line, that of the command; what ends a line ends a command.
-        return re.sub(r"\n", ";", "".join(map(_text, values)).replace("\\\n", " ")), self.line
+        return "".join(map(shell_text, values)), None
 
-    def _of_code(self, text: str, line: int) -> Iterator[Launch]:
+    def _of_code(self, text: str, line: int | None) -> Iterator[Launch]:
         if self.depth > _DEEPEST or len(text) < 2:
             return
-        for command in commands(parse(text.encode(), line)):
+        for command in commands(parse(text.encode(), line or self.line)):
             own = command if self.outer is not None else self.command
-            inner = self._replace(command=own, line=command.line, depth=self.depth + 1)
+            place = command.line if line is not None else self.line
+            inner = self._replace(command=own, line=place, depth=self.depth + 1)
             yield from inner.of_words(command.words)
 
 
@@ -306,13 +306,13 @@ def _split(node: Node) -> list[Node]:
     return list(found.words) if found is not None else [node]
 
 
-def _text(word: Node) -> str:
+def shell_text(word: Node) -> str:
     """Return the text of a word for another shell, which expands the variables in it."""
     if word.type == "raw_string":
         return word.text[1:-1]
     if word.type == "string":
         return _unescaped(word.text[1:-1]).replace('\\"', '"')
-    return "".join(map(_text, word.children)) if word.type == "concatenation" else word.text
+    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
 
 
 def _unescaped(text: str) -> str:
