@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.convert.command_kinds import STATE, TOOLS
 from jobgen.convert.to_job_file import launcher
 from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.rendering.hooks import complaint
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
