@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
@@ -13,6 +12,7 @@ from jobgen.convert.to_job_file.definitions import definitions_of, state
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
+from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported

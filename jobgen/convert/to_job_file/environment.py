@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.convert.command_kinds import PRINT
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments

@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE, TOOLS
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script

@@ -15,7 +15,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import commands
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.launches import Launch, expanded, shell_text
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
 
@@ -110,7 +110,7 @@ def _text_of(script: Script, word: Node) -> Node | None:
 
 def _reads(script: Script, word: Node, source: bytes) -> bool:
     node = _text_of(script, word)
-    return node is not None and node.text[1:-1].replace("\\$", "$").encode() == source
+    return node is not None and shell_text(node).encode() == source
 
 
 def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) -> tuple[Node, ...]:
@@ -246,7 +246,7 @@ def text_program(
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
         file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
         return None
-    places = _places(text.text[1:-1])
+    places = _places(text)
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
@@ -267,11 +267,12 @@ def text_program(
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
 
 
-def _places(text: str) -> list[int]:
-    """Return the place in a text for each byte of it, and for its end, in which ``\\$`` is read as ``$``."""
+def _places(word: Node) -> list[int]:
+    """Return the place in the text of a word for each byte that a shell reads, and for the end."""
     found: list[int] = []
+    text, escapes = word.text[1:-1], ("\\$", '\\"') if word.type == "string" else ()
     for at, letter in enumerate(text):
-        if text[at : at + 2] != "\\$":
+        if text[at : at + 2] not in escapes:
             found += [at] * len(letter.encode())
     return [*found, len(text)]
 

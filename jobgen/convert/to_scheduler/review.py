@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.convert import misreadings
-from jobgen.convert.command_kinds import STATE, TOOLS
 from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line, variables
@@ -14,6 +13,7 @@ from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, ha
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
