@@ -73,6 +73,8 @@ def _kind(file: JobFile, script: Script, command: Command, moved: int) -> str:
         plain = alone and len(words) == 1 and words[0].startswith("/")
         return "workdir" if plain and file.try_add("workdir", words[0]) else ""
     kind, values = _environment(name, words)
+    if kind in ("conda", "venv") and "container" in file.values:
+        return ""  # they are those of the host
     if not kind or _KINDS.index(kind) < moved or (isinstance(values, str) and kind in file.values):
         return ""
     before = file.values.get(kind, [])
