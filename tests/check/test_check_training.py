@@ -20,7 +20,6 @@ def test_a_right_script_has_notes_only(path: Path) -> None:
     assert [one for one in Reading().findings(str(path)) if one.severity != "note"] == []
 
 
-@pytest.mark.xfail(strict=False, reason="the rules come after the scripts")
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
 def test_the_mistake_of_a_script_is_found(path: Path) -> None:
     """The name of the file has the name of the rule."""

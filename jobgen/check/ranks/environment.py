@@ -14,7 +14,7 @@ _ELSEWHERE = (
     *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
 )
 # Files that set up a shell, and export what they set.
-_ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|init|spack", re.I)
+_ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
 _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 
@@ -91,8 +91,10 @@ class Environment:
 
     @cached_property
     def _passed_by_directive(self) -> frozenset[str] | None:
-        option = self.script.heeded.get("--export")
-        again = "SLURM_EXPORT_ENV" in self.script.tree.text  # the script sets or unsets it
+        script, option = self.script, self.script.heeded.get("--export")
+        again = "SLURM_EXPORT_ENV" in script.tree.text  # the script sets or unsets it
+        again |= any("slurm" in word.lower() for one in script.named("module", "ml") for word in one.literals)
+        again |= any(not _ACTIVATES.search(one.node.text) for one in script.named("source", "."))
         return None if option is None or again else _names(option.value)
 
     @cached_property
@@ -129,6 +131,6 @@ def _only_printed(expansion: Node) -> bool:
 def _names(value: str) -> frozenset[str] | None:
     """Return the names in a value of ``--export``; None with ALL."""
     parts = value.strip("\"'").split(",")
-    if "ALL" in parts or not all(re.match(r"[A-Za-z_]\w*(=|$)", part) for part in parts):
+    if "ALL" in map(str.upper, parts) or not all(re.match(r"[A-Za-z_]\w*(=|$)", part) for part in parts):
         return None
     return frozenset(part.partition("=")[0] for part in parts) - {"NONE", "NIL"}

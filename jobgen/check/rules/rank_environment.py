@@ -9,7 +9,6 @@ from jobgen.check.ranks.environment import Environment
 from jobgen.check.ranks.model import Ranks, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import uses
 
 # Variables that only libraries read, from the environment.
 _OF_LIBRARIES = re.compile(
@@ -204,7 +203,8 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         text = "" if value is None else script.constants.value(value) or ""
         threads = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-        if one.chain and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
+        trains = one.sets_ranks or one.program.file
+        if trains and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
             yield Hit(
                 one.line,
                 f"{one.each} ranks on a node start {threads} threads each (OMP_NUM_THREADS), and each has "
@@ -216,10 +216,10 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
 
 @rule(
     "loader-cores",
-    WARNING,
+    NOTE,
     "Data loaders with one core",
-    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives more for each GPU: the
-    program and all processes of its data loader share it, and the GPU waits for data.""",
+    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives whole nodes or more for each
+    GPU: the program and all processes of its data loader share it, and the GPU waits for data.""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks-per-node=4
@@ -248,7 +248,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
-                "each task has one",
+                "each task has one, unless the site gives more",
                 f"add --cpus-per-task={workers + 1}",
             )
             return
@@ -258,6 +258,10 @@ _CACHES = re.compile(
     r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR)"
     r"|(TRITON_CACHE_DIR|TORCHINDUCTOR_CACHE_DIR|TORCH_EXTENSIONS_DIR|NUMBA_CACHE_DIR|CUDA_CACHE_PATH)"
 )
+
+
+_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/"
+_ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
 
 
 @rule(
@@ -287,14 +291,8 @@ _CACHES = re.compile(
 def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         match = _CACHES.fullmatch(name)
-        text = value.text.strip("\"'")
-        if (
-            match
-            and script.is_batch
-            and (
-                text.startswith(("~/", "/home/")) or (uses(value, "HOME") and text[:5] in ("$HOME", "${HOM"))
-            )
-        ):
+        path = value.text.strip("\"'")
+        if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
             fix = (
                 "use a local disk: " + name + "=/tmp/$USER.JOBID" if match[2] else "use a directory for data"
