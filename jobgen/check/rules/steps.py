@@ -50,7 +50,9 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     schedulers=("slurm",),
 )
 def blocking_steps(script: Script) -> Iterator[Hit]:
-    if (script.request.nodes or 1) > 1 or not script.is_batch or not _WHOLE_NODES.holds(script.version):
+    request = script.request
+    one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
+    if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
         return
     steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
     beside = [one for one in steps if one.command.background]
