@@ -34,11 +34,13 @@ _BINDS = ("--bind", "--volume")
 
 class Surroundings(NamedTuple):
     """The words before the outermost launcher and those between it and the launcher of the ranks; the string
-    with the launcher that a shell reads, and the command of the launcher in it."""
+    with the launcher that a shell reads, and the command of the launcher in it. ``hidden``: a shell reads
+    the launcher in another text, such as a here-document."""
 
     words: tuple[Node, ...] = ()
     text: Node | None = None
     inner: Node | None = None
+    hidden: bool = False
 
 
 class Container(NamedTuple):
@@ -67,6 +69,9 @@ def around(script: Script, launch: Launch) -> Surroundings:
             shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
             before = front if outermost is not launch else []
             return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
+    shell = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
+    if shell is not None and inner is not None and inner.source is not outermost.command.node.source:
+        return Surroundings((*(front if outermost is not launch else ()), *behind[:shell]), hidden=True)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)
@@ -109,8 +114,12 @@ def _text_of(script: Script, word: Node) -> Node | None:
 
 
 def _reads(script: Script, word: Node, source: bytes) -> bool:
-    node = _text_of(script, word)
-    return node is not None and node.text[1:-1].replace("\\$", "$").encode() == source
+    """Return whether a shell gets this text by a word."""
+    if (node := _text_of(script, word)) is None:
+        return False
+    inner = node.text[1:-1]
+    given = re.sub(r'\\([$"])', r"\1", inner) if node.type == "string" else inner
+    return given.encode() == source
 
 
 def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) -> tuple[Node, ...]:
@@ -234,6 +243,9 @@ def text_program(
     """Return the text of a shell with the program in the place of its launcher; None if the launcher is alone
     in it. If the commands before it only set up an environment, they become a part of setup."""
     text, inner = found.text, found.inner
+    if found.hidden:
+        why = "is in a text for a shell that is not read as a whole: other commands in it are missing"
+        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
     if text is None or inner is None or not program:
         return None
     root, call = parse(inner.source), next(commands(inner))
@@ -246,7 +258,7 @@ def text_program(
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
         file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
         return None
-    places = _places(text.text[1:-1])
+    places = _places(text)
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
@@ -267,13 +279,13 @@ def text_program(
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
 
 
-def _places(text: str) -> list[int]:
-    """Return the place in a text for each byte of it, and for its end, in which ``\\$`` is read as ``$``."""
-    found: list[int] = []
-    for at, letter in enumerate(text):
-        if text[at : at + 2] != "\\$":
+def _places(text: Node) -> list[int]:
+    """Return the place in the text of a string for each byte that the shell gets, and for its end."""
+    inner, found = text.text[1:-1], list[int]()
+    for at, letter in enumerate(inner):
+        if text.type == "raw_string" or inner[at : at + 2] not in ("\\$", '\\"'):
             found += [at] * len(letter.encode())
-    return [*found, len(text)]
+    return [*found, len(inner)]
 
 
 def _unescaped(text: Node, code: str) -> str:
