@@ -78,7 +78,7 @@ class Body:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         start = [] if strict or not code else ["set +e"]
-        if code and self._starts_at_home():
+        if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -101,6 +101,8 @@ class Body:
     def _starts_at_home(self) -> bool:
         """Return whether the script relies on the home directory, in which its scheduler starts it."""
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
+            return False
+        if "wd" in self.script.request.totals:  # the directory of submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
         return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
