@@ -91,3 +91,16 @@ def test_an_array_of_a_list_looks_up_its_index() -> None:
 def test_programs_find_the_index_that_a_script_looks_up() -> None:
     lines = convert("#SBATCH --array=1,5,7\n./a", "pbspro").text.split("\n")
     assert "export SLURM_ARRAY_TASK_ID" in lines
+
+
+def test_the_name_of_a_log_has_no_variables_on_slurm() -> None:
+    done = convert("#PBS -o ${PBS_JOBNAME}.o${PBS_JOBID}\n#PBS -e $USER.err\n./a", "slurm", "torque")
+    assert {"#SBATCH --output=%x.o%j", "#SBATCH --error=%u.err"} <= set(done.text.split("\n"))
+    done = convert("#PBS -j oe\n#PBS -o $HOME/a.log\n./a", "slurm", "torque")
+    assert (True, 3, "the output file $HOME/a.log") in remarks(done)
+    assert "#SBATCH --output" not in done.text
+
+
+def test_the_greater_of_two_memories_is_requested() -> None:
+    assert "--mem=256G" in convert("#PBS -l nodes=1:ppn=32,pmem=4gb,mem=256gb\n./a", "slurm", "torque").text
+    assert "--mem=512G" in convert("#PBS -l nodes=1:ppn=32,pmem=16gb,mem=256gb\n./a", "slurm", "torque").text

@@ -156,6 +156,15 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         {"command": ["env", "-u", "SLURM_NTASKS_PER_NODE", "A=1", "python3.9", "t.py"], "gpus_per_node": 2},
     ),
     "a number of tasks that a library reads": (GPUS, "--ntasks-per-node=1", "python3 t.py", {"command": ["t.py"]}),
+    "numbers of directives": (
+        "#SBATCH -N 1 --gpus=2 --cpus-per-gpu=6 --mem-per-cpu=2G {}\n{}\n", "",
+        "./a $SLURM_GPUS $SLURM_CPUS_PER_GPU $SLURM_MEM_PER_CPU",
+        {"env": {"SLURM_GPUS": "2", "SLURM_CPUS_PER_GPU": "6", "SLURM_MEM_PER_CPU": "2048"}},
+    ),
+    "words that only a shell reads": (
+        SLURM, "", "E='-o a (\"b.*\",5)'\nsrun python t.py -x $E",
+        {"command": ["bash", "-c", "exec python t.py -x $E"], "setup": "set +e\nE='-o a (\"b.*\",5)'\nexport E\n"},
+    ),
     "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
     "a signal for the script": (SLURM, "--signal=B:USR1@500", "./a", {"signal": "USR1@500", "directive": None}),
     "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),

@@ -232,6 +232,26 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.values["cpus_per_node"] = cores
 
 
+# Variables of Slurm with the value of a directive for which a job file has another number.
+_OF_DIRECTIVES = {
+    "SLURM_GPUS": "--gpus", "SLURM_CPUS_PER_GPU": "--cpus-per-gpu", "SLURM_GPUS_PER_TASK": "--gpus-per-task",
+    "SLURM_NTASKS_PER_GPU": "--ntasks-per-gpu", "SLURM_MEM_PER_CPU": "--mem-per-cpu",
+    "SLURM_MEM_PER_GPU": "--mem-per-gpu",
+}  # fmt: skip
+
+
+def variables(file: JobFile, script: Script) -> None:
+    """Set the variables of directives that the script reads, and that the job of the job file has not."""
+    read = {name for name, _ in script.expansions}
+    for name, flag in _OF_DIRECTIVES.items():
+        kept = any(one.startswith(f"{flag}=") for one in file.list("directive"))
+        if name in read and flag in script.heeded and not kept:
+            value = script.heeded[flag].value
+            text = str(mebibytes(value) or "") if "MEM" in name else value
+            if text:
+                file.set_variable(name, text, script.heeded[flag].line)
+
+
 def threads(file: JobFile, script: Script) -> None:
     """Set OMP_NUM_THREADS, which jobgen sets to the cores of a rank behind the commands of setup."""
     found = [(value, node) for name, value, node in script.assignments if name == "OMP_NUM_THREADS"]

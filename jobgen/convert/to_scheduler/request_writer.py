@@ -151,6 +151,12 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
         log = log.removesuffix(target.task_suffix) if request.array else log
+        if target.percent_codes and "$" in log:
+            log = re.sub(r"\$(USER|LOGNAME|PBS_O_LOGNAME)\b", "%u", log)
+            if "$" in log:
+                why = f"{target.title} expands no variables in a name: write the path"
+                lost.append(Lack(key, f"the output file {path}", why))
+                continue
         if _at_run_time(content, log, target) and _by_script(content, key, log, target):
             continue
         placed = _placed(log, key, content, source, target, lost)
