@@ -11,8 +11,8 @@ TORQUE = "-l nodes=2:ppn=48"
 @pytest.mark.parametrize(
     ("options", "line", "expected"),
     [
-        ("-N 4 -n 16", "srun -n $((4*c)) -N 4 ./a", "ppr:$(((4*c + 3) / 4)):node"),
-        ("-N 4 -n 16", "srun -n $T -N 2 ./a", "ppr:$((($T + 1) / 2)):node"),
+        ("-N 4 -n 16", "srun -n $((4*c)) -N 4 ./a", "ppr:$((((4*c) + 4 - 1) / 4)):node"),
+        ("-N 4 -n 16", "srun -n $T -N 2 ./a", "ppr:$((($T + 2 - 1) / 2)):node"),
         ("-N 1 -n 16", 'srun -n "$T" -N 1 ./a', 'ppr:"$T":node'),
         (TORQUE, "mpirun -np 4 -perhost 2 ./a", "--cpus-per-task=24"),
         (TORQUE, "mpirun -np 96 ./a", "srun --ntasks=96 --kill"),

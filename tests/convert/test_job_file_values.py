@@ -165,6 +165,18 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "", "E='-o a (\"b.*\",5)'\nsrun python t.py -x $E",
         {"command": ["bash", "-c", "exec python t.py -x $E"], "setup": "set +e\nE='-o a (\"b.*\",5)'\nexport E\n"},
     ),
+    "cores of a chunk with more ranks": (
+        "#PBS -l select=1:ncpus=2:mpiprocs=10{}\n{}\n", "", "./a", {"cpus_per_rank": 2, "ranks_per_node": 1},
+    ),
+    "an alias": (
+        SLURM, "", "alias e='python a.py'\nshopt -s expand_aliases\ne -x",
+        {"command": ["bash", "-c", "alias e='python a.py'\nshopt -s expand_aliases\ne -x"]},
+    ),
+    "a backslash behind a variable": (
+        SLURM, "", "O=r/$S\\_$D\nfor i in 1; do ./a $O; done", {"setup": "set +e\nO=r/$S\\_$D\nexport O\n"},
+    ),
+    "the log of a directory": (SLURM, "-D ./ -o ./a.log", "./a", {"log": "./a.log", "workdir": None}),
+    "the directory of Torque": (TORQUE, "#PBS -d .\n", "./a", {"setup": None, "workdir": None}),
     "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
     "a signal for the script": (SLURM, "--signal=B:USR1@500", "./a", {"signal": "USR1@500", "directive": None}),
     "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),

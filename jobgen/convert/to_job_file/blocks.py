@@ -26,8 +26,11 @@ _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
 def misread(assignment: Node) -> bool:
-    """Return whether tree-sitter has read ``A=$B/$C/d`` as the variable of a command."""
-    return assignment.text.endswith("$")
+    """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
+    after = assignment.next()
+    return assignment.text.endswith("$") or (
+        after is not None and after.start == assignment.end and after.text[0] == "\\"
+    )
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
@@ -102,7 +105,8 @@ class Body:
         """Return whether the script relies on the home directory, in which its scheduler starts it."""
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
             return False
-        if "wd" in self.script.request.totals:  # the directory of submission
+        directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
+        if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
         return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))

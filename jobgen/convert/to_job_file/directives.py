@@ -49,7 +49,7 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     )
     plain = {
         "name": request.name, "queue": request.queue, "account": account, "mail": request.mail_user,
-        "workdir": content.directory,
+        "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
         "nodes": request.nodes, "gpus_per_node": _devices(file, request),
@@ -145,7 +145,7 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     path, option = str(script.request.output), None
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
-        path = os.path.join(content.directory or "", path)
+        path = path if content.directory == "." else os.path.join(content.directory or "", path)
     appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
     if option is not None and not appends and not re.search("%[^%x]", path) and not path.startswith("/dev/"):
         why = "a later job appends to this log; that of the script empties it first"

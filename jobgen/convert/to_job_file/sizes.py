@@ -193,6 +193,11 @@ def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
     return True
 
 
+def _of_chunk(request: Request) -> int | None:
+    """Return the cores of a node that all chunks of a select have; None without a select."""
+    return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
+
+
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
@@ -201,7 +206,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         if launch and not launch.row.once_a_node
         else None
     )
-    cores = (request.cpus_per_rank or 1) * _tasks(request)
+    cores = _of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if own and request.cpus_per_rank is None:
         cores = own * each
         if cores > 1:

@@ -144,7 +144,10 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
-    in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
+    aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
+    in_shell = command.name in {*script.functions, *aliases} or (
+        not command.name and "/" not in command.words[0].text
+    )
     return compound(command.node) or (command.node if in_shell else None)
 
 

@@ -69,9 +69,9 @@ def around(script: Script, launch: Launch) -> Surroundings:
             shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
             before = front if outermost is not launch else []
             return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
-    shell = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
-    if shell is not None and inner is not None and inner.source is not outermost.command.node.source:
-        return Surroundings((*(front if outermost is not launch else ()), *behind[:shell]), hidden=True)
+    first = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
+    if first is not None and inner is not None and inner.source is not outermost.command.node.source:
+        return Surroundings((*(front if outermost is not launch else ()), *behind[:first]), hidden=True)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)

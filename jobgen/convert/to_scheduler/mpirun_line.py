@@ -195,10 +195,18 @@ def ranks_of(line: LaunchLine, request: Request) -> str | None:
 def _each(line: LaunchLine, nodes: int | None) -> str | None:
     """Return the ranks of a node if only the job knows those of all nodes."""
     given = line.values.get("each")
-    if given or not nodes or "nodes" not in line.values or "ranks" in line.numbers:
+    if given or "nodes" not in line.values or (nodes and "ranks" in line.numbers):
         return given
-    ranks = re.sub(r'^"|"$|^\$\(\((.*)\)\)$', r"\1", line.values["ranks"])
-    return f"$((({ranks} + {nodes - 1}) / {nodes}))" if nodes > 1 else line.values["ranks"]
+    ranks, number = (_bare(line.values[key]) for key in ("ranks", "nodes"))
+    if number == "1":
+        return line.values["ranks"]
+    return f"$((({ranks} + {number} - 1) / {number}))"
+
+
+def _bare(text: str) -> str:
+    """Return a number as a part of an expression."""
+    inner = re.fullmatch(r'"?\$\(\((.*)\)\)"?', text)
+    return f"({inner[1].strip()})" if inner else text.strip('"')
 
 
 def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
