@@ -16,6 +16,12 @@ TORQUE = "-l nodes=2:ppn=48"
         ("-N 1 -n 16", 'srun -n "$T" -N 1 ./a', 'ppr:"$T":node'),
         (TORQUE, "mpirun -np 4 -perhost 2 ./a", "--cpus-per-task=24"),
         (TORQUE, "mpirun -np 96 ./a", "srun --ntasks=96 --kill"),
+        (TORQUE, "mpirun -np 24 ./a", "srun --ntasks=24 --nodes=1 --cpus-per-task=2 --kill"),
+        (
+            TORQUE,
+            "mpirun -np 4 -perhost 4 ./a",
+            "srun --ntasks=4 --ntasks-per-node=4 --nodes=1 --cpus-per-task=12",
+        ),
         ("-l nodes=1:ppn=8", "mpirun -np 2 ./a", "--cpus-per-task=4"),
         ("-l nodes=1:ppn=8", "aprun -n 2 ./a", "srun --ntasks=2 --kill"),
     ],

@@ -177,6 +177,12 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     ),
     "the log of a directory": (SLURM, "-D ./ -o ./a.log", "./a", {"log": "./a.log", "workdir": None}),
     "the directory of Torque": (TORQUE, "#PBS -d .\n", "./a", {"setup": None, "workdir": None}),
+    "variables of an option with an equals sign": (
+        TORQUE, "", "mpiexec -n 4 -env A=1 -env B=2 ./a", {"env": {"A": "1", "B": "2"}, "command": ["./a"]},
+    ),
+    "a substitution in the options of a launcher in a string": (
+        GPUS, "", 'srun bash -c "torchrun --nproc-per-node 2 --rdzv-id $(date) t.py"', {"command": ["t.py"]},
+    ),
     "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
     "a signal for the script": (SLURM, "--signal=B:USR1@500", "./a", {"signal": "USR1@500", "directive": None}),
     "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),

@@ -211,6 +211,8 @@ def _count(script: Script, launch: Launch, words: list[Node], at: int) -> int:
         return 0
     count = values_of(text, launch.row.line)
     follow = words[at + 1 : at + 2]
+    if count == 2 and follow and "=" in follow[0].text:  # -env NAME=VALUE
+        return 2
     if count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-")):
         return 1
     return 1 + count

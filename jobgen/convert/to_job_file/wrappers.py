@@ -251,7 +251,7 @@ def text_program(
     root, call = parse(inner.source), next(commands(inner))
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
-    after = [one.name for one in commands(root) if one.node.start > inner.start]
+    after = [one.name for one in commands(root) if one.node.start >= inner.end]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:

@@ -173,6 +173,8 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks={_of_all_nodes(line, request)}")
     if "each" in line.values:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
+    if nodes := _fewer_nodes(line, request):
+        words.append(f"--nodes={nodes}")
     if cores := line.values.get("cpus") or _cores(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
@@ -183,6 +185,15 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--chdir={line.values['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
+
+
+def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
+    """Return the nodes that mpirun fills, if these are not all: srun would use all."""
+    ranks, each = line.numbers.get("ranks"), line.numbers.get("each")
+    if each is None and "each" not in line.values:
+        each = request.ranks_per_node
+    nodes = -(-ranks // each) if ranks and each else None
+    return nodes if nodes and request.nodes and nodes < request.nodes else None
 
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:
@@ -198,7 +209,7 @@ def _cores(line: LaunchLine, request: Request) -> str:
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
-        each = -(-ranks // (request.nodes or 1))
+        each = -(-ranks // (_fewer_nodes(line, request) or request.nodes or 1))
     if each is None or (cores == 1 and aprun.NAME in line.marks):  # whose default is one core
         return str(cores) if cores > 1 else ""
     own = max(cores * of_job // each, 1)
