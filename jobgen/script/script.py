@@ -115,9 +115,16 @@ class Script:
         return settings(self.options, self.dialect.scheduler)
 
     @cached_property
+    def components(self) -> list[int]:
+        """The lines that begin further components of the job, each with a request of its own."""
+        words = self.dialect.component_words
+        return [option.line for option in self.options if not option.flag and option.value in words]
+
+    @cached_property
     def heeded(self) -> dict[str, Option]:
-        """The options in effect by key."""
-        return heeded(self.options, self.dialect.scheduler)
+        """The options in effect by key: those of the first component, which runs the script."""
+        first = [one for one in self.options if not self.components or one.line < self.components[0]]
+        return heeded(first, self.dialect.scheduler)
 
     @cached_property
     def request(self) -> Request:

@@ -275,7 +275,10 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 )
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
+    later = list(script.components)
     for key, option in script.settings:
+        if later and option.line > later[0]:
+            seen, later = {}, later[1:]
         which = script.dialect.scheduler.grammar.precedence(key)
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:

@@ -26,8 +26,11 @@ _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
 def misread(assignment: Node) -> bool:
-    """Return whether tree-sitter has read ``A=$B/$C/d`` as the variable of a command."""
-    return assignment.text.endswith("$")
+    """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
+    after = assignment.next()
+    return assignment.text.endswith("$") or (
+        after is not None and after.start == assignment.end and after.text[0] == "\\"
+    )
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
@@ -78,7 +81,7 @@ class Body:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         start = [] if strict or not code else ["set +e"]
-        if code and self._starts_at_home():
+        if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -101,6 +104,9 @@ class Body:
     def _starts_at_home(self) -> bool:
         """Return whether the script relies on the home directory, in which its scheduler starts it."""
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
+            return False
+        directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
+        if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
         return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
