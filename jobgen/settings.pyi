@@ -60,7 +60,7 @@ class Settings(TypedDict, total=False):
     r"""Request the nodes exclusively."""
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
-    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai"] | None
+    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai", "none"] | None
     r"""Program that starts the ranks."""
     mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
     r"""MPI implementation. [default: openmpi, for mpirun]"""

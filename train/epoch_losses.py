@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class _Report(NamedTuple):
     place: Place
     total: torch.Tensor
-    work: distributed.Work
+    work: distributed.Work | None
     steps: int  # since the previous report
     samples: int
     rate: float
@@ -61,7 +61,8 @@ class EpochLosses:
         """
         now = time.monotonic()
         total = torch.stack(self.since).sum()
-        work = distributed.all_reduce(total, async_op=True)
+        work = distributed.all_reduce(total, async_op=True) if distributed.get_world_size() > 1 else None
+        self._stream.follow()
         rate = self.samples / (now - self._start)
         self._report = _Report(place, total, work, len(self.since), self.samples, rate)
         self._start = now
@@ -76,12 +77,15 @@ class EpochLosses:
         place, total, work, steps, samples, rate = self._report
 
         def read() -> tuple[float, float | None]:
-            work.wait()
+            if work:
+                work.wait()
             norm = place.gradient_norm
-            return total.item() / samples, None if norm is None else float(norm)
+            if isinstance(norm, torch.Tensor):  # both in one copy
+                return tuple(torch.stack([total, norm.reshape(()).to(total)]).tolist())
+            return total.item(), norm
 
-        loss, norm = self._stream.run(read)
-        place = place._replace(gradient_norm=_finite(norm))
+        value, norm = self._stream.run(read)
+        loss, place = value / samples, place._replace(gradient_norm=_finite(norm))
         self.report_total += loss * samples
         self.since, self.samples, self._report = self.since[steps:], self.samples - samples, None
         return place, loss, rate

@@ -2,6 +2,7 @@
 
 import math
 import time
+from functools import partial
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -49,10 +50,11 @@ class Training:
         best: Best | None = None,
     ) -> None:
         self._source = task.train.augmented(settings.augment, settings.seed)
-        self._train_set = Feed(self._source, device.torch, settings.workers)
+        self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
+        data = partial(self._watch.part, "data")
+        self._train_set = Feed(self._source, device.torch, settings.workers, data)
         self._test_set = Feed(task.test, device.torch, settings.workers)
         self._reports = SideStream(device.torch)
-        self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(
             self._train_set.size, *batch, engine.share.size, bool(settings.drop_last)

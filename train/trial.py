@@ -69,7 +69,7 @@ def _first(task: Task, device: Device, micro: int) -> Micro:
     indices = np.arange(min(micro, len(task.train)))
     feed = Feed(task.train, device.torch, workers=1)
     sample: Micro = _attempt(
-        lambda: next(feed.batches([Step([Piece(indices, len(indices))], len(indices))]))[0][0],
+        lambda: next(iter(next(feed.batches([Step([Piece(indices, len(indices))], len(indices))]))[0])),
         "a batch is a pair (inputs, targets), or a mapping, of tensors with one row for each sample",
     )
     sizes = {leaf.shape[:1] for leaf in trees.leaves(sample[:2])}

@@ -54,23 +54,27 @@ class Bar:
 class Stopwatch:
     """Measures the seconds of each part of the loop on this rank.
 
-    synchronous: wait for the device, so that its work counts for the part that requested it; otherwise it
-    counts for the part that happened to wait for it. in_profile: show the parts in a profiler, too.
+    A part within another one counts for itself only. synchronous: wait for the device, so that its work
+    counts for the part that requested it; otherwise it counts for the part that happened to wait for it.
+    in_profile: show the parts in a profiler, too.
     """
 
     def __init__(self, device: torch.device, synchronous: bool, in_profile: bool) -> None:
         self.seconds: dict[str, float] = {}
         self._synchronous, self._wait, self._in_profile = synchronous, None, in_profile
+        self._within = 0.0  # seconds of the parts within the present one
         if synchronous and device.type != "cpu":
             self._wait = getattr(torch, device.type).synchronize
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
+        before, self._within = self._within, 0.0
         start = self._now()
         with torch.profiler.record_function(name) if self._in_profile else nullcontext():
             yield
-            end = self._now()
-        self.seconds[name] = self.seconds.get(name, 0.0) + end - start
+            seconds = self._now() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds - self._within
+        self._within = before + seconds
 
     def each(self, name: str, items: Iterable[Item]) -> Iterator[Item]:
         """Yield the items. The time to get each of them counts for the part `name`."""

@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, default=Path("benchmark-gpu"), metavar="DIR", help="of the results"
     )
+    parser.add_argument("--parts", metavar="NAME,...", help="only these parts of the program")
     parser.add_argument("--size", default="124m", choices=("124m", "1.3b"), help="of the language model")
     parser.add_argument("--device", default="cuda", choices=("cuda", "rocm", "cpu"))
     parser.add_argument(
@@ -74,7 +75,10 @@ def measured(options: argparse.Namespace, began: float) -> Iterator[Row]:
     yield Row("environment", "Python, device", f"{platform.python_version()}, {ours.name(here)}")
     for package in ("torch", "deepspeed"):
         yield Row("environment", package, version(package))
+    selection = options.parts and options.parts.split(",")
     for part in program.PARTS:
+        if selection and part.__name__ not in selection:
+            continue
         if time.monotonic() - began > LIMIT * (10 if options.tiny else 1):
             yield Row(part.__name__, "", "the time was used by earlier parts", verdict="left out")
             continue

@@ -10,13 +10,13 @@ import torch
 
 from benchmarks.gpu import by_hand, ours
 from benchmarks.gpu.correctness import correctness
+from benchmarks.gpu.host import COMPILED, host
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
 
-COMPILED = ("--precision", "autocast", "--compile", "--clip", "0", "--optimizer", "adamw", "--lr", "0.0003")
 # The batch, the steps of a short and of a long round, and the rounds that are measured. Rounds are short and
 # many: the speed of a shared host varies.
-LOAD = 512, 40, 120, 6
+LOAD = 512, 60, 240, 4
 TINY = 4, 2, 4, 1
 PART = "ResNet-18"
 
@@ -78,13 +78,8 @@ def resnet18(here: Here, tiny: bool, size: str) -> Iterator[Row]:
     taken = []
     for steps in (short, long):
         count, others = batch * steps, list[float]()
-        few = samples._replace(
-            train=samples.train._replace(
-                images=samples.train.images[:count], labels=samples.train.labels[:count]
-            )
-        )
-        loop = hand.loop(count, batch)
-        seconds = mine.rounds(few.task(), lambda: others.append(timed(loop.epoch)))  # noqa: B023
+        loop, few = hand.loop(count, batch), ours.first(samples, count).task()
+        seconds = mine.rounds(few, lambda: others.append(timed(loop.epoch)))  # noqa: B023
         taken.append((median(seconds[1:]), median(others[1:])))
         rates = [count / each for each in taken[-1]]
         yield Row(
@@ -107,4 +102,4 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-PARTS = (correctness, resnet18, costs)
+PARTS = (correctness, resnet18, host, costs)

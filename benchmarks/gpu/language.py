@@ -9,7 +9,8 @@ from jobgen.train import config, explain, size
 from jobgen.train.config.language import SIZES
 
 from benchmarks.gpu import by_hand, ours
-from benchmarks.gpu.images import COMPILED, timed
+from benchmarks.gpu.host import COMPILED
+from benchmarks.gpu.images import timed
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
 

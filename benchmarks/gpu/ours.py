@@ -59,6 +59,11 @@ def images(count: int) -> data.Data:
     return data.Data(train, test, data.CIFAR_CLASSES, 255.0, data.CIFAR_MEAN, data.CIFAR_STD)
 
 
+def first(samples: data.Data, count: int) -> data.Data:
+    """Return the same data with the first `count` samples to train on."""
+    return samples._replace(train=data.Split(*(each[:count] for each in samples.train)))
+
+
 def tokens(count: int, context: int, vocabulary: int = VOCABULARY) -> np.ndarray:
     """Return the tokens of `count` sequences. Each is one of 64 words, to have something to learn."""
     random = np.random.default_rng(0)
@@ -83,22 +88,25 @@ class Ours:
         self.events: list[dict[str, Any]] = []
 
     def rounds(
-        self, task: data.Task | None = None, between: Callable[[], None] = lambda: None
+        self,
+        task: data.Task | None = None,
+        between: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> list[float]:
         """Train all epochs, in one Training. Return the seconds of each.
 
         task: other data; between: called after each epoch
         """
         seconds, settings, self.events = [], self.how.settings, []
-        start = time.perf_counter()
+        start = clock()
 
         def metric(event: str, **values: Any) -> None:
             nonlocal start
             self.events.append({"event": event, **values})
             if event == "epoch":  # the evaluation has waited for the device
-                seconds.append(time.perf_counter() - start)
+                seconds.append(clock() - start)
                 between()
-                start = time.perf_counter()
+                start = clock()
 
         run = report.Run({"JOBGEN_RUN_DIR": tempfile.mkdtemp()}, report.Clock(), 0)
         run.line, run.metric = lambda text: None, metric  # type: ignore[method-assign, assignment]

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 c62e28ef110c1a9a3ef8d4e40da1e5dc527874d1bde40191473ccb3bafae6886 ========
+# ======== jobgen runtime 0.2.0, SHA-256 0d699b5f279735c15c998c0fa4d7142aa4da33ea52b5c6d4ba0f66e268d2bb8a ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -337,7 +337,7 @@ job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in
 job_count_nodes() { # unless the script has their number
   [[ -z ${job_nodes:-} ]] || return 0
   job_nodes=$(job_list_hosts | awk 'NF && !seen[$1]++ { hosts++ } END { print hosts + 0 }')
-  job_world_size=$((job_nodes * job_ranks_per_node))
+  job_world_size=${job_world_size:-$((job_nodes * job_ranks_per_node))}
 }
 
 job_make_hostfile() {
@@ -865,7 +865,7 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
 job_remainder() { # the processes that the program has left
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
+    { ((LOCAL_WORLD_SIZE > 1)) && ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ"; } || echo "$pid"
   done
 }
 

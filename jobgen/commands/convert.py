@@ -48,7 +48,7 @@ _TARGETS = (*_SOURCES, "toml")
 def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
-    from jobgen.check.checker import read_source
+    from jobgen.check.files import read_source
     from jobgen.convert.to_job_file import translation
     from jobgen.convert.to_scheduler import conversion
     from jobgen.rendering.runtime import MADE_BY, MARK

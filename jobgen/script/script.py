@@ -19,20 +19,43 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, launches
-from jobgen.script.other_text import has_gap, is_template, says_template
+from jobgen.script.launches import Launch, expanded, launches
+from jobgen.script.other_text import has_escape, has_gap, has_variable, is_template, says_template
 from jobgen.script.request import heeded, settings
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
+class Edit(NamedTuple):
+    """A replacement of the bytes ``start`` to ``end`` of a script."""
+
+    start: int
+    end: int
+    text: bytes = b""
+
+
 class Hit(NamedTuple):
-    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule.
+
+    ``edits`` apply the fix, if that takes no decision.
+    """
 
     line: int
     message: str = ""
     fix: str = ""
     level: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+class Policy(NamedTuple):
+    """What a project or a site asks of scripts: options that directives request, and modules that they leave.
+
+    ``source`` names the file, for messages.
+    """
+
+    source: str
+    require: tuple[str, ...] = ()
+    forbidden_modules: tuple[str, ...] = ()
 
 
 @dataclass
@@ -43,6 +66,7 @@ class Script:
     scheduler: str
     folder: str | None = None  # of the script, for the files that it names; None: no file is read
     version: str | None = None  # of the scheduler; None: unknown
+    policies: tuple[Policy, ...] = ()
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +78,11 @@ class Script:
     def line(self, number: int) -> str:
         """Return the text of a line; empty behind the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def start_of(self, number: int) -> int:
+        """Return the place in the source at which a line starts, or would start behind the end."""
+        lines = self.source.split(b"\n")[: number - 1]
+        return min(sum(map(len, lines)) + len(lines), len(self.source))
 
     @cached_property
     def dialect(self) -> Dialect:
@@ -151,6 +180,10 @@ class Script:
     def launches(self) -> list[Launch]:
         return launches(self.commands, self.constants)
 
+    def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
+        """Return the words that a word of a command expands to, as far as the text determines them."""
+        return expanded(word, self.constants, command.node)
+
     @cached_property
     def hostfiles(self) -> set[str]:
         """The files that options of launchers name as lists of hosts."""
@@ -161,7 +194,7 @@ class Script:
     def starts(self, launch: Launch) -> bool:
         """Return whether only this script, on its first node, starts a launcher; functions must be called."""
         above = list(launch.command.node.above())
-        if launch.outer is not None or any(node.type == "heredoc_body" for node in above):
+        if launch.outer is not None or launch.remote or any(node.type == "heredoc_body" for node in above):
             return False
         defined = (node.get("name") for node in above if node.type == "function_definition")
         names = {name.text for name in defined if name is not None}
@@ -205,9 +238,23 @@ class Script:
         found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
         first = self.lines[read.first_command - 1] if read.first_command else ""
         head = self.lines[: read.first_command or None]
-        if any(map(is_template, (first, *(text for _, text in found)))) or any(map(says_template, head)):
+        marks = (map(is_template, (first, *(text for _, text in found))), map(says_template, head))
+        if any(map(any, (*marks, map(has_escape, self.lines)))):
             return {number for number, _ in found}
-        return {number for number, text in found if has_gap(text)}
+        return {number for number, text in found if has_gap(text)} | self.placeholders
+
+    @cached_property
+    def placeholders(self) -> set[int]:
+        """The lines of the directives in effect whose values are still to be filled in."""
+        paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
+        read = self.directives.live
+        return {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+
+    @cached_property
+    def unexpanded(self) -> set[int]:
+        """The lines of the other directives in effect that have a variable of the shell."""
+        found = {line.number for line in self.directives.live if has_variable(line.rest)}
+        return found - self.placeholders
 
     @cached_property
     def errexit(self) -> bool:

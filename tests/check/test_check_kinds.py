@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobgen.check.checker import check
+from jobgen.check.formats import FORMATS, for_terminal
 
 SLURM = """#!/bin/bash
 #SBATCH --nodes=4
@@ -135,7 +136,8 @@ def test_what_only_looks_like_it_is_not(rule: str, script: str) -> None:
 def test_a_message_does_not_repeat_the_secret() -> None:
     found = check((SLURM + f"export HF_TOKEN={KEY}\nwandb login {KEY}\n").encode())
     assert [one.line for one in found if one.rule == "secret-in-script"] == [7, 8]
-    assert KEY not in str(found)
+    texts = [form(found) for form in FORMATS.values()]
+    assert KEY not in "".join([*texts, for_terminal(found, colours=True)])
 
 
 @pytest.mark.parametrize(

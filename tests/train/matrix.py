@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import torch
 from jobgen.train import config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.config import recipe, refusals
 from jobgen.train.data import sampling
-from jobgen.train.data.feed import Micro
+from jobgen.train.data.feed import MicroBatches
 from jobgen.train.errors import BadInput
 
 SAMPLES, TESTED = 285, 90  # four batches of 64 and one of 29; uneven over two ranks
@@ -76,12 +76,13 @@ class Recorder:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> torch.Tensor:
-        for images, _, real in micro_batches:
+    def train_step(self, micro_batches: MicroBatches, total: int) -> torch.Tensor:
+        micros = list(micro_batches)
+        for images, _, real in micros:
             pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
             pixels = pixels.round().long()
             self.seen += (pixels[:, 0, 0, 0] * 17 + pixels[:, 0, 0, 7]).tolist()
-        loss = self._inner.train_step(micro_batches, total)
+        loss = self._inner.train_step(MicroBatches(len(micros), iter(micros)), total)
         norm = self._inner.gradient_norm()
         self.norms.append(None if norm is None else float(norm))
         return loss

@@ -33,7 +33,8 @@ def test_both_ways_move_the_same_pixels() -> None:
         for epoch in range(5):
             drawn = augment.draw(changes, 0, epoch, numbers)
             here = augment.on_host(images, numbers, drawn)
-            there = augment.on_device(torch.from_numpy(images[numbers]), drawn, changes.padding)
+            rows = torch.from_numpy(np.stack(drawn))
+            there = augment.by_one_gather(torch.from_numpy(images[numbers]), rows, changes.padding)
             assert np.array_equal(here, there.numpy())
 
 
@@ -109,23 +110,45 @@ def small_data() -> data.Data:
     return data.Data(split, split, data.NUMERALS, 255.0, (0.5, 0.4, 0.3), (0.2, 0.3, 0.4))
 
 
-def batches(workers: int, rank: int = 0, world_size: int = 1, epoch: int = 3) -> list[tuple[list, int]]:
-    made = small_data()
-    source = made.task().train.augmented(("crop:2", "flip"), seed=5)
-    fed = feed.Feed(source, torch.device("cpu"), workers)
+def batches(
+    workers: int, rank: int = 0, world_size: int = 1, resident: bool = False
+) -> list[tuple[list[feed.Micro], int]]:
+    device, epoch = torch.device("cpu"), 3
+    source = small_data().task().train.augmented(("crop:2", "flip"), seed=5)
+    fed = feed.Feed(source.resident(device) if resident else source, device, workers)
     steps = sampling.steps(sampling.order(40, 5, epoch), 4, 2, rank, world_size)
-    return list(fed.batches(steps, epoch))
+    return [(list(micros), total) for micros, total in fed.batches(steps, epoch)]
 
 
-def test_workers_change_nothing() -> None:
-    alone, three = batches(0), batches(3)
+@pytest.mark.parametrize("how", [{"workers": 3}, {"workers": 0, "resident": True}])
+def test_workers_and_images_on_the_device_change_nothing(
+    how: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "AT_ONCE", 2)
+    alone, others = batches(0), batches(**how)
     assert len(alone) == 5
-    for (ours, total), (theirs, other) in zip(alone, three, strict=True):
+    for (ours, total), (theirs, other) in zip(alone, others, strict=True):
         assert (total, len(ours)) == (other, 2)
         for one, two in zip(ours, theirs, strict=True):
             assert torch.equal(one.inputs, two.inputs)
             assert torch.equal(one.targets, two.targets)
             assert one.real == two.real
+
+
+def test_a_micro_batch_is_prepared_when_the_engine_comes_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved: list[int] = []
+    move = feed.Feed._on_device
+
+    def on_device(self: feed.Feed, raw: feed.Micro) -> feed.Micro:
+        moved.append(len(raw.inputs))
+        return move(self, raw)
+
+    monkeypatch.setattr(feed.Feed, "_on_device", on_device)
+    fed = feed.Feed(small_data().task().train, torch.device("cpu"))
+    micros, _ = next(fed.batches(sampling.steps(np.arange(40), 4, 3, 0, 1)))
+    assert (len(micros), moved) == (3, [])
+    for count, _ in enumerate(micros, 1):
+        assert moved == [4] * count
 
 
 def test_samples_are_chosen_in_the_stream_that_normalises_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +170,7 @@ def test_samples_are_chosen_in_the_stream_that_normalises_them(monkeypatch: pyte
     monkeypatch.setattr(feed, "SideStream", Stream)
     source = Images(pictures(), np.arange(40) % 10, sources.Scale(255.0, (0.5,), (0.2,)))
     fed = feed.Feed(source, torch.device("cpu"))
-    assert len(list(fed.batches(sampling.steps(np.arange(40), 8, 1, 0, 1)))) == 5
+    assert len([list(each) for each, _ in fed.batches(sampling.steps(np.arange(40), 8, 1, 0, 1))]) == 5
 
 
 def test_ranks_change_nothing() -> None:
@@ -171,8 +194,9 @@ def test_normalisation() -> None:
 def test_a_worker_s_mistake_is_raised_in_the_loop() -> None:
     made = small_data()
     fed = feed.Feed(made.task().train, torch.device("cpu"), workers=2)
+    micros, _ = next(fed.batches(sampling.steps(np.arange(100), 50, 1, 0, 1)))
     with pytest.raises(IndexError):
-        list(fed.batches(sampling.steps(np.arange(100), 50, 1, 0, 1)))
+        list(micros)
 
 
 def test_decoded_arrays_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

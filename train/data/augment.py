@@ -89,13 +89,16 @@ def _overlap(shift: int, size: int) -> tuple[slice, slice]:
     return slice(max(0, shift), size + min(0, shift)), slice(max(0, -shift), size - max(0, shift))
 
 
-def on_device(images: torch.Tensor, changes: Draw, padding: int) -> torch.Tensor:
-    """Return the changed images, [n, channels, height, width], by one gather on their device."""
+def by_one_gather(images: torch.Tensor, changes: torch.Tensor, padding: int) -> torch.Tensor:
+    """Return the changed images, [n, channels, height, width], by one gather on their device.
+
+    changes: the fields of Draw as rows, int64 [3, n], on the same device
+    """
     n, channels, height, width = images.shape
-    down, right, mirror = (torch.from_numpy(each).to(images.device)[:, None] for each in changes)
+    down, right, mirror = (row[:, None] for row in changes)
     rows = torch.arange(height, device=images.device) - down + padding
     columns = torch.arange(width, device=images.device) - right
-    columns = torch.where(mirror, width - 1 - columns, columns) + padding
+    columns = torch.where(mirror.bool(), width - 1 - columns, columns) + padding
     place = rows[:, :, None] * (width + 2 * padding) + columns[:, None, :]
     image = functional.pad(images, [padding] * 4).view(n, channels, -1)
     place = place.view(n, 1, -1).expand(n, channels, -1)

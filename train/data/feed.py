@@ -10,6 +10,7 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -36,12 +37,34 @@ class Micro(NamedTuple):
     real: int
 
 
-class Feed:
-    """A source as micro batches on `device`. workers: number of threads."""
+class MicroBatches:
+    """The micro batches of a step. Each is on the device only when the iteration, one in all, comes to it."""
 
-    def __init__(self, source: Source, device: torch.device, workers: int = 0) -> None:
+    def __init__(self, count: int, micros: Iterator[Micro]) -> None:
+        self._count, self._micros = count, micros
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Micro]:
+        return self._micros
+
+
+class Feed:
+    """A source as micro batches on `device`.
+
+    workers: number of threads; part: returns the context in which the micro batches are prepared
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        device: torch.device,
+        workers: int = 0,
+        part: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self.size, self.indices = len(source), source.indices
-        self._device = device
+        self._device, self._part = device, part
         # An accelerator gets a copy of all images. The CPU uses the arrays as they are.
         self._source = source if workers or device.type == "cpu" else source.resident(device)
         self._finish = source.scale.on(device) if source.scale else lambda inputs: inputs
@@ -50,30 +73,39 @@ class Feed:
         self._ahead = AHEAD * threads
         self._pool = ThreadPoolExecutor(threads, "worker") if threads else None
 
-    def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[list[Micro], int]]:
+    def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[MicroBatches, int]]:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
         self._source.start(epoch)
-        for prepare, total in self._preparations(steps):
-            make = functools.partial(self._micros, prepare)
-            yield (self._stream.run(make) if self._stream else make()), total
+        for prepare, step in self._preparations(self._source.located(steps)):
+            count = len(step.pieces)
+            yield MicroBatches(count, self._micros(prepare, count)), step.total
 
-    def _micros(self, prepare: Callable[[], list[Micro]]) -> list[Micro]:
-        return [self._on_device(raw) for raw in prepare()]
+    def _micros(self, prepare: Callable[[], list[Micro]], count: int) -> Iterator[Micro]:
+        raw: list[Micro] = []
 
-    def _preparations(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], int]]:
+        def make() -> Micro:
+            raw.extend(() if raw else reversed(prepare()))
+            return self._on_device(raw.pop())
+
+        for _ in range(count):
+            with self._part():
+                micro = self._stream.run(make) if self._stream else make()
+            yield micro
+
+    def _preparations(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], Step]]:
         """Yield for each step a function that returns its samples. It may use the device."""
         if self._pool is None:
             for step in steps:
-                yield functools.partial(self._prepare, step), step.total
+                yield functools.partial(self._prepare, step), step
             return
-        queue: deque[tuple[Future[list[Micro]], int]] = deque()
+        queue: deque[tuple[Future[list[Micro]], Step]] = deque()
         for step in steps:
-            queue.append((self._pool.submit(self._prepare, step), step.total))
+            queue.append((self._pool.submit(self._prepare, step), step))
             if len(queue) > self._ahead:
-                first, total = queue.popleft()
-                yield first.result, total
-        for first, total in queue:
-            yield first.result, total
+                first, ready = queue.popleft()
+                yield first.result, ready
+        for first, ready in queue:
+            yield first.result, ready
 
     def _prepare(self, step: Step) -> list[Micro]:
         return [self._choose(piece) for piece in step.pieces]
@@ -109,7 +141,12 @@ class SideStream:
         self._side = None
         if self._module:
             self._side = self._module.Stream()
-            self._side.wait_stream(self._module.current_stream())  # data that are on the device already
+            self.follow()  # of data that are on the device already
+
+    def follow(self) -> None:
+        """Let later work in the stream wait for the computation up to here."""
+        if self._module:
+            self._side.wait_stream(self._module.current_stream())
 
     def run(self, make: Callable[[], Result]) -> Result:
         """Return make(), whose work is done in the stream. The computation that follows waits for it.

@@ -8,7 +8,7 @@ every rank must take part in every collective operation, and BatchNorm cannot no
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,12 @@ LEAST = 2  # samples of a forward pass, if there are that many, and --batch-size
 
 
 class Piece(NamedTuple):
-    """The samples of one forward pass; only the first `real` of them are counted."""
+    """The samples of one forward pass; only the first `real` of them are counted.
 
-    indices: np.ndarray
+    indices: an array, or what Source.located gives in place of it
+    """
+
+    indices: Any
     real: int
 
 

@@ -6,7 +6,8 @@ that the feed calls, with defaults. For data sets of torch see dataset_sources.p
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +18,10 @@ from ..errors import CommonMistake
 from ..trees import Tree
 from . import augment, sampling
 from .augment import Augmentation, Draw
+from .sampling import Piece, Step
 
 Batch = tuple[Tree, Tree]
+AT_ONCE = 64  # steps whose indices are copied to a device together
 
 
 class Scale(NamedTuple):
@@ -83,6 +86,10 @@ class Source:
         """Return a source that keeps its samples in the memory of the device, or this one."""
         return self
 
+    def located(self, steps: Iterable[Step]) -> Iterable[Step]:
+        """Return the steps with their indices in the form that `batch` takes."""
+        return steps
+
     def augmented(self, words: Sequence[str], seed: int) -> "Source":
         """Return the source with the changes that --augment's words describe, if there are any.
 
@@ -115,8 +122,8 @@ class Source:
         """Return the batch with changed images, if there are changes."""
         if self._changes is None:
             return batch
-        drawn = self._changes.of(indices)
-        return augment.on_device(batch[0], drawn, self._changes.how.padding), batch[1]
+        drawn = torch.from_numpy(np.stack(self._changes.of(indices)))
+        return augment.by_one_gather(batch[0], drawn, self._changes.how.padding), batch[1]
 
     @property
     def shape(self) -> Any:
@@ -173,7 +180,11 @@ class Images(Source):
 
 
 class ImagesOnDevice(Source):
-    """Images in the memory of an accelerator, which changes them, too."""
+    """Images in the memory of an accelerator, which changes them, too.
+
+    A copy of indices to the device costs the host as much as several kernels. They are copied for many steps
+    at once, with the changes to their images.
+    """
 
     def __init__(self, source: Images, device: torch.device, changes: Changes | None) -> None:
         self._images = torch.tensor(source.images, device=device)
@@ -183,9 +194,26 @@ class ImagesOnDevice(Source):
     def __len__(self) -> int:
         return len(self._labels)
 
-    def batch(self, indices: np.ndarray) -> Batch:
-        chosen = torch.from_numpy(indices).pin_memory().to(self._images.device, non_blocking=True)
-        return self._changed((self._images[chosen], self._labels[chosen]), indices)
+    def located(self, steps: Iterable[Step]) -> Iterable[Step]:
+        """Yield the steps with a tensor in place of the indices: these, and the changes, one in each row."""
+        remaining = iter(steps)
+        while some := list(islice(remaining, AT_ONCE)):
+            pieces = [piece for step in some for piece in step.pieces]
+            indices = np.concatenate([piece.indices for piece in pieces])
+            rows = np.stack([indices, *(self._changes.of(indices) if self._changes else ())])
+            parts = iter(self._copy(rows).split([len(piece.indices) for piece in pieces], dim=1))
+            for step in some:
+                yield Step([Piece(next(parts), piece.real) for piece in step.pieces], step.total)
+
+    def batch(self, indices: Any) -> Batch:
+        images, labels = self._images[indices[0]], self._labels[indices[0]]
+        if self._changes:
+            images = augment.by_one_gather(images, indices[1:], self._changes.how.padding)
+        return images, labels
+
+    def _copy(self, rows: np.ndarray) -> torch.Tensor:
+        table, device = torch.from_numpy(rows), self._images.device
+        return table if device.type == "cpu" else table.pin_memory().to(device, non_blocking=True)
 
 
 def tensor(leaf: Any) -> Any:

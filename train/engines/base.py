@@ -1,6 +1,6 @@
 """The protocol by which the loop uses an engine, and functions that several engines share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from torch import distributed, nn
 from .. import loss_functions, trees
 from ..config.schedules import Plan
 from ..config.speed import Speed
-from ..data.feed import Micro
+from ..data.feed import Micro, MicroBatches
 from ..device import Device
 from ..loss_functions import LossSum, Objective
 from ..ranks import Ranks
@@ -59,10 +59,11 @@ class Engine(Evaluator, Protocol):
     module: nn.Module
     average: Average | None
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+    def train_step(self, micro_batches: MicroBatches, total: int) -> LossSum:
         """Do one optimizer step on the mean loss of `total` samples over all ranks.
 
-        Return the sum of the losses of the samples that this rank counts, on the device.
+        Iterate over the micro batches, once. Return the sum of the losses of the samples that this rank
+        counts, on the device.
         """
 
     def learning_rate(self) -> float:

@@ -4,7 +4,6 @@ The plug-ins are used as in ColossalAI's own examples, except for settings whose
 billions of weights. The compiled HybridAdam, for CUDA, has never been run here.
 """
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import torch
 
 from ..checkpoints import storage
 from ..config.deepspeed.query import Config, optimizer_name, precision
-from ..data.feed import Micro
+from ..data.feed import MicroBatches
 from ..errors import BadInput
 from ..loss_functions import LossSum
 from ..trees import Tree, call, cast
@@ -47,7 +46,7 @@ class ColossalaiEngine:
         self._norm: float | None = None
         self._clip_norm: torch.Tensor | None = None  # the norm before clipping
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+    def train_step(self, micro_batches: MicroBatches, total: int) -> LossSum:
         self._wrapper.zero_grad()
         losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):

@@ -1,6 +1,6 @@
 """Plain torch: DistributedDataParallel, torch's optimizers and autocast. Reference for the other engines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
 from ..config.deepspeed.query import Config, enabled
-from ..data.feed import Micro
+from ..data.feed import Micro, MicroBatches
 from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
@@ -36,9 +36,11 @@ class WithLoss(nn.Module):
         self.model, self._loss, self._dtype, self._autocast = model, loss, dtype, autocast
 
     def forward(self, inputs: Tree, targets: Tree, real: int) -> LossSum:
+        return loss_of(self.model, self._loss, self.outputs(inputs), Micro(inputs, targets, real))
+
+    def outputs(self, inputs: Tree) -> Tree:
         with self._autocast():
-            outputs = call(self.model, cast(inputs, self._dtype))
-        return loss_of(self.model, self._loss, outputs, Micro(inputs, targets, real))
+            return call(self.model, cast(inputs, self._dtype))
 
 
 class DdpEngine:
@@ -54,7 +56,9 @@ class DdpEngine:
         self._dtype, self._cast = precision(job.config)
         self._type = job.device.type
         self.module = job.model.to(job.device.torch, self._dtype)
-        self._model: nn.Module = WithLoss(self.module, job.loss, self._dtype, self._autocast)
+        whole = WithLoss(self.module, job.loss, self._dtype, self._autocast)
+        self._outputs = with_compile(whole.outputs, job.speed)
+        self._model: nn.Module = whole
         if job.ranks.world_size > 1:
             devices = None if job.device.type == "cpu" else [job.device.torch]
             self._model = DistributedDataParallel(
@@ -89,13 +93,13 @@ class DdpEngine:
         for buffer, before in zip(self.module.buffers(), buffers, strict=True):
             buffer.copy_(before)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
-        if self._after_resume:
-            self._after_resume = False
-            self._rebuild_buckets(micro_batches[0])
+    def train_step(self, micro_batches: MicroBatches, total: int) -> LossSum:
         self.optimizer.zero_grad()
         losses: list[torch.Tensor] = []
         for i, micro in enumerate(micro_batches, 1):
+            if self._after_resume:
+                self._after_resume = False
+                self._rebuild_buckets(micro)
             with self._exchange(i == len(micro_batches)):
                 loss = self._compiled(*micro)
                 # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
@@ -135,8 +139,7 @@ class DdpEngine:
 
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
-        with self._autocast():
-            return call(self.module, cast(inputs, self._dtype))
+        return self._outputs(inputs)
 
     def learning_rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])

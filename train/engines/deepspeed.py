@@ -1,6 +1,5 @@
 """DeepSpeed's data parallelism: ZeRO stages 0 to 3, offload to host memory, mixture of experts."""
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -8,7 +7,7 @@ import torch
 
 from .. import trees
 from ..config.deepspeed.query import enabled
-from ..data.feed import Micro
+from ..data.feed import MicroBatches
 from ..device import Device
 from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division
@@ -82,7 +81,7 @@ class DeepSpeedEngine(Common):
             return Average(job.model, job.ema)
         return SpreadAverage(job.model, job.ema, self._engine.optimizer)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+    def train_step(self, micro_batches: MicroBatches, total: int) -> LossSum:
         self.before_step()
         losses: list[torch.Tensor] = []
         for micro in micro_batches:

@@ -5,7 +5,7 @@ depend on the number of stages, and keeps the layers of its own stage.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, redirect_stdout
 from io import StringIO
 from itertools import pairwise
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from .. import trees
-from ..data.feed import Micro
+from ..data.feed import MicroBatches
 from ..errors import BadInput, CommonMistake
 from ..loss_functions import OF_THE_MODEL, LossSum
 from ..trees import Tree, cast
@@ -77,12 +77,12 @@ class PipelineEngine(Common):
         self.average = Average(module, job.ema) if job.ema else None
         self.part = Part(engine.stage_id, self.share.rank == 0)
 
-    def train_step(self, micro_batches: Sequence[Micro], total: int) -> LossSum:
+    def train_step(self, micro_batches: MicroBatches, total: int) -> LossSum:
         # As in deepspeed.py: turns DeepSpeed's average over ranks and passes into the mean over samples.
         self._factor = self._passes / total
         self.before_step()
-        self._targets = deque((trees.repeat(each.targets, self._rows), each.real) for each in micro_batches)
-        self._engine.train_batch(iter([self._pair(micro.inputs) for micro in micro_batches]))
+        self._targets.clear()
+        self._engine.train_batch(self._pairs(micro_batches))
         self.after_step()
         if self.average:
             self.average.update()
@@ -107,6 +107,12 @@ class PipelineEngine(Common):
         )
         last = self._engine.is_last_stage()
         return trees.first(trees.as_tree(outputs), count, max(count, self._rows)) if last else None
+
+    def _pairs(self, micro_batches: MicroBatches) -> Iterator[tuple[Tree, torch.Tensor]]:
+        """Yield the pairs as DeepSpeed requests them, which the first and the last stage do."""
+        for micro in micro_batches:
+            self._targets.append((trees.repeat(micro.targets, self._rows), micro.real))
+            yield self._pair(micro.inputs)
 
     def _pair(self, inputs: Tree) -> tuple[Tree, torch.Tensor]:
         """Return the padded inputs, and a substitute for the targets."""

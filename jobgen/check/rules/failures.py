@@ -40,6 +40,7 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     srun python3 train.py
     echo finished
     """,
+    style=True,
 )
 def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not script.commands or _keeps_status(script):

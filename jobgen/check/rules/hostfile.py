@@ -169,7 +169,7 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         node = launch.nodes.get("--hostfile", launch.nodes.get("-H"))
         if node is None:
             continue
-        direct = uses(node, "PBS_NODEFILE") or "PBS_NODEFILE" in node.text
+        direct = "PBS_NODEFILE" in node.text or uses(script.constants.origin(node), "PBS_NODEFILE")
         name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
         made = any((target(script, one) or text) == name for one, _, text in written(script))
         if direct or (made and not slots):

@@ -102,7 +102,8 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     # The name of the variable, or the option, shows what it counts.
     found = [(node.line, value) for name, value, node in script.assignments if _counts_nodes(name)]
     for launch in script.launches:
-        found += [(launch.line, launch.nodes[name]) for name in launch.row.line.nodes if name in launch.nodes]
+        own = [launch.nodes[name] for name in launch.row.line.nodes if name in launch.nodes]
+        found += [(launch.line, script.constants.origin(node)) for node in own]
     for line, value in found:
         if each != 1 and _counts_lines(value):
             here = f", here {each} a node" if each else ""

@@ -246,6 +246,21 @@ def bad_choice(script: Script) -> Iterator[Hit]:
         elif option.flag == "--mail-type":
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
-                reason = f"--mail-type has no value {shown(bad[0])}{nearest(bad[0].upper(), MAIL_TYPES)}"
+                reason = f"--mail-type has no value {shown(bad[0])}{_mail_hint(bad[0].strip().upper())}"
                 refused = script.dialect.value_fault(option.flag, option.value)
                 yield Hit(option.line, reason, "write END,FAIL", None if refused else WARNING)
+
+
+_MAIL_MEANINGS = {
+    **dict.fromkeys(("TIMEOUT", "TIME_OUT", "TIMELIMIT", "TIME"), "TIME_LIMIT"),
+    **dict.fromkeys(("ABORT", "ABORTED", "A", "ERROR", "FAILURE", "CANCEL", "CANCELLED", "KILL"), "FAIL"),
+    **dict.fromkeys(("START", "STARTED", "B", "RUN", "RUNNING"), "BEGIN"),
+    **dict.fromkeys(("E", "FINISH", "FINISHED", "DONE", "COMPLETE", "COMPLETED", "SUCCESS", "STOP"), "END"),
+    **dict.fromkeys(("ABE", "BEA", "BAE", "EVERYTHING", "ANY"), "ALL"),
+}
+
+
+def _mail_hint(word: str) -> str:
+    """Return the event that a word means, or the nearest one in its letters."""
+    event = _MAIL_MEANINGS.get(word)
+    return f"; did you mean {event}?" if event else nearest(word, MAIL_TYPES, cutoff=0.75)

@@ -190,6 +190,9 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
             yield Hit(command.line)
 
 
+_POLL = re.compile(r"\b(?:until|while)\b.*\bsleep\b|--retry\b", re.DOTALL)  # in the text of a command
+
+
 class _Program(NamedTuple):
     """A program with its first word, if that is no option, and whether it runs in the background."""
 
@@ -230,8 +233,20 @@ def _is_trifle(node: Node) -> bool:
 
 
 def _next_work(script: Script, sleep: Command) -> _Program | None:
-    """Return the next program, in a loop the next one of the same iteration."""
+    """Return the next program, in a loop the next one of the same iteration; None if it only waits for a process."""
     loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
     after = (one for one in script.commands if sleep.node.end < one.node.start < loop.end)
     passed = ({*_TRIFLES, *_MONITORS} - {"sleep"}).__contains__
-    return next((_program(one) for one in after if not passed(_behind_wrappers(one))), None)
+    following = next((one for one in after if not passed(_behind_wrappers(one))), None)
+    return None if following is None or _polls(following, loop) else _program(following)
+
+
+def _polls(command: Command, outside: Node) -> bool:
+    """Return whether a command is in a loop with a sleep, or is called a wait."""
+    loops = [one for one in command.node.above() if one.type in LOOPS and one.start > outside.start]
+    inside = (one.name for loop in loops for one in commands(loop))
+    return (
+        re.match(r"(?i)wait", command.name) is not None
+        or "sleep" in inside
+        or _POLL.search(command.node.text) is not None
+    )

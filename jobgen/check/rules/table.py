@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import WARNING, Rule, rule
 from jobgen.check.rules import (
+    addresses,
     chunks,
     conda,
     counts,
@@ -11,6 +12,7 @@ from jobgen.check.rules import (
     deepspeed,
     deepspeed_config,
     deletion,
+    devices,
     directive_effects,
     directories,
     downloads,
@@ -27,9 +29,12 @@ from jobgen.check.rules import (
     options,
     outputs,
     pbs,
+    placeholders,
+    policy,
     precision,
     processes,
     qsub,
+    rank_environment,
     rendezvous,
     runners,
     shell_and_paths,
@@ -73,13 +78,14 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(directive_effects, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
     *(
         node_list,
         hostfile,
         launcher_options,
         counts,
         rendezvous,
+        addresses,
         node_ranks,
         deepspeed,
         runners,
@@ -89,8 +95,9 @@ _MODULES = (
         conda,
         environment,
     ),
-    *(shell_and_paths, files, deletion, credentials, gpus, failures, directories, variables),
-    *(processes, traps, deepspeed_config, precision),
+    *(shell_and_paths, files, deletion, credentials, gpus, devices, rank_environment, failures),
+    *(directories, variables),
+    *(processes, traps, deepspeed_config, precision, policy),
 )
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)

@@ -37,10 +37,7 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     gpus = _gpus(file, script, launch, line)
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
-    if launch is None and nodes > 1:
-        why = "the script runs its program on the first one only; jobgen starts it on each"
-        file.remarks.append(Remark(line, f"{nodes} nodes", why))
-    elif launch is None and (request.ranks or 1) > 1:
+    if launch is None and (request.ranks or 1) > 1:
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:

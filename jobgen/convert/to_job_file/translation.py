@@ -7,7 +7,7 @@ import re
 from jobgen.convert import misreadings
 from jobgen.convert.result import Converted, Remark
 from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes
-from jobgen.convert.to_job_file.builder import JobFile, accepted
+from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
@@ -25,6 +25,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
 from jobgen.values.parsers import number
 
+_ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
     "MASTER_ADDR",
@@ -56,6 +57,8 @@ def convert(script: Script) -> Converted:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         sizes.threads(file, script)
+    _own_launcher(file)
+    make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
 
@@ -79,6 +82,17 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
             file.set_variable(name, text)
 
 
+def _own_launcher(file: JobFile) -> None:
+    """Keep a launcher of the scheduler for its jobs; others start one process, or the ranks with mpirun."""
+    row = LAUNCHERS[str(file.values["launcher"])]
+    if not row.schedulers:
+        return
+    alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
+    file.keep_own("launcher", "none" if alone else "mpirun")
+    for key in ("launcher_arg", *(("mpi",) if alone else ())):
+        file.keep_own(key)
+
+
 def _accelerator(file: JobFile, script: Script) -> None:
     if "accelerator" in file.values:
         return
@@ -100,7 +114,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
         words = program_line.of_statement(script, whole, last)
-        file.values |= {"launcher": source.scheduler.default_launcher, "command": words.words}
+        file.values |= {"launcher": _ALONE, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
@@ -176,7 +190,7 @@ def _without_program(
     file: JobFile, script: Script, source: Dialect, reason: tuple[int, str] | None
 ) -> tuple[Split, ProgramWords]:
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
-    file.values |= {"launcher": source.scheduler.default_launcher, "command": ["true"]}
+    file.values |= {"launcher": _ALONE, "command": ["true"]}
     if reason is not None:
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
@@ -199,7 +213,7 @@ def _program(
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
-    kind = source.scheduler.default_launcher
+    kind = _ALONE
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):

@@ -1,0 +1,167 @@
+"""Rules about the devices that each rank sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.environment import in_effect, text_of
+from jobgen.check.ranks.model import Ranks, ranks
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.script.script import Hit, Script
+
+_VISIBLE = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+)
+_CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
+_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
+_LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
+
+
+@rule(
+    "task-devices",
+    WARNING,
+    "A local rank as the number of a device, where each task sees one",
+    """With `--gpus-per-task=1`, or `--gpu-bind` for single devices, each task of Slurm sees only its own device,
+    and this is device 0 in every task. A program that takes its local rank as the number of its device fails in
+    all tasks but the first one: "invalid device ordinal". Request the devices with `--gpus-per-node`, or use
+    device 0. (It is an error if the Python file beside the script shows it.)""",
+    fix="request --gpus-per-node instead, or let the program use device 0",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-task=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+    schedulers=("slurm",),
+)
+def task_devices(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        option = _own_device(script, one)
+        if not option or one.sets_ranks or one.tasks == 1 or not (one.tasks or _several_on_a_node(script)):
+            continue
+        how, sure = _number_of_device(one)
+        if how:
+            yield Hit(
+                one.line,
+                f"with {option} each task sees one device, number 0, but {how}: all tasks of a node but the first "
+                "one fail",
+                level=ERROR if sure else None,
+            )
+            return
+
+
+def _own_device(script: Script, one: Ranks) -> str:
+    """Return the option with which each task of a step sees its own device; empty without one."""
+    if not one.is_step or one.outer is None:
+        return ""
+    options = {key: found.value for key, found in script.heeded.items()}
+    options |= {key: value or "" for key, value in one.outer.options.items()}
+    bind = options.get("--gpu-bind", "").removeprefix("verbose,").removeprefix("v,")
+    if bind.startswith(("none", "closest")) or any(
+        name == "SLURM_GPU_BIND" for name, _, _ in script.assignments
+    ):
+        return ""
+    if re.fullmatch(r"single:1|per_task:1|map_gpu:.*", bind):
+        return f"--gpu-bind={bind}"
+    count = options.get("--gpus-per-task", "").rpartition(":")[2]
+    return "--gpus-per-task=1" if count == "1" else ""
+
+
+def _several_on_a_node(script: Script) -> bool:
+    request = script.request
+    return bool(request.ranks and request.ranks > (request.nodes or 1) and (request.nodes or 0) > 0)
+
+
+def _number_of_device(one: Ranks) -> tuple[str, bool]:
+    """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
+    neither shows that it does."""
+    source, code = one.program.source, one.text.text if one.text is not None else ""
+    if re.search(r"VISIBLE_DEVICES=", code):
+        return "", False
+    if source is not None:
+        read = next((name for name in _LOCAL_IDS if name in source.reads), "")
+        if "lightning" in one.program.frameworks:
+            return "Lightning counts its devices by the local rank", True
+        if "deepspeed" in one.program.frameworks and "LOCAL_RANK" in code:
+            return "DeepSpeed opens the device of LOCAL_RANK", True
+        chooses = read and _CHOOSES.search(source.text) and not _COPES.search(source.text)
+        return (f"{one.program.file} opens the device of {read}", True) if chooses else ("", False)
+    numbered = re.search(r"\bLOCAL_RANK=[\"']?\$\{?SLURM_LOCALID", code)
+    option = any(re.match(r"--(local[-_]rank|gpu|device)\b", word) for word in one.program.arguments)
+    if numbered or (option and "SLURM_LOCALID" in code):
+        return "its local rank, from SLURM_LOCALID, is the number of its device in nearly all programs", False
+    return (
+        ("Lightning counts its devices by the local rank", False)
+        if "lightning" in one.program.frameworks
+        else ("", False)
+    )
+
+
+@rule(
+    "visible-devices",
+    ERROR,
+    "More ranks than visible devices",
+    """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see. A rank whose number is beyond them fails with
+    "invalid device ordinal".""",
+    fix="remove the variable: the scheduler sets it",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=forced-devices
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export CUDA_VISIBLE_DEVICES=0,1,2,3
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+)
+def visible_devices(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        if not one.sets_ranks or one.inner is None:
+            continue
+        each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
+        listed = _listed(script, one)
+        if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
+            yield Hit(
+                one.line,
+                f"{one.inner.title} starts {each} ranks, which see {listed[1]} devices ({listed[0]}): the ranks from "
+                f"{listed[1]} on fail",
+            )
+            return
+
+
+def _listed(script: Script, one: Ranks) -> tuple[str, int] | None:
+    """Return the setting of the visible devices that a launcher gets, and their number."""
+    own = {
+        name: value
+        for name, value, node in script.assignments
+        if name in _VISIBLE and node.parent is one.command.node
+    }
+    for name in _VISIBLE:
+        value = own.get(name) or in_effect(script, name, one.start)
+        text = text_of(script, value) if value is not None else ""
+        if re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
+            return f"{name}={text}", len(text.split(","))
+    return None
