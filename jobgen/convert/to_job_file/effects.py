@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from jobgen.convert.command_kinds import PRINT, TOOLS
 from jobgen.convert.variable_names import names_read
-from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported
 
 # The kinds of commands by name; all others are programs.
 _NAMES = {
-    "text": """echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf
-nvidia-smi npu-smi lscpu free id groups ps nproc hostnamectl""",
+    "text": """
+echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
+npu-smi lscpu free id groups ps nproc hostnamectl""",
     "state": "which env type command printenv nvcc",
     "function": "alias",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -29,48 +29,50 @@ nvidia-smi npu-smi lscpu free id groups ps nproc hostnamectl""",
     "here": "pwd",
     "environment": "module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset",
     "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
-    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha1sum sha256sum getent",
+    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha256sum getent",
 }
-# Tools that read their input, or files.
-_FILTERS = "awk cat cut egrep fgrep grep head nl paste sed sort tac tail tr uniq wc".split()
+_KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
+# The kinds of commands by their words, before those by name.
+_FORMS = (
+    (r"(source |\. |conda )?deactivate", "deactivation"),
+    (r"(module|ml)( (list|avail|av|spider|show|display)\b.*)?", "state"),
+    (r"\S+ --version", "state"),
+    (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
+    (r"(srun|mpirun|mpiexec)( -\S+| \d+)* (/bin/)?(hostname|echo|date|pwd)\b.*", "text"),
+    (r"conda info .*", "text"),
+    (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
+)
+# Tools that read files, or the output of another command.
+_FILTERS = """
+awk cat cut egrep fgrep grep head nl paste sed sort tac tail tr uniq wc
+"""
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
 )
-_OF_SCHEDULER = re.compile(r"\"?\$\{?PBS_NODEFILE\}?\"?")
-_KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
 # The names of files that only set variables.
 ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
-    r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|CLASS|MAN|INFO|C|JULIA_\w+_)?PATH"
-    r"|PYTHON(PATH|HOME|USERBASE)|PERL5LIB|R_LIBS\w*|\w+_ROOT|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|CC|CXX|FC|F77|F90"
-    r"|(MODULE|LMOD|CONDA)\w*"
+    r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|JULIA_\w+_)?PATH"
+    r"|(CLASS|MAN|INFO|C|PYTHON)PATH|PYTHON(HOME|USERBASE)|PERL5LIB|R_LIBS\w*|CC|CXX|FC|F77|F90|\w+_ROOT"
+    r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|(MODULE|LMOD|CONDA)\w*"
 )
 # Variables that these do not set.
 _LOGIN = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|TMPDIR|TMP|\w*(SCRATCH|WORK)\w*|SHELL|\w+_VISIBLE_DEVICES|NCPUS|PWD|SECONDS|RANDOM|BASH\w*|(SLURMD?|PBS)_\w+|SLURM\w*|\W|\d+"
+    r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
+    r"|SECONDS|RANDOM|BASH\w*|PBS_\w+|SLURM\w*|\W|\d+"
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "function"})
+_OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
+_HERE = {"directory", "here", "files"}
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
-    "workdir": _HARMLESS | {"state", "path", "library", "append", "environment", "deactivation"},
-    "module": _HARMLESS | {"directory", "here", "files", "copies", "append", "deactivation"},
+    "workdir": _OTHERS,
+    "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export"},  # the file may read them
-    "conda": _HARMLESS | {"directory", "here", "files", "append", "library"},
+    "conda": _HARMLESS | _HERE | {"append", "library"},
     "venv": _HARMLESS | {"here", "files", "append", "library"},
-    "env": _HARMLESS
-    | {
-        "state",
-        "path",
-        "library",
-        "append",
-        "environment",
-        "deactivation",
-        "directory",
-        "here",
-        "files",
-        "copies",
-    },
+    "env": _OTHERS | _HERE | {"copies"},
 }
 _MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
 
@@ -120,7 +122,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         if node.parent is not None and node.parent.type == "command":
             continue
         if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", _value(node)):
-            yield "append"
+            yield "append" if name != "PATH" else "append_path"
             continue
         plain = not exported(node) and not re.fullmatch(
             r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name
@@ -144,36 +146,24 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
 
 
 def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
-    name, words = command.name, command.literals
-    body = next((one for one in script.tree.all("function_definition") if _is_named(one, name)), None)
-    if body is not None and name:
-        inner = body.get("body")
-        yield from _kinds(script, inner, depth + 1) if inner is not None else ("program",)
-    elif name == "deactivate" or (name in ("source", ".", "conda") and words == ["deactivate"]):
-        yield "deactivation"
-    elif name in ("module", "ml") and words[:1] in ([], ["list"], ["avail"], ["spider"], ["show"]):
-        yield "state"
-    elif "-c" in words and is_python(name) and "print(" in command.node.text:
-        yield "state"
-    elif words == ["--version"]:
-        yield "state"
-    elif name in ("srun", "mpirun", "mpiexec") and {*words} & {"hostname", "/bin/hostname", "echo", "date"}:
-        yield "text"
-    elif name == "conda" and words[:1] == ["info"] or (name in _FILTERS and _filters(command)):
-        yield "text"
-    else:
-        yield _KIND_OF.get(name, "program")
+    definitions = script.tree.all("function_definition")
+    body = next((one.get("body") for one in definitions if _is_named(one, command.name)), None)
+    if body is not None:
+        yield from _kinds(script, body, depth + 1)
+        return
+    text = " ".join(command.node.text.split())
+    form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
+    if form is None and command.name in _FILTERS.split() and _is_piped(command.node):
+        form = "text"
+    yield form or _KIND_OF.get(command.name, "program")
 
 
-def _filters(command: Command) -> bool:
-    """Return whether a tool reads the output of another command, or the list of hosts."""
-    pipeline = command.node.parent
-    if pipeline is not None and pipeline.type == "redirected_statement":
-        pipeline = pipeline.parent
-    if pipeline is not None and pipeline.type == "pipeline" and command.node.start > pipeline.start:
-        return True
-    file = command.arguments[-1].text if command.arguments else ""
-    return _OF_SCHEDULER.fullmatch(file) is not None
+def _is_piped(node: Node) -> bool:
+    """Return whether a command reads the output of another one."""
+    above = node.parent
+    if above is not None and above.type == "redirected_statement":
+        above = above.parent
+    return above is not None and above.type == "pipeline" and node.start > above.start
 
 
 def _value(assignment: Node) -> str:

@@ -1,4 +1,4 @@
-"""The commands of a script that are options of a job file: modules, sourced files, environments, variables."""
+"""The commands of a script that are options of a job file: modules, files, environments, variables."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class Environment:
             return found
         if name == "eval" and (match := _HOOK.search(command.node.text)):
             return _at(match[1]) if "hook" in self.ignored else None
-        if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))):
+        if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))) and not self._is_set(match[0]):
             return [("submission", (match[1] or "").strip("/"))]
         words = self._words(command)
         if words is None:
@@ -236,6 +236,10 @@ class Environment:
             here = words[0] in (".", "./") and not self.script.dialect.starts_at_home
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
+
+    def _is_set(self, text: str) -> bool:
+        """Return whether the script itself sets the variable of a text."""
+        return re.sub(r"^\$\{?(\w+).*", r"\1", text) in self.script.values
 
     def _of_file(self, command: Command) -> list[Setting] | None:
         """Return the options that a sourced file is."""

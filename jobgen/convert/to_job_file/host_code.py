@@ -18,7 +18,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported
+from jobgen.script.syntax import Node, exported
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -29,8 +29,8 @@ _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
 _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", *_READS)
 _PRINT = """
-awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nslookup paste printf scontrol sed seq shuf
-sort ss tac tail tr uniq wc
+awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nslookup paste printf
+scontrol sed seq shuf sort ss tac tail tr uniq wc
 """
 _FILES = ("rm", "touch", "cp", "truncate")
 _REMOTE = ("srun", "ssh")
@@ -84,7 +84,7 @@ class HostCode:
         return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
 
     def _prints_ours(self, statement: Node) -> bool:
-        """Return whether a statement only prints what jobgen sets: the job prints its hosts and its address."""
+        """Return whether a statement only prints what jobgen sets, and prints itself when the job starts."""
         printed = [one.name for one in commands(statement)]
         read = {node.text for node, _ in names_read(statement, 0)}
         return statement.type == "command" and printed in (["echo"], ["printf"]) and bool(read & self.ours)
@@ -111,7 +111,7 @@ class HostCode:
         name, words = command.name, command.literals
         inside = command.node.under("command_substitution", "process_substitution")
         if name in _FILES:
-            own = [_plain(word.text) for word in command.arguments if not word.text.startswith("-")]
+            own = [_plain(one.text) for one in command.arguments if not re.match(r"-|0$", one.text)]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
         if name == "tee":
@@ -119,7 +119,7 @@ class HostCode:
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
             return inside and name in _REMOTE and "hostname" in words
         prints = name in _PRINT.split() and not any(
-            re.match(_WRITES.get(name, "$^"), one, re.S) for one in words
+            re.match(_WRITES.get(name, "(?!)"), one, re.S) for one in words
         )
         prints |= is_python(name) and "-c" in words and "socket" in command.node.text
         read = inside or _piped(command.node) or self._to_file(command.node, statement)

@@ -172,7 +172,7 @@ def _without_host_code(
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"]
     code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find(parts.before)
-    why = "is left out: at most the launch line reads it, and jobgen finds the hosts, the address and the port itself"
+    why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
     file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
     return parts._replace(before=tuple(without(parts.before, unused)))
