@@ -10,7 +10,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of, state
-from jobgen.convert.to_job_file.effects import ENVIRONMENT
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
@@ -84,7 +84,7 @@ class Body:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         start = [] if strict or not code else ["set +e"]
-        if code and self._starts_at_home():
+        if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -124,7 +124,9 @@ class Body:
                     found[name] = None
         if any(True for one in statements for command in commands(one) if command.name in _SETS):
             assigned = {name for one in later for name, _, _ in assignments(one)}
-            unknown = (name for name in read if re.fullmatch(r"[A-Za-z]\w*", name))
+            unknown = (
+                name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
+            )
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)

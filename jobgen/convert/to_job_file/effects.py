@@ -21,8 +21,8 @@ _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi lscpu free id groups ps nproc hostnamectl""",
-    "state": "which env type command printenv nvcc",
-    "function": "alias",
+    "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
+    "function": "alias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
     "variable": "read mapfile readarray getopts",
     "directory": "cd pushd popd",
@@ -36,9 +36,9 @@ _KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in n
 _FORMS = (
     (r"(source |\. |conda )?deactivate", "deactivation"),
     (r"(module|ml)( (list|avail|av|spider|show|display)\b.*)?", "state"),
-    (r"\S+ --version", "state"),
+    (r"\S+ (--version|-V)", "state"),
     (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
-    (r"(srun|mpirun|mpiexec)( -\S+| \d+)* (/bin/)?(hostname|echo|date|pwd)\b.*", "text"),
+    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
@@ -57,8 +57,8 @@ PATHS = re.compile(
     r"|(CLASS|MAN|INFO|C|PYTHON)PATH|PYTHON(HOME|USERBASE)|PERL5LIB|R_LIBS\w*|CC|CXX|FC|F77|F90|\w+_ROOT"
     r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|(MODULE|LMOD|CONDA)\w*"
 )
-# Variables that these do not set.
-_LOGIN = re.compile(
+# Variables of the login and the scheduler, which these do not set.
+LOGIN = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|BASH\w*|PBS_\w+|SLURM\w*|\W|\d+"
 )
@@ -88,7 +88,7 @@ class Effects(NamedTuple):
 def effects_of(script: Script, statement: Node) -> Effects:
     """Return what a statement does."""
     read = {node.text for node, _ in names_read(statement, 0)} if statement.type != "unset_command" else set()
-    foreign = {name for name in read if name not in script.values and not _LOGIN.fullmatch(name)}
+    foreign = {name for name in read if name not in script.values and not LOGIN.fullmatch(name)}
     foreign -= script.loop_variables
     kinds = frozenset(_kinds(script, statement, 0))
     if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
@@ -152,6 +152,8 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
         yield from _kinds(script, body, depth + 1)
         return
     text = " ".join(command.node.text.split())
+    if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
+        yield "files"  # of the current directory
     form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
     if form is None and command.name in _FILTERS.split() and _is_piped(command.node):
         form = "text"

@@ -296,11 +296,8 @@ class Environment:
             return self._moves(kind, value)
         if kind in ("conda", "venv") and (kind in self.values or "container" in self.file.values):
             return False
-        if (
-            kind == "venv"
-            and not value.startswith("/")
-            and any(one.kinds & {"directory", "here"} for one in self.kept)
-        ):
+        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.kept)
+        if _is_relative(kind, value) and moved:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
@@ -333,19 +330,28 @@ class Environment:
         changed = any("environment" in one.kinds or mentions(one.node, name) for one in after)
         return name not in ("PATH", "LD_PRELOAD") and not changed
 
+    @property
+    def _at_home(self) -> bool:
+        """Return whether the script is in the home directory, in which its scheduler starts it."""
+        known = self.submitted or "workdir" in {*self.values, *self.file.values}
+        return self.script.dialect.starts_at_home and not known
+
     def _moves(self, kind: str, value: str) -> bool:
         """Return whether a change of the directory is the working directory of the job."""
-        known = self.submitted or "workdir" in {*self.values, *self.file.values}
-        at_home = self.script.dialect.starts_at_home and not known
-        if not self.values.get("venv", ["/"])[0].startswith("/"):
+        if any(_is_relative(kind, self.values.get(kind, ["/"])[0]) for kind in ("conda", "venv")):
             return False
         if kind == "submission" and "workdir" in self.file.values:
             return False
-        if kind == "submission" and not (value or at_home):
+        if kind == "submission" and not (value or self._at_home):
             return not any("directory" in one.kinds for one in self.kept)
-        if kind == "workdir" and (not self.file.accepts("workdir", value) or (value[0] != "/" and at_home)):
+        if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        return self._passes("workdir")
+        return self._passes("workdir") and not (kind == "workdir" and value[0] != "/" and self._at_home)
+
+
+def _is_relative(kind: str, value: str) -> bool:
+    """Return whether an environment is a path below the current directory."""
+    return value[0] != "/" and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
 def _given(command: Command) -> str:

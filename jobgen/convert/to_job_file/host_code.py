@@ -81,6 +81,8 @@ class HostCode:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
         if statement.type != "variable_assignment" or any(self.script.named("eval", "envsubst")):
             return False
+        if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
+            return False  # a variable with the name of another one
         return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
 
     def _prints_ours(self, statement: Node) -> bool:
@@ -171,7 +173,11 @@ class HostCode:
             text[start:end] = b" " * (end - start)
         rest = text.decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
-        patterns = [rf"\$\{{?[#!]?{name}\b" for name in names - {*_OF_THE_JOB}]
+        names -= {*_OF_THE_JOB}
+        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
+        if any(re.search(rf"\b{name}\b" if sums else rf"\$\{{?[#!]?{name}\b", self.lines) for name in names):
+            return False
+        patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
         patterns += [rf"(?<![\w.-]){re.escape(one)}(?![\w.-])" for one in paths]
         return not any(re.search(one, rest) for one in patterns)
 

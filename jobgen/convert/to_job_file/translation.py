@@ -169,7 +169,7 @@ def _without_host_code(
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     lines = "\n".join([*words.setup, *file.list("command")])
-    ours = [name for name in _OURS if name != "OMP_NUM_THREADS"]
+    ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find(parts.before)
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
