@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NamedTuple
 
 from jobgen.check.rule import ERROR, NOTE, Rule
-from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING
+from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, placeholder
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
@@ -41,11 +42,11 @@ def check(
 
     The scripts that it hands to sbatch or qsub are read, too.
     """
-    script = _script(source, scheduler, folder, version, policies)
+    script = _script(source, scheduler, folder, version, policies, file)
     whole, _ = _silenced(script)
     found = _findings(script, file)
     for above, text, has_options in scripts(script):
-        for one in _findings(_script(text, scheduler, folder, version, policies), file):
+        for one in _findings(_script(text, scheduler, folder, version, policies, file), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line = one.line + above
                 found.add(one._replace(line=line, source=script.line(line), edits=()))
@@ -63,25 +64,26 @@ def _script(
     folder: str | None,
     version: str | None,
     policies: tuple[Policy, ...],
+    file: str,
 ) -> Script:
     lines = source.decode("utf-8", "replace").split("\n")
     dialect = scheduler or directives.guess([line.rstrip("\r") for line in lines])
-    return Script(source, dialect, folder, version, policies)
+    return Script(source, dialect, folder, version, policies, os.path.basename(file))
 
 
 def _findings(script: Script, file: str) -> set[Finding]:
     whole, by_line = _silenced(script)
     # In a script of jobgen only the job part, which users edit, is checked.
     marked = (number for number, line in enumerate(script.lines, 1) if line.startswith(MARK))
-    runtime = next(marked, sys.maxsize)
+    end = min(next(marked, sys.maxsize), script.last_line + 1)
     return {
         _finding(rule, hit, script, file)
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
         for hit in rule.find(script)
-        if hit.line < runtime and rule.id not in by_line.get(hit.line, ())
-        if (hit.level or rule.severity) != ERROR
-        or hit.line not in script.placeholders  # which are no values yet
+        if hit.line < end and rule.id not in by_line.get(hit.line, ())
+        if hit.line not in script.placeholders
+        or rule is placeholder  # others are about values that are not there yet
     }
 
 

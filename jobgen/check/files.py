@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _NAMED = 8  # lines in a summary
 _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
+_LOG = re.compile(
+    r"\.(?:out|log|err|[oe]\d+)$"
+)  # the name of the output of a job, which may begin with its script
 
 
 class Reading(NamedTuple):
@@ -157,7 +160,7 @@ def _scripts_below(folder: str) -> Iterator[str]:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             path = os.path.join(place, name)
-            if os.path.isfile(path) and (name == JOB_FILE or _has_directives(path)):
+            if os.path.isfile(path) and not _LOG.search(name) and (name == JOB_FILE or _has_directives(path)):
                 yield path
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobgen.commands.parameter_types import FILE, OptionType
-from jobgen.errors import JobgenError, one_of, shown
+from jobgen.errors import PROGRAM_CHANGED, JobgenError, one_of, shown
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
 from jobgen.values.parsers import choice
@@ -94,10 +94,12 @@ def _check_source(file: str, whose: str, target: str, ours: bool) -> None:
 
 
 def _report(file: str, remarks: Sequence[Remark]) -> int:
-    """Print the remarks on a conversion; return 1 if something is lost."""
+    """Print the remarks on a conversion; return 1 if something is lost, 4 if it is a part of the program."""
     for remark in remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
         click.echo(f"{file}:{remark.line}: {what}: {masked(remark.what)}: {remark.why}", err=True)
+    if any(remark.of_program for remark in remarks):
+        return PROGRAM_CHANGED
     return int(any(remark.lost for remark in remarks))
 
 

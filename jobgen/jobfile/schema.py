@@ -138,7 +138,10 @@ def keys_of(path: tuple[str, ...]) -> list[str]:
     """Return the keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)
-    own = {("program",): ["command"], ("check",): list(CheckTable.__struct_fields__)}
+    own: dict[tuple[str, ...], list[str]] = {
+        ("program",): ["command"],
+        ("check",): list(CheckTable.__struct_fields__),
+    }
     return own.get(path) or [option.name for place, option in AT.items() if place[:-1] == path]
 
 

@@ -11,16 +11,16 @@ _SHEBANG = re.compile(r"#!\s*/\w")
 _TEMPLATE = re.compile(
     r"\{\{|\{%|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
     r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
-    r"%\w{3,}%|%%%?[A-Za-z]\w*%%|##\w+##|(?<=[\s=:])!\w+|\b_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
+    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z]\w*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
     r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
 )
 # Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
-_WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:N|[A-Z][A-Z_]+\d*)(?![\w=])"
+_WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
 _GAP = re.compile(
-    r"<[A-Za-z_][^<>]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
+    r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
     r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\byour[ _-][a-z]|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
-    rf"(?:(?:time|nodes|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|\s-[tnc]\s)(?:\d+-)?(?-i:{_WORD})|"
+    rf"(?:(?:time|nodes|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|\s-[tnc]\s)(?:\d+-)?(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
@@ -33,7 +33,8 @@ def has_gap(text: str, *, path: bool = False) -> bool:
     In a line with the ``path`` of a log, ``%s`` is a code of Slurm.
     """
     patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _FORMAT)
-    return any(one.search(text) for one in patterns)
+    value = re.sub(r"\s#\s.*", "", text)  # without a comment
+    return any(one.search(value) for one in patterns)
 
 
 def says_template(line: str) -> bool:
@@ -47,8 +48,13 @@ def has_variable(text: str) -> bool:
 
 
 def has_escape(text: str) -> bool:
-    """Return whether a line has a dollar sign as a template of Python writes it: ``$$HOME``."""
-    return re.search(r"\$\$\{?[A-Za-z_]", text) is not None
+    """Return whether a line has a dollar sign as a template of Python writes it: ``$$HOME`` or ``$$$$``."""
+    return re.search(r"\$\$(?:\{?[A-Za-z_]|\$\$)", text) is not None
+
+
+def names_template(name: str) -> bool:
+    """Return whether a file is called a template."""
+    return re.search(r"template|\.(?:tmpl|tpl|in|j2|jinja2?|mustache|erb)$", name, re.I) is not None
 
 
 def is_template(text: str) -> bool:

@@ -20,7 +20,14 @@ from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, expanded, launches
-from jobgen.script.other_text import has_escape, has_gap, has_variable, is_template, says_template
+from jobgen.script.other_text import (
+    has_escape,
+    has_gap,
+    has_variable,
+    is_template,
+    names_template,
+    says_template,
+)
 from jobgen.script.request import heeded, settings
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
@@ -67,6 +74,7 @@ class Script:
     folder: str | None = None  # of the script, for the files that it names; None: no file is read
     version: str | None = None  # of the scheduler; None: unknown
     policies: tuple[Policy, ...] = ()
+    name: str = ""  # of its file
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -239,7 +247,7 @@ class Script:
         first = self.lines[read.first_command - 1] if read.first_command else ""
         head = self.lines[: read.first_command or None]
         marks = (map(is_template, (first, *(text for _, text in found))), map(says_template, head))
-        if any(map(any, (*marks, map(has_escape, self.lines)))):
+        if names_template(self.name) or any(map(any, (*marks, map(has_escape, self.lines)))):
             return {number for number, _ in found}
         return {number for number, text in found if has_gap(text)} | self.placeholders
 
@@ -248,7 +256,15 @@ class Script:
         """The lines of the directives in effect whose values are still to be filled in."""
         paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
         read = self.directives.live
-        return {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        empty = {line.number for line in read if re.search(r"=\s*(?:$|#)", line.rest)}
+        gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        return gaps | empty if len(empty) > 1 else gaps
+
+    @cached_property
+    def last_line(self) -> int:
+        """The last line that runs: that of the first ``exit`` that no condition precedes, or the last one."""
+        ends = (one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"])
+        return next((one.line for one in ends), len(self.lines))
 
     @cached_property
     def unexpanded(self) -> set[int]:

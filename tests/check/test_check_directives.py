@@ -142,3 +142,33 @@ def test_a_blank_is_one_note() -> None:
     (only,) = found(f"{SLURM}#SBATCH --time=1:00:00\n# SBATCH --mem=4G\n# SBATCH --array=1-3")
     assert (only.line, only.severity) == (4, "note")
     assert "and 1 more line like it" in only.reason
+
+
+def test_an_empty_form() -> None:
+    text = f"{SLURM}#SBATCH --time=\n#SBATCH --mem=\n#SBATCH --partition="
+    (only,) = found(text)
+    assert only.reason == "placeholders in 3 directives, such as --time="
+    assert [one.severity for one in found(f"{SLURM}#SBATCH --time=")] == ["error"]
+
+
+@pytest.mark.parametrize("name", ["job.tmpl", "job_template.sh", "run.sh.in", "job.j2"])
+def test_a_file_that_is_called_a_template(name: str) -> None:
+    text = f"{SLURM}#SBATCH --time=${{wall}}\ntrue\n"
+    assert [one.severity for one in check(text.encode(), name)] == ["note"]
+    assert [one.severity for one in check(text.encode(), "job.sh")] == ["error"]
+
+
+def test_values_that_are_not_there_have_no_other_findings() -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\n#SBATCH --array=1-9\n#SBATCH --output=<%= log %>/a.log"
+    assert [one.rule for one in found(text)] == ["placeholder"]
+
+
+def test_what_follows_an_exit_is_not_read() -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\ntrue\nexit 0\n#SBATCH --mem=4G\necho $PBS_NP"
+    assert found(text) == []
+    assert "late-directive" in [one.rule for one in found(text.replace("exit 0", "[ -e a ] || exit 0"))]
+
+
+def test_a_late_directive_below_a_mark_of_a_template() -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\n{{{{#flags}}}}\n#SBATCH --{{{{name}}}}\n{{{{/flags}}}}\n#SBATCH --mem=4G"
+    assert "late-directive" not in [one.rule for one in found(text)]

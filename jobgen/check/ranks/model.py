@@ -116,9 +116,9 @@ class Ranks(NamedTuple):
 def ranks(script: Script) -> Iterator[Ranks]:
     """Yield the processes of each program that the body starts, through launchers or without."""
     launches = script.launches
-    outers = [launch.outer.options for launch in launches if launch.outer is not None]
+    outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
     for launch in launches:
-        if not any(options is launch.options for options in outers):
+        if id(launch.options) not in outers:
             yield _of_launch(script, launch)
     started = {id(launch.command.node) for launch in launches}
     for command in script.commands:

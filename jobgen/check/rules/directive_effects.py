@@ -10,7 +10,7 @@ from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart, recognized
-from jobgen.script.other_text import foreign_lines
+from jobgen.script.other_text import foreign_lines, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
 
@@ -123,6 +123,8 @@ def late(script: Script) -> Iterator[Hit]:
     ]
     if script.dialect.needs_shebang and not "".join(script.lines[:1]).startswith("#!"):
         return  # sbatch refuses the script
+    if is_template(script.line(script.directives.first_command)):
+        return  # the first command may be none in the script that is made of the template
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes

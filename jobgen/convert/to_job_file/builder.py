@@ -130,17 +130,9 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
 # Options of the scheduler without a counterpart elsewhere. Without another one, such as array, the job would
 # be another job.
 _MOVABLE = (
-    "queue",
-    "account",
-    "qos",
-    "constraint",
-    "reservation",
-    "licenses",
-    "comment",
-    "begin",
-    "priority",
+    *("queue", "account", "qos", "constraint", "reservation", "licenses", "comment", "begin", "priority"),
+    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem"),
 )
-_MOVABLE += ("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem")
 
 
 def make_portable(file: JobFile, command_name: str) -> None:
@@ -150,7 +142,9 @@ def make_portable(file: JobFile, command_name: str) -> None:
             key = next((one.key for one in OWN_OPTIONS if one.name == refused[1]), "")
             if key in file.own or key not in file.values:
                 break
-            count = re.fullmatch(r"\w+:(\d+)", str(file.values[key])) if key == "gpus_per_node" else None
+            count = (
+                re.fullmatch(r"(?!shard:).+:(\d+)", str(file.values[key])) if key == "gpus_per_node" else None
+            )
             if count is None and key not in _MOVABLE:
                 break
             file.keep_own(key, int(count[1]) if count else None)

@@ -143,6 +143,8 @@ def _container(file: JobFile, texts: list[str]) -> bool:
     for kind, runtime in RUNTIMES.items():
         if name and name == runtime.image_option:
             return file.try_add("image", value) and file.try_add("container", kind)
+    if re.match(r"--(no-)?container-(?!mounts|image)", name):
+        return file.try_add("container_arg", [*file.list("container_arg"), "=".join(texts)])
     if name == "--container-mounts":
         return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in value.split(",")])
     return False

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from jobgen.convert import misreadings
 from jobgen.convert.result import Converted, Remark
-from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes
+from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes, wrappers
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
@@ -84,8 +85,7 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
 
 def _own_launcher(file: JobFile) -> None:
     """Keep a launcher of the scheduler for its jobs; others start one process, or the ranks with mpirun."""
-    row = LAUNCHERS[str(file.values["launcher"])]
-    if not row.schedulers:
+    if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
     file.keep_own("launcher", "none" if alone else "mpirun")
@@ -213,7 +213,8 @@ def _program(
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
-    kind = _ALONE
+    kind, in_text = _ALONE, None
+    wrapped: tuple[Node, ...] = ()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -221,17 +222,24 @@ def _program(
             file.remarks.append(Remark(launch.line, kind, why))
             kind = source.scheduler.default_launcher
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
+        surroundings = wrappers.around(script, launch)
+        wrapped = wrappers.apply(file, script, launch, surroundings)
+        in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
-        lines = _launcher(file, script, launch, kind)
+        lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
+    of_python = launch is not None and launch.row.once_a_node
     words = program_line.read(script, nodes)
-    if words.several:
-        of_python = launch is not None and launch.row.once_a_node
+    if in_text is not None and in_text.words:
+        words = replace(in_text, setup=[])
+    elif words.several:
         words = program_line.as_text(script, nodes, more, of_python)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more
+    if wrapped:
+        words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
         file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))
