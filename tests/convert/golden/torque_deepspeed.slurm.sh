@@ -25,6 +25,7 @@ source /public/software/profile.d/cuda-11.6-cudnn-8.4.sh
 source /public/software/profile.d/compiler-gnu-9.3.0.sh
 source /public/software/profile.d/openmpi-4.1.4-intel.sh
 conda init
+# shellcheck source=/dev/null
 source ~/.bashrc
 conda activate /public/home/me/envs/deepspeed
 

@@ -8,12 +8,13 @@
 cd "$PBS_O_WORKDIR" || exit 1
 hostfile="$PBS_O_WORKDIR/hosts.$PBS_JOBID"
 : > "$hostfile"
-for host in $(sort -u "$PBS_NODEFILE"); do
+sort -u "$PBS_NODEFILE" | while read -r host; do
   echo "$host slots=1" >> "$hostfile"
 done
 source /public/software/profile.d/cuda-11.6-cudnn-8.4.sh
 source /public/software/profile.d/compiler-gnu-9.3.0.sh
 source /public/software/profile.d/openmpi-4.1.4-intel.sh
+# shellcheck source=/dev/null
 source ~/.bashrc
 conda activate /public/home/me/envs/deepspeed
 export NCCL_DEBUG=WARN
