@@ -35,8 +35,8 @@ PROGRAMS = {
         "module load cuda/12\nexport A=1\nif true; then export B=2; fi\nexport C=3\nsrun ./a",
         {
             "module": ["cuda/12"],
-            "env": {"A": "1"},
-            "setup": "set -eu\nif true; then export B=2; fi\nexport C=3\n",
+            "env": {"A": "1", "C": "3"},
+            "setup": "set -eu\nif true; then export B=2; fi\n",
             "command": ["./a"],
         },
     ),
@@ -55,7 +55,7 @@ PROGRAMS = {
     ),
     "variables of one command": ("B=2 ./prepare\nA=$X srun ./a", {"before": "set +o pipefail\nB=2 ./prepare\n", "command": ["env", "A=$X", "./a"]}),
     "a directory": ("cd /data/run\nsrun ./a", {"workdir": "/data/run"}),
-    "two directories": ("cd /data/run\ncd x && srun ./a", {"setup": "set -eu\ncd /data/run\ncd x || exit\n"}),
+    "two directories": ("cd /data/run\ncd x && srun ./a", {"workdir": "/data/run", "setup": "set -eu\ncd x || exit\n"}),
     "options of mpirun": (
         'mpirun -np 8 --mca btl ^openib -x A=1 -x PATH -x B="$C" ./a',
         {"launcher": "mpirun", "launcher_arg": ["--mca", "btl", "^openib"], "env": {"A": "1"}, "setup": 'set -eu\nexport B="$C"\n'},
@@ -79,8 +79,8 @@ PROGRAMS = {
         'L=$(date)\nsrun bash -c "$L \\$SLURM_PROCID"', {"command": ["bash", "-c", 'eval "$L \\$SLURM_PROCID"']},
     ),
     "paths of several names": (
-        "A=/d/x$B/$C/y\nsrun ./a /d/x$B/$C/z",
-        {"setup": "set -eu\nA=/d/x$B/$C/y\n", "command": ["./a", "/d/x$B/$C/z"], "expand": True},
+        "A=/d/x$B/$C/y\necho $A\nsrun ./a /d/x$B/$C/z",
+        {"setup": "set -eu\nA=/d/x$B/$C/y\necho $A\n", "command": ["./a", "/d/x$B/$C/z"], "expand": True},
     ),
     "threads": ("export OMP_NUM_THREADS=1\nsrun ./a", {"env": {"OMP_NUM_THREADS": "1"}}),
 }  # fmt: skip

@@ -51,6 +51,12 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     return Split(tuple(before), tuple(after), first, last)
 
 
+def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:
+    """Return statements without some of them, and without the semicolons behind these."""
+    signs = [one.next() for one in removed]
+    return [one for one in statements if one not in removed and not (one.type == ";" and one in signs)]
+
+
 def _group(statement: Node) -> Node | None:
     """Return the group ``{ ...; }`` that a statement is, maybe with redirections."""
     body = statement.children[0] if statement.type == "redirected_statement" else statement
