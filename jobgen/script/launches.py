@@ -313,6 +313,8 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
             inner = value.children[1:-1]
         elif is_text and (not found or value.text[1:2].isspace()):
             inner = _split(value)
+            if not inner:
+                return [word]
         elif is_copy and not found:
             inner = [value]
         else:
@@ -326,12 +328,16 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
 
 
 def _split(node: Node) -> list[Node]:
-    """Return the words in a string of options; variables in them are still expansions."""
+    """Return the words in a string of options; variables in them are still expansions. There are none if the
+    text cannot be read as words."""
     text = re.sub(r"\\?\n", lambda match: " " * len(match[0]), node.text[1:-1])
     if not text.strip():
         return []
-    found = next(commands(parse(text.encode(), node.line)), None) if re.search(r"[\s$]", text) else None
-    return list(found.words) if found is not None else [node]
+    if not re.search(r"[\s$]", text):
+        return [node]
+    tree = parse(text.encode(), node.line)
+    found = next(commands(tree), None)
+    return list(found.words) if found is not None and not any(tree.all("ERROR")) else []
 
 
 def shell_text(word: Node) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.ranks.program import Program, program
+from jobgen.check.ranks.program import Program, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
@@ -117,9 +117,10 @@ def ranks(script: Script) -> Iterator[Ranks]:
     """Yield the processes of each program that the body starts, through launchers or without."""
     launches = script.launches
     outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
+    readable = stays(script)
     for launch in launches:
         if id(launch.options) not in outers:
-            yield _of_launch(script, launch)
+            yield _of_launch(script, launch, readable)
     started = {id(launch.command.node) for launch in launches}
     for command in script.commands:
         words = [script.constants.value(word) for word in command.words]
@@ -129,7 +130,7 @@ def ranks(script: Script) -> Iterator[Ranks]:
         if is_python(os.path.basename(words[at] or "")) and "-c" not in words[at + 1 : at + 2]:
             request = script.request
             cores = (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
-            found = program(script, words[at:])
+            found = program(script, words[at:], readable)
             yield Ranks(
                 command.line,
                 command.node.start,
@@ -144,7 +145,7 @@ def ranks(script: Script) -> Iterator[Ranks]:
             )
 
 
-def _of_launch(script: Script, launch: Launch) -> Ranks:
+def _of_launch(script: Script, launch: Launch, readable: bool) -> Ranks:
     chain: list[Launch] = [launch]
     while chain[0].outer is not None:
         chain.insert(0, chain[0].outer)
@@ -163,7 +164,7 @@ def _of_launch(script: Script, launch: Launch) -> Ranks:
         node.start,
         launch.command,
         tuple(chain),
-        program(script, words),
+        program(script, words, readable),
         text,
         nodes,
         tasks,

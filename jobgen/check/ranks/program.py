@@ -87,13 +87,13 @@ class Program(NamedTuple):
         return None
 
 
-def program(script: Script, words: Sequence[str | None]) -> Program:
-    """Return the program that words call; its file is read only if no ``cd`` leads elsewhere."""
+def program(script: Script, words: Sequence[str | None], readable: bool) -> Program:
+    """Return the program that words call, with its file if files can be read."""
     at = next((at for at, word in enumerate(words[:6]) if is_python(os.path.basename(word or ""))), -1)
     file = next((word for word in words[at + 1 :] if word and word.endswith(".py")), "")
     if "-m" in words[: words.index(file) if file else None]:
         file = ""
-    path = script.path(_relative(file)) if file and not _leaves(script) else None
+    path = script.path(_relative(file)) if file and readable else None
     return Program(tuple(words), file, _source(path) if path and os.path.isfile(path) else None)
 
 
@@ -103,12 +103,12 @@ def _relative(file: str) -> str:
     return file
 
 
-def _leaves(script: Script) -> bool:
-    """Return whether the script changes to a directory other than that of its submission."""
+def stays(script: Script) -> bool:
+    """Return whether the script stays in the directory of its submission, where its files are."""
     own = {"$PBS_O_WORKDIR", "${PBS_O_WORKDIR}", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PWD", "."}
     moved = [word.text.strip("\"'") for one in script.named("cd", "pushd") for word in one.arguments[:1]]
     options = any(key in script.heeded for key in script.dialect.directory_options)
-    return options or any(text not in own for text in moved)
+    return not options and all(text in own for text in moved)
 
 
 def _source(path: str) -> Source | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.environment import Environment
 from jobgen.check.ranks.model import Ranks, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -82,7 +84,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     if not script.in_job or len(request.chunks) > 1:
         return
     for launch in script.launches:
-        each = launch.number(*launch.row.line.local_ranks)
+        each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
@@ -90,7 +92,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
                 + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or request {each} GPUs",
+                f"write {gpus}, or request {each} GPUs"
+                if launch.kind != "accelerate"
+                else "--num_processes is the number of all ranks: the machines times the GPUs of each",
             )
         total = launch.number(*launch.row.line.ranks)
         slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
@@ -105,6 +109,86 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
                 "use the number that the scheduler sets in a variable",
             )
+
+
+def _of_all_machines(launch: Launch) -> int | None:
+    """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
+    total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
+    if launch.kind != "accelerate" or total is None or launch.has("--config-file", "--cpu", "--tpu"):
+        return None
+    return total // machines if total % machines == 0 else None
+
+
+@rule(
+    "world-size",
+    ERROR,
+    "A number of ranks that differs from those that start",
+    """Ranks wait until as many have joined as `WORLD_SIZE` says: with a larger number they wait until the time
+    limit, and with a smaller one the rank is refused. Lightning compares `devices` and `num_nodes` of its
+    trainer with the tasks of Slurm, and ends if they differ.""",
+    fix="use the number that the scheduler sets in a variable",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=16
+    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$SLURM_NTASKS
+    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+)
+def world_size(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    environment = Environment(script)
+    for one in ranks(script):
+        if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
+            continue
+        value = environment.in_effect("WORLD_SIZE", one.start)
+        text = None if value is None else script.constants.value(value)
+        code = one.text.text if one.text is not None else ""
+        numbered = re.search(r"\bRANK=", code) and "WORLD_SIZE=" not in code
+        if text and text.isdigit() and int(text) != one.total and numbered:
+            yield Hit(
+                one.line,
+                f"WORLD_SIZE is {text}, but {one.outer.kind} starts {one.total} ranks"
+                + (
+                    f": they wait forever for ranks {one.total} to {int(text) - 1}"
+                    if int(text) > one.total
+                    else ""
+                ),
+            )
+            return
+        for name, has, starts in _trainer(one):
+            if has != starts:
+                yield Hit(
+                    one.line,
+                    f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
+                )
+                return
+
+
+def _trainer(one: Ranks) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of a size of Lightning's trainer, the number that it gets, and that of the tasks."""
+    if "lightning" not in one.program.frameworks or not one.is_step:
+        return
+    source = one.program.source
+    for name, tasks in (("devices", one.each), ("num_nodes", one.nodes)):
+        own = one.program.number(name, f"trainer.{name}")
+        number = own if own is not None else source.trainer.get(name) if source is not None else None
+        if number is not None and tasks is not None and number > 0:
+            yield name, number, tasks
 
 
 def _cores(script: Script) -> int | None:

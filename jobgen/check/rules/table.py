@@ -24,6 +24,7 @@ from jobgen.check.rules import (
     hostfile,
     launcher_options,
     network,
+    node_files,
     node_list,
     node_ranks,
     options,
@@ -38,8 +39,10 @@ from jobgen.check.rules import (
     rendezvous,
     runners,
     shell_and_paths,
+    signals,
     slurm,
     srun,
+    steps,
     traps,
     variables,
     walltime,
@@ -78,7 +81,20 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, srun),
+    *(
+        directive_effects,
+        placeholders,
+        options,
+        walltime,
+        outputs,
+        qsub,
+        chunks,
+        pbs,
+        slurm,
+        signals,
+        srun,
+        steps,
+    ),
     *(
         node_list,
         hostfile,
@@ -95,7 +111,7 @@ _MODULES = (
         conda,
         environment,
     ),
-    *(shell_and_paths, files, deletion, credentials, gpus, devices, rank_environment, failures),
+    *(shell_and_paths, files, deletion, node_files, credentials, gpus, devices, rank_environment, failures),
     *(directories, variables),
     *(processes, traps, deepspeed_config, precision, policy),
 )

@@ -193,7 +193,10 @@ def _count(script: Script, launch: Launch, at: int) -> int:
     if not text.startswith("-"):
         return 0
     count = values_of(text, launch.row.line)
-    if count == 1 and (len(words) < 2 or (script.constants.value(words[1]) or "").startswith("-")):
+    follow = words[1:]
+    if count == 2 and follow and "=" in follow[0].text:  # -env NAME=VALUE
+        return 2
+    if count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-")):
         return 1
     return 1 + count
 

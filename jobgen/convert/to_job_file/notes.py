@@ -191,6 +191,15 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
             yield Remark(statement.line, statement.text, why, lost=False)
 
 
+def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on quotes in the value of a variable, which the shell would not remove."""
+    for node in nodes:
+        text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
+        if text and node.source is not script.tree.source and not node.under("command_substitution"):
+            why = "the quotes are a part of the value of a variable, and the script passes them on"
+            yield Remark(line, node.text[:60], why, lost=False)
+
+
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
