@@ -41,7 +41,7 @@ from jobgen.script.syntax import Node
 )
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
-    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
+    if not request.nodes or not script.in_job or len(request.chunks) > 1:
         return
     for launch in script.launches:
         count = launch.number(*launch.row.line.nodes)
@@ -81,7 +81,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
 )
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
-    if not script.is_batch or len(request.chunks) > 1:
+    if not script.in_job or len(request.chunks) > 1:
         return
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
@@ -415,7 +415,7 @@ def depends_on_size(node: Node) -> bool:
     """,
 )
 def standalone_nodes(script: Script) -> Iterator[Hit]:
-    if "PET_" in script.tree.text or not script.is_batch:
+    if "PET_" in script.tree.text or not script.in_job:
         return
     for one in ranks(script):
         launch, outer = one.inner, one.outer
