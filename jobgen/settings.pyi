@@ -98,6 +98,8 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
+    module_purge: bool | None
+    r"""Unload all modules first, also those that the job has from its submission."""
     module_use: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
     r"""Folder of modulefiles, as an absolute path; the last one is searched first."""
     module: Sequence[str] | str | None

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 _NAMED = 8  # lines in a summary
 _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
-_LOG = re.compile(
-    r"\.(?:out|log|err|[oe]\d+)$"
-)  # the name of the output of a job, which may begin with its script
+# The name of the output of a job, which may begin with its script.
+_LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 
 
 class Reading(NamedTuple):

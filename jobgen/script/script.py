@@ -17,7 +17,7 @@ from jobgen.script.constants import Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
-from jobgen.script.directives import Directives
+from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, expanded, launches
 from jobgen.script.other_text import (
@@ -101,6 +101,11 @@ class Script:
         return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
 
     @cached_property
+    def guess(self) -> Guess:
+        """The scheduler that the text is for, and the reason."""
+        return recognized([line.rstrip("\r") for line in self.lines])
+
+    @cached_property
     def options(self) -> tuple[Option, ...]:
         return self.directives.options(self.dialect)
 
@@ -110,9 +115,16 @@ class Script:
         return settings(self.options, self.dialect.scheduler)
 
     @cached_property
+    def components(self) -> list[int]:
+        """The lines that begin further components of the job, each with a request of its own."""
+        words = self.dialect.component_words
+        return [option.line for option in self.options if not option.flag and option.value in words]
+
+    @cached_property
     def heeded(self) -> dict[str, Option]:
-        """The options in effect by key."""
-        return heeded(self.options, self.dialect.scheduler)
+        """The options in effect by key: those of the first component, which runs the script."""
+        first = [one for one in self.options if not self.components or one.line < self.components[0]]
+        return heeded(first, self.dialect.scheduler)
 
     @cached_property
     def request(self) -> Request:
@@ -256,7 +268,10 @@ class Script:
         """The lines of the directives in effect whose values are still to be filled in."""
         paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
         read = self.directives.live
-        empty = {line.number for line in read if re.search(r"=\s*(?:$|#)", line.rest)}
+        empty = {
+            one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
+        }
+        empty |= {line.number for line in read if line.rest.endswith("=")}
         gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         return gaps | empty if len(empty) > 1 else gaps
 

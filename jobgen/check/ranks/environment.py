@@ -129,8 +129,9 @@ def _only_printed(expansion: Node) -> bool:
 
 
 def _names(value: str) -> frozenset[str] | None:
-    """Return the names in a value of ``--export``; None with ALL."""
-    parts = value.strip("\"'").split(",")
-    if "ALL" in map(str.upper, parts) or not all(re.match(r"[A-Za-z_]\w*(=|$)", part) for part in parts):
+    """Return the names in a value of ``--export``; None with ALL, in any case of its letters."""
+    words = ("ALL", "NONE", "NIL")
+    parts = [part.upper() if part.upper() in words else part for part in value.strip("\"'").split(",")]
+    if "ALL" in parts or not all(re.match(r"[A-Za-z_]\w*(=|$)", part) for part in parts):
         return None
     return frozenset(part.partition("=")[0] for part in parts) - {"NONE", "NIL"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.errors import shown
 from jobgen.script.script import Hit, Script
 
 
@@ -157,6 +158,6 @@ def bad_count(script: Script) -> Iterator[Hit]:
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
             yield Hit(
                 option.line,
-                f"{option.given} takes a number, not {option.value or 'nothing'}",
+                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
                 f"write {option.flag}=N",
             )

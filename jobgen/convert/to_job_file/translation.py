@@ -13,7 +13,7 @@ from jobgen.convert.to_job_file.directives import limits, read_directives, set_n
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
 from jobgen.convert.to_job_file.program_line import ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, split
+from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
@@ -58,6 +58,7 @@ def convert(script: Script) -> Converted:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         sizes.threads(file, script)
+    sizes.variables(file, script)
     _own_launcher(file)
     make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
@@ -130,8 +131,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    if launch is not None and command is not None and reason is None:
-        parts = _without_host_code(file, script, source, launch, parts, words)
+    if command is not None and reason is None:
+        parts = _without_host_code(file, script, source, command, launch, parts, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*notes.status(parts), *notes.traps(script, file)]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
@@ -143,7 +144,10 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
-    in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
+    aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
+    in_shell = command.name in {*script.functions, *aliases} or (
+        not command.name and "/" not in command.words[0].text
+    )
     return compound(command.node) or (command.node if in_shell else None)
 
 
@@ -159,16 +163,23 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 
 
 def _without_host_code(
-    file: JobFile, script: Script, source: Dialect, launch: Launch, parts: Split, words: ProgramWords
+    file: JobFile,
+    script: Script,
+    source: Dialect,
+    command: Command,
+    launch: Launch | None,
+    parts: Split,
+    words: ProgramWords,
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
+    lines = "\n".join([*words.setup, *file.list("command")])
+    ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
+    code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find(parts.before)
-    why = "is left out: at most the launch line reads it, and jobgen lists and counts the hosts itself"
-    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in unused]
-    signs = [one.next() for one in unused]
-    before = [one for one in parts.before if one not in unused and not (one.type == ";" and one in signs)]
-    return parts._replace(before=tuple(before))
+    why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
+    of_hosts = [one for one in unused if one not in code.values]
+    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
+    return parts._replace(before=tuple(without(parts.before, unused)))
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
@@ -220,6 +231,7 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
+        file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
