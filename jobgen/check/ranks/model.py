@@ -69,8 +69,8 @@ class RankGroup(NamedTuple):
     """The processes of a program: what starts them, and what each gets. None: the text does not determine it.
 
     ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on
-    the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the outer
-    launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank.
+    the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
+    outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank.
     """
 
     line: int
