@@ -76,7 +76,7 @@ class Environment:
         return found[0]
 
     def in_effect(self, name: str, before: int) -> Node | None:
-        """Return the only value of an exported variable, if the script certainly sets it before a position."""
+        """Return the only value of an exported variable, if the script certainly sets it in time."""
         found = self.assignments.get(name, [])
         if len(found) != 1 or found[0].start > before or found[0].under(*LATER, *_ELSEWHERE):
             return None

@@ -56,10 +56,11 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
         return
     steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
     beside = [one for one in steps if one.command.background]
-    if not beside or (len(steps) < 2 and not beside[0].command.node.under(*LOOPS)):
+    if not beside or "--overcommit" in script.heeded:
         return
     first = beside[0]
-    if first.has(*_SHARES) or first.has("-w", "--nodelist", "-r", "--relative"):
+    alone = steps[-1] is first and not first.command.node.under(*LOOPS)
+    if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
     if not first.has(*_CORES):
