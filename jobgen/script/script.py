@@ -263,7 +263,9 @@ class Script:
     @cached_property
     def last_line(self) -> int:
         """The last line that runs: that of the first ``exit`` that no condition precedes, or the last one."""
-        ends = (one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"])
+        ends = (
+            one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"]
+        )
         return next((one.line for one in ends), len(self.lines))
 
     @cached_property
