@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.errors import JobgenError, shown
-from jobgen.options import OPTIONS, Option, parse
+from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.spec import COMMAND_LINE, SET, Layer, SiteName, Specification, Text
 
 NO_SITE = "none"  # the name for no site, even if a job file names one
@@ -32,6 +32,7 @@ def read_spec(
     fields: dict[str, Any] = {}
     origins: dict[str, str] = {}
     texts: dict[str, str] = {}
+    below = below and _of_scheduler(below, scheduler, settings.get("dialect"))
     if below is not None:
         program, origins = below.program, {"program": below.origins.get("program", "derived")}
     for option in OPTIONS:
@@ -52,6 +53,35 @@ def read_spec(
         {"site": None, "sweep": None, "away": False, **fields}[name] for name in Specification._fields
     )
     return with_site(spec, site or (below.site if below else None))
+
+
+def _of_scheduler(layer: Layer, scheduler: str, dialect: Text | None) -> Layer:
+    """Return the layer with the options for a command of jobgen, and for the dialect that is chosen."""
+    for name in _own_tables(layer, scheduler, dialect):
+        own = layer.own[name]
+        layer = layer._replace(
+            values={**layer.values, **own.values}, origins={**layer.origins, **own.origins}
+        )
+    return layer
+
+
+def _own_tables(layer: Layer, scheduler: str, dialect: Text | None) -> list[str]:
+    """Return the names of the tables that hold for a scheduler, in their order."""
+    general = layer.own[scheduler].values if scheduler in layer.own else {}
+    dialect = dialect or general.get("dialect") or layer.values.get("dialect")
+    return [name for name in layer.own if name == scheduler or name == dialect != scheduler]
+
+
+def left_out(layer: Layer, spec: Specification) -> str:
+    """Return a note on the options of a job file for other schedulers that have no value in this job; empty
+    without one."""
+    used = _own_tables(layer, spec.scheduler, spec.dialect)
+    parts = []
+    for name, own in layer.own.items():
+        keys = [key for key in own.values if BY_KEY[key].multiple or key not in spec.origins]
+        if name not in used and keys:
+            parts.append(f"{', '.join(keys)} of [{name}] ({own.origin})")
+    return f"left out, for other schedulers: {'; '.join(parts)}" if parts else ""
 
 
 def _keep_one_grace(

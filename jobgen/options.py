@@ -478,6 +478,15 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "module_purge",
+        _ENVIRONMENT,
+        parsers.switch,
+        "",
+        "Unload all modules first, also those that the job has from its submission.",
+        switch=True,
+        example=True,
+    ),
+    Option(
         "module_use",
         _ENVIRONMENT,
         parsers.absolute_path,

@@ -12,7 +12,7 @@ MASK = "***"
 _HINTS = (
     *("token", "secret", "pass", "pwd", "credential", "key", "bearer", "://", "hf_", "gho_", "ghp_", "ghu_"),
     *("ghs_", "ghr_", "github_", "glpat", "sk-", "xox", "aiza", "akia", "asia", "eyj"),
-    *("dckr_", "pypi-", "npg_", "_pat", "_auth", "signature", "sig=", "authorization"),
+    *("dckr_", "pypi-", "npg_", "_pat", "_auth", "signature", "sig=", "authorization", " login"),
 )
 _NAME = (
     r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?<![a-z-])pass|(?<=--)pass|(?:db|sql|user|smtp|ssh)pass"
@@ -39,6 +39,7 @@ _FORMS = (
     r"(://[^\s/:@]*:)[^\s/]+(?=@)",
     r"(\b[Bb]earer )[^\s'\"]{8,}",
     r"((?i:authorization):\s*\w+\s+)[^\s'\"]+",
+    r"(\b(?:wandb|huggingface-cli|hf|comet)\s+login\s+(?:-\S+\s+)*)(?!-)[^\s'\"$]{8,}",
     r"(://)[^\s/:@]{20,}(?=@)",
     r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|$)",
 )

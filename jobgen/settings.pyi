@@ -60,7 +60,7 @@ class Settings(TypedDict, total=False):
     r"""Request the nodes exclusively."""
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
-    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai"] | None
+    launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai", "none"] | None
     r"""Program that starts the ranks."""
     mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
     r"""MPI implementation. [default: openmpi, for mpirun]"""
@@ -98,6 +98,8 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
+    module_purge: bool | None
+    r"""Unload all modules first, also those that the job has from its submission."""
     module_use: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
     r"""Folder of modulefiles, as an absolute path; the last one is searched first."""
     module: Sequence[str] | str | None

@@ -1,6 +1,7 @@
 """The specification of a job, with the origin of each value."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting
@@ -49,10 +50,19 @@ class SiteName(NamedTuple):
     beside: str = ""
 
 
+class OwnValues(NamedTuple):
+    """The options of one scheduler: their texts and origins by key, and the origin of their table."""
+
+    values: Mapping[str, Text]
+    origins: Mapping[str, str]
+    origin: str
+
+
 class Layer(NamedTuple):
     """The content of a job file: the text of each option by its key (a list for repeatable ones), their
     origins, the program (the command line is already added to it), the scheduler, the site and the sweep.
-    ``is_default``: the job file was not named, but found in the current directory.
+    ``own`` are the tables of single schedulers by name. ``is_default``: the job file was not named, but found
+    in the current directory.
     """
 
     values: Mapping[str, Text]
@@ -62,6 +72,7 @@ class Layer(NamedTuple):
     site: SiteName | None = None
     sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
+    own: Mapping[str, OwnValues] = MappingProxyType({})
     is_default: bool = False
 
 
@@ -114,6 +125,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    module_purge: bool | None
     module_use: tuple[str, ...]
     module: tuple[str, ...]
     source: tuple[str, ...]

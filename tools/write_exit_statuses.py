@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobgen.runs.exit_statuses import COMMANDS, EVERY_COMMAND, JOB, TRAINING
+from jobgen.runs.exit_statuses import COMMANDS, EVERY_COMMAND, JOB, MORE, TRAINING
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/exit-statuses.md"
 _TEXT = """\
@@ -20,6 +20,8 @@ This page is generated from `jobgen/runs/exit_statuses.py`.
 Status 1 has a meaning of its own in these commands.
 
 {own}
+
+{more}
 
 `jobgen status`, `list` and `report` end with 0 if they could show the runs, whatever the runs ended with. `jobgen submit --wait` ends
 with the status of the job.
@@ -55,7 +57,9 @@ def page() -> str:
             *(f"| `jobgen {name}` | {meaning} |" for name, meaning in COMMANDS.items()),
         ]
     )
-    return _TEXT.format(own=own, **{name: _table(table) for name, table in tables.items()})
+    more = [(name, *one) for name, statuses in MORE.items() for one in statuses.items()]
+    lines = "\n".join(f"`jobgen {name}` ends with {status} if {meaning}." for name, status, meaning in more)
+    return _TEXT.format(own=own, more=lines, **{name: _table(table) for name, table in tables.items()})
 
 
 def _table(table: Mapping[int, str]) -> str:

@@ -11,7 +11,8 @@ from inspect import cleandoc
 from pathlib import Path
 
 from jobgen.check import formats
-from jobgen.check.checker import Finding, check_file
+from jobgen.check.checker import Finding
+from jobgen.check.files import Reading
 from jobgen.check.rule import Rule
 from jobgen.check.rules.table import RULES
 
@@ -62,7 +63,7 @@ def findings(rule: Rule, name: str) -> list[Finding]:
     """Return the findings in the script ``bad`` or ``good`` of a rule, with its config beside it."""
     with tempfile.TemporaryDirectory() as folder:
         write(rule, Path(folder))
-        found = check_file(f"{folder}/{name}.sh")
+        found = Reading(style=True).findings(f"{folder}/{name}.sh")
     return [one._replace(file=f"{name}.sh") for one in found]
 
 

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 c62e28ef110c1a9a3ef8d4e40da1e5dc527874d1bde40191473ccb3bafae6886 ========
+# ======== jobgen runtime 0.2.0, SHA-256 be8c4def68df2d7d5f507f04f838c9eec00423f9bc90c9ea6b028486b913efca ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -337,7 +337,7 @@ job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in
 job_count_nodes() { # unless the script has their number
   [[ -z ${job_nodes:-} ]] || return 0
   job_nodes=$(job_list_hosts | awk 'NF && !seen[$1]++ { hosts++ } END { print hosts + 0 }')
-  job_world_size=$((job_nodes * job_ranks_per_node))
+  job_world_size=${job_world_size:-$((job_nodes * job_ranks_per_node))}
 }
 
 job_make_hostfile() {
@@ -865,7 +865,7 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
 job_remainder() { # the processes that the program has left
   local pid
   grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
-    ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ" || echo "$pid"
+    { ((LOCAL_WORLD_SIZE > 1)) && ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ"; } || echo "$pid"
   done
 }
 
@@ -1065,7 +1065,7 @@ job_main() {
   job_environment
   job_make_hostfile
   job_optional job_filter
-  job_rendezvous
+  job_starts_itself || job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
   job_optional job_read_program_variables
@@ -1076,12 +1076,14 @@ job_main() {
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
+  job_say "$job_title: ${job_hosts[*]:0:8}; $(job_starts_itself || echo "rendezvous at $(job_endpoint); ")files in $job_dir"
   [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge
 }
+
+job_starts_itself() { [[ $job_launcher_name == none && -z ${job_steps:-} ]]; }  # one process, without a rendezvous
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
   local file=${BASH_SOURCE[0]:-main} line='' sum=''

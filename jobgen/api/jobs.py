@@ -13,7 +13,7 @@ from jobgen.config import read_spec, with_site
 from jobgen.errors import JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.reader import layer_of, read_job
 from jobgen.jobfile.schema import JobFile
-from jobgen.jobfile.tables import TABLES
+from jobgen.jobfile.tables import OF_SCHEDULERS, TABLES
 from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
@@ -32,7 +32,7 @@ PYTHON = "Python"
 _TABLES = [
     name
     for name in JobFile.__struct_fields__
-    if name not in ("scheduler", "site", "program", "check", *TABLES)
+    if name not in ("scheduler", "site", "program", "check", *TABLES, *OF_SCHEDULERS)
 ]
 
 

@@ -15,7 +15,8 @@ class Rule(NamedTuple):
 
     ``message`` and ``fix`` are the defaults of its hits. The page of the rule shows the reason, ``bad``, a
     script that breaks only this rule, ``good``, a script that breaks none, and the files beside them. These
-    texts are indented.
+    texts are indented. The findings of a rule of ``style`` follow those about the job. With a ``summary``
+    several findings in a file become one note.
     """
 
     id: str
@@ -29,6 +30,8 @@ class Rule(NamedTuple):
     find: Callable[[Script], Iterator[Hit]]
     files: Mapping[str, str] = {}
     schedulers: tuple[str, ...] = ()  # or jobgen's commands for them; without them all scripts
+    style: bool = False
+    summary: str = ""
 
     def concerns(self, script: Script) -> bool:
         """Return whether the rule is about scripts of this scheduler."""
@@ -48,6 +51,9 @@ def rule(
     good: str,
     files: Mapping[str, str] = {},
     schedulers: tuple[str, ...] = (),
+    style: bool = False,
+    summary: str = "",
 ) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
     """Turn a function that yields hits in a script into a rule."""
-    return lambda find: Rule(id, severity, title, reason, message, fix, bad, good, find, files, schedulers)
+    texts = (id, severity, title, reason, message, fix, bad, good)
+    return lambda find: Rule(*texts, find, files, schedulers, style, summary)

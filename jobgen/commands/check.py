@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ def _rules_option(name: str, about: str) -> click.Option:
 
 
 _OPTIONS: list[click.Parameter] = [
-    click.Argument(["files"], metavar="FILE...", nargs=-1),
+    click.Argument(["names"], metavar="FILE...", nargs=-1),
     click.Option(
         ["--format", "form"],
         type=OptionType(choice(*_FORMATS)),
@@ -57,6 +57,7 @@ _OPTIONS: list[click.Parameter] = [
         help="Report this severity and worse.  [default: note]",
     ),
     click.Option(["--strict"], is_flag=True, help="End with status 1 after warnings, too."),
+    click.Option(["--style"], is_flag=True, help="Report each finding about the style of the shell."),
     _rules_option("--select", "Apply these rules only. Repeatable."),
     _rules_option("--ignore", "Leave these rules out. Repeatable."),
     click.Option(
@@ -74,8 +75,12 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--site"],
         metavar="NAME",
-        help="Take the scheduler, its version and the rules that do not apply from a site.",
+        help="Take the scheduler, its version and the table [check] from a site.",
     ),
+    click.Option(
+        ["--fix"], is_flag=True, help="Print the changes that fix what takes no decision, as a diff."
+    ),
+    click.Option(["--write"], is_flag=True, help="Write the changes of --fix to the files."),
     click.Option(["--list", "listing"], is_flag=True, help="Print all rules."),
     click.Option(
         ["--explain"],
@@ -89,19 +94,22 @@ _OPTIONS: list[click.Parameter] = [
 @click.pass_obj
 def _check(
     more: tuple[str, ...],
-    files: tuple[str, ...],
+    names: tuple[str, ...],
     form: str,
     severity: str,
     strict: bool,
+    style: bool,
     select: tuple[tuple[str, ...], ...],
     ignore: tuple[tuple[str, ...], ...],
     scheduler: str | None,
     scheduler_version: str | None,
     site: str | None,
+    fix: bool,
+    write: bool,
     listing: bool,
     explain: tuple[str, ...] | None,
 ) -> int:
-    from jobgen.check import checker, formats  # late: the many rules are slow to import
+    from jobgen.check import files, formats  # late: the many rules are slow to import
     from jobgen.check.rules.table import RULES
     from jobgen.commands.terminal import progress
 
@@ -109,36 +117,61 @@ def _check(
         texts = [formats.text_of(RULES[name]) + "\n" for name in explain or ()]
         click.echo(formats.as_list() if listing else "\n".join(texts), nl=False)
         return 0
-    if not files + more:  # the arguments after --
+    if not names + more:  # the arguments after --
         raise JobgenError("check: name one script at least, or - for standard input")
-    scripts = checker.scripts_in(files + more)
-    say = partial(click.echo, err=True)
+    if fix and form != "text":
+        raise JobgenError(f"--fix (command line): prints a diff, and goes without --format {form}")
+    if write and not fix:
+        raise JobgenError("--write (command line): goes with --fix only")
+    scripts = files.scripts_in(names + more)
+    reading = files.Reading(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
+    ignored = {name for rules in ignore for name in rules}
     if site is not None:
         from jobgen.sites.loader import load
 
         known = load(site, f"--site {shown(site)} (command line)")
-        scheduler = scheduler or known.name
-        scheduler_version = scheduler_version or known.file.scheduler_version or None
-        ignore += (known.file.silence,)
-    chosen, ignored = (
-        {name for names in select for name in names},
-        {name for names in ignore for name in names},
-    )
-    reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-    with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
-        findings = [
+        reading, ignored = reading.at(known), ignored.union(known.file.check.silence)
+    chosen = {name for rules in select for name in rules} or set(RULES)
+
+    def findings(path: str, source: bytes | None = None) -> list[Finding]:
+        reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
+        return [
             found
-            for file in work.of(scripts)
-            for found in checker.check_file(file, scheduler, scheduler_version, say)
-            if found.severity in reported
-            and found.rule not in ignored
-            and (not chosen or found.rule in chosen)
+            for found in reading.findings(path, source)
+            if found.severity in reported and found.rule in chosen - ignored
         ]
-    _print(findings, form, len(scripts))
-    return int(any(found.severity in ("error", *(["warning"] if strict else [])) for found in findings))
+
+    with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
+        if fix:
+            report = [found for path in work.of(scripts) for found in _fix(path, findings, write)]
+        else:
+            report = [found for path in work.of(scripts) for found in findings(path)]
+        report = list(dict.fromkeys(report))  # several scripts may start the same one
+    if not fix:
+        _print(report, form)
+    if form == "text":
+        click.echo(formats.summary(report, len(scripts)) + " after these fixes" * fix, err=True)
+    return int(any(found.severity in ("error", *(["warning"] if strict else [])) for found in report))
 
 
-def _print(findings: Sequence[Finding], form: str, files: int) -> None:
+def _fix(path: str, findings: Callable[..., list[Finding]], write: bool) -> list[Finding]:
+    """Print the diff of the fixes of a script, and write them; return the findings that remain."""
+    from jobgen.check import files, fix
+    from jobgen.rendering.script_file import rewrite
+
+    if path == "-" and write:
+        raise JobgenError("--write (command line): standard input cannot be written; name a file")
+    if path.endswith(".toml"):
+        return findings(path)
+    old = files.read_source(path)
+    new = fix.fixed(old, partial(findings, path))
+    click.echo(fix.difference(path, old, new), nl=False)
+    if write and new != old:
+        rewrite(path, new)
+    return findings(path, new)
+
+
+def _print(findings: Sequence[Finding], form: str) -> None:
     from jobgen.check import formats
     from jobgen.commands.terminal import is_terminal
 
@@ -147,8 +180,6 @@ def _print(findings: Sequence[Finding], form: str, files: int) -> None:
     else:
         text = formats.FORMATS[form](findings)
     click.echo(text, nl=False, color=True)
-    if form == "text":
-        click.echo(formats.summary(findings, files), err=True)
 
 
 check = click.Command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobgen.commands.parameter_types import FILE, OptionType
-from jobgen.errors import JobgenError, one_of, shown
+from jobgen.errors import PROGRAM_CHANGED, JobgenError, one_of, shown
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
 from jobgen.values.parsers import choice
@@ -48,7 +48,7 @@ _TARGETS = (*_SOURCES, "toml")
 def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
-    from jobgen.check.checker import read_source
+    from jobgen.check.files import read_source
     from jobgen.convert.to_job_file import translation
     from jobgen.convert.to_scheduler import conversion
     from jobgen.rendering.runtime import MADE_BY, MARK
@@ -69,6 +69,11 @@ def convert(
         click.echo(f"{file}: {guessed.reason}", err=True)
     source = source.partition(MARK.encode())[0] if ours else source
     script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
+    if script.components:
+        raise JobgenError(
+            f"{shown(file)}, line {script.components[0]}: begins another component of the job, with a request of "
+            "its own: convert each component as a script of its own"
+        )
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")
     if ours:
@@ -94,10 +99,12 @@ def _check_source(file: str, whose: str, target: str, ours: bool) -> None:
 
 
 def _report(file: str, remarks: Sequence[Remark]) -> int:
-    """Print the remarks on a conversion; return 1 if something is lost."""
+    """Print the remarks on a conversion; return 1 if something is lost, 4 if it is a part of the program."""
     for remark in remarks:
         what = "cannot be translated" if remark.lost else "translated, but look"
         click.echo(f"{file}:{remark.line}: {what}: {masked(remark.what)}: {remark.why}", err=True)
+    if any(remark.of_program for remark in remarks):
+        return PROGRAM_CHANGED
     return int(any(remark.lost for remark in remarks))
 
 

@@ -159,7 +159,7 @@ def plan_of(
     Raises:
         JobgenError: a value is wrong.
     """
-    from jobgen.config import read_spec
+    from jobgen.config import left_out, read_spec
     from jobgen.plan import expansion
     from jobgen.plan.plan import resolve
     from jobgen.plan.survival import note
@@ -175,7 +175,8 @@ def plan_of(
         if not (use := of_value(scheduler, str(error), texts)):
             raise
         raise JobgenError(f"{error}{use}") from None
-    for text in filter(None, (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)):
+    notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
+    for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
         click.echo(visible(f"jobgen: note: {text}"), err=True)
     if below is not None and below.is_default:
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)

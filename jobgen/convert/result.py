@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 
 class Remark(NamedTuple):
-    """A remark on a line. ``lost``: it is not translated; otherwise the user should check the result."""
+    """A remark on a line. ``lost``: it is not translated; otherwise the user should check the result.
+    ``of_program``: it is a command, a container or another part of the command line of the program."""
 
     line: int
     what: str
     why: str
     lost: bool = True
+    of_program: bool = False
 
 
 class Edit(NamedTuple):

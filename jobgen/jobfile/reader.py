@@ -16,13 +16,13 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import WORD, JobFile, fits
+from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
-from jobgen.jobfile.tables import AT, table_of
+from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import read_program
-from jobgen.options import BY_KEY, OPTIONS, parse
+from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.schedulers.table import COMMANDS
-from jobgen.spec import SET, Layer, SiteName, Step, Text
+from jobgen.spec import SET, Layer, OwnValues, SiteName, Step, Text
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
@@ -49,8 +49,8 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
 
 
-def silenced_rules(path: str) -> frozenset[str]:
-    """Return the rules of ``jobgen check`` that a job file silences.
+def check_table(path: str) -> CheckTable:
+    """Return the table [check] of a job file.
 
     Raises:
         JobgenError: it cannot be read, or its table [check] is wrong.
@@ -59,12 +59,12 @@ def silenced_rules(path: str) -> frozenset[str]:
     text = read_text(path, f"the job file {shown(path)}")
     content = {key: value for key, value in decode(text, name).items() if key == "check"}
     try:
-        table = msgspec.convert(content, JobFile).check
+        table: CheckTable = msgspec.convert(content, JobFile).check
     except msgspec.ValidationError as error:
         raise JobgenError(
             sentence(str(error), content, lambda place: f"{name}, line {line_of(text, place)}")
         ) from None
-    return frozenset(table.silence) if table else frozenset()
+    return table or CheckTable()
 
 
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:
@@ -150,8 +150,10 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
     swept = None
     if job.sweep is not msgspec.UNSET:
         swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
+    tables = {name: [(one, name) for one in OWN_OPTIONS] for name in OF_SCHEDULERS if getattr(job, name)}
+    own = {name: OwnValues(*_read(job, table, origin), origin((name,))) for name, table in tables.items()}
     return Layer(
-        values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept, steps
+        values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept, steps, own
     )
 
 
@@ -176,14 +178,21 @@ def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
     """Return the options in some tables as text, and the origin of each."""
+    return _read(tables, [(option, table_of(option)) for option in OPTIONS], origin)
+
+
+def _read(
+    tables: Any, places: Sequence[tuple[Option, str]], origin: Callable[[Path], str]
+) -> tuple[dict[str, Text], dict[str, str]]:
+    """Return the same for options in the tables of these names."""
     values: dict[str, Text] = {}
     origins: dict[str, str] = {}
-    for option in OPTIONS:
-        table = getattr(tables, table_of(option))
+    for option, name in places:
+        table = getattr(tables, name)
         value = getattr(table, option.name) if table else msgspec.UNSET
         if value not in (msgspec.UNSET, [], {}):
             values[option.key] = option_text(value)
-            origins[option.key] = origin((table_of(option), option.name))
+            origins[option.key] = origin((name, option.name))
     return values, origins
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from jobgen.jobfile.tables import TABLES, meaning, table_of
+from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, TABLES, meaning, table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
 from jobgen.values.parsers import Choice, Whole
@@ -77,13 +77,34 @@ _STEP = Meta(
     "launcher, nodes and ranks_per_node if they differ from those of the job. "
     "With parallel = true a step starts together with the step before, on the next nodes."
 )
-_SILENCE = Meta(description="Rules that jobgen check leaves out for this file and the scripts beside it.")
+_CHECK = Meta(description="What jobgen check reports of this file and the scripts beside it.")
+_SILENCE = Meta(description="Rules that jobgen check leaves out.")
+_REQUIRE = Meta(
+    description="What directives must request: account, name, queue, walltime, or how a directive begins."
+)
+_FORBIDDEN = Meta(
+    description="Modules that no script may load: cuda is each version of it, * is any text in a name."
+)
 _COMMAND = Meta(
     description="train.py ARG..., -m MODULE ARG..., or any other command.",
     min_length=1,
 )
 
+
+class CheckTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The table [check] of a job file or a site file."""
+
+    silence: Annotated[tuple[str, ...], _SILENCE] = ()
+    require: tuple[Annotated[str, _REQUIRE], ...] = ()
+    forbidden_modules: Annotated[tuple[str, ...], _FORBIDDEN] = ()
+
+
 _TABLES: list[Any] = [(name, _table(name), UNSET) for name in TABLES]
+_OWN = _struct(
+    "own",
+    [_field(option) for option in OWN_OPTIONS],
+    "Options for one scheduler, instead of those in the tables above.",
+)
 _SITE = Annotated[str, Meta(description="The site that it runs at: jobgen site list")]
 
 OptionTables: Any = msgspec.defstruct(
@@ -96,6 +117,7 @@ JobFile: Any = msgspec.defstruct(
         ("scheduler", _SCHEDULER | UnsetType, UNSET),
         ("site", _SITE | UnsetType, UNSET),
         *_TABLES,
+        *((name, _OWN, UNSET) for name in OF_SCHEDULERS),
         (
             "program",
             _struct("program", [("command", Annotated[list[str], _COMMAND])], "What every rank runs."),
@@ -103,11 +125,7 @@ JobFile: Any = msgspec.defstruct(
         ),
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
         ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
-        (
-            "check",
-            _struct("check", [("silence", Annotated[list[str], _SILENCE])], "What jobgen check reports."),
-            UNSET,
-        ),
+        ("check", Annotated[CheckTable, _CHECK] | UnsetType, UNSET),
         ("step", Annotated[list[dict[str, WORD]], _STEP] | UnsetType, UNSET),
     ],
     frozen=True,
@@ -120,8 +138,11 @@ def keys_of(path: tuple[str, ...]) -> list[str]:
     """Return the keys that the file, or one of its tables, may hold."""
     if not path:
         return list(JobFile.__struct_fields__)
-    own = {("program",): "command", ("check",): "silence"}
-    return [own[path]] if path in own else [o.name for o in OPTIONS if (table_of(o),) == path]
+    own: dict[tuple[str, ...], list[str]] = {
+        ("program",): ["command"],
+        ("check",): list(CheckTable.__struct_fields__),
+    }
+    return own.get(path) or [option.name for place, option in AT.items() if place[:-1] == path]
 
 
 def fits(value: Any, kind: Any) -> bool:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from jobgen.jobfile.tables import TABLES, table_of
+from jobgen.jobfile.tables import OWN_OPTIONS, TABLES, table_of
 from jobgen.options import OPTIONS
 
 
-def file_text(command_name: str, values: Mapping[str, object], site: str = "") -> str:
+def file_text(
+    command_name: str,
+    values: Mapping[str, object],
+    site: str = "",
+    own: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+) -> str:
     """Return the text of a job file. ``values`` are those of options by their keys; ``command`` is the
-    program."""
+    program, and ``own`` are the tables of single schedulers."""
     lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
     for table in (*TABLES, "program"):
         keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
         keys += [("command", "command")] * (table == "program")
-        held = [f"{name} = {toml(values[key])}" for name, key in keys if values.get(key) not in (None, [])]
-        lines += ["", f"[{table}]", *held] if held else []
+        lines += _table(table, keys, values)
+    for table, options in own.items():
+        lines += _table(table, [(one.name, one.key) for one in OWN_OPTIONS], options)
     return "\n".join(lines) + "\n"
+
+
+def _table(name: str, keys: Sequence[tuple[str, str]], values: Mapping[str, object]) -> list[str]:
+    """Return the lines of a table with these names and keys; none without a value."""
+    held = [f"{one} = {toml(values[key])}" for one, key in keys if values.get(key) not in (None, [])]
+    return ["", f"[{name}]", *held] if held else []
 
 
 def toml(value: object) -> str:

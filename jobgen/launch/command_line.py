@@ -47,6 +47,9 @@ def launcher_at(texts: Sequence[str | None], at: int) -> tuple[str | None, int]:
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
                 return module, place + 2
+            file = os.path.basename(texts[place] or "")  # python $(which torchrun)
+            if file in _PYTHON_LAUNCHERS and not LAUNCHERS[_KINDS[file]].line.subcommand:
+                return _KINDS[file], place + 1
     return None, at
 
 
@@ -68,7 +71,7 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
         elif values == 0 and text:
             return at
         else:
-            values = max(values - 1, 0)
+            values = 0 if values == 2 and "=" in text else max(values - 1, 0)  # -env NAME=VALUE
     return len(texts)
 
 

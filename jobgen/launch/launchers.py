@@ -63,6 +63,7 @@ class Launcher(NamedTuple):
     need neither ssh nor an agent. ``remote_shell`` ends the name of the template that starts it on all nodes
     with ``--remote ssh`` (empty: the script starts it on each node). ``start`` is the text of --explain.
 
+    ``one_process``: it starts the program once, on the first node, without a rendezvous.
     ``schedulers`` are the commands of jobgen for whose jobs it is (empty: all).
     ``package`` is the Python package that the job must have for it. ``filters_devices``: it supports
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
@@ -76,6 +77,7 @@ class Launcher(NamedTuple):
     """
 
     command: str
+    one_process: bool = False
     once_a_node: bool = False
     schedulers: tuple[str, ...] = ()
     ranks: RankVariables | None = None
@@ -101,7 +103,7 @@ class Launcher(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the commands of the launcher."""
-        return (self.command, *self.line.names)
+        return tuple(filter(None, (self.command, *self.line.names)))
 
     @property
     def of_mpi(self) -> bool:
@@ -278,6 +280,7 @@ LAUNCHERS = {
             same={"--master-port": "master_port"},
         ),
     ),
+    "none": Launcher("", one_process=True, ranks=RankVariables("0", "1", "0"), start="the script itself"),
 }
 
 

@@ -31,6 +31,27 @@ _CONTAINER = Wrapper(
     subcommand=("exec", "run"),
     image=True,
 )
+_DOCKER = Wrapper(
+    (
+        *("-v", "--volume", "-e", "--env", "--env-file", "-w", "--workdir", "--name", "--gpus", "--network"),
+        *("--net", "--ipc", "--pid", "-u", "--user", "--shm-size", "--mount", "-p", "--publish", "--device"),
+        *("--ulimit", "-h", "--hostname", "--entrypoint", "--runtime", "--cap-add", "--security-opt", "-m"),
+        *("--memory", "--cpus", "--cpuset-cpus", "-l", "--label", "--group-add", "--userns", "--tmpfs"),
+        *("--add-host", "--annotation", "--platform", "--pull"),
+    ),
+    subcommand=("run", "exec"),
+    image=True,
+)
+_NSYS = Wrapper(
+    (
+        *("-o", "--output", "-t", "--trace", "-f", "--force-overwrite", "-c", "--capture-range", "-d", "-y"),
+        *("--duration", "--delay", "-e", "--env-var", "-s", "--sample", "--stats", "-w", "--show-output"),
+        *("-x", "--stop-on-exit", "-b", "--backtrace", "--cudabacktrace", "--cuda-memory-usage", "--export"),
+        *("--gpu-metrics-device", "--gpu-metrics-devices", "--capture-range-end", "--kill", "--wait", "-p"),
+        *("--nvtx-capture", "--python-sampling", "--session", "--session-new", "--cpuctxsw", "--nic-metrics"),
+    ),
+    subcommand=("profile", "launch", "nvprof"),
+)
 _IMAGE = re.compile(r"://|\.(sif|simg|img|sqsh)$")
 WRAPPERS = {
     "eval": Wrapper(),
@@ -67,12 +88,41 @@ WRAPPERS = {
     "pixi": Wrapper(("-e", "--environment", "--manifest-path"), subcommand=("run",)),
     "singularity": _CONTAINER,
     "apptainer": _CONTAINER,
+    "docker": _DOCKER,
+    "podman": _DOCKER,
+    "podman-hpc": _DOCKER,
+    "ch-run": Wrapper(("-b", "--bind", "-c", "--cd", "-m", "-s", "--storage", "--join-ct"), image=True),
+    "nsys": _NSYS,
+    "ncu": Wrapper(("-o", "--export", "-k", "--kernel-name", "-s", "-c", "--section", "--metrics", "--set")),
+    "perf": Wrapper(("-e", "--event", "-o", "--output", "-F"), subcommand=("stat", "record")),
+    "strace": Wrapper(("-e", "-o", "-p", "-s")),
+    "xvfb-run": Wrapper(("-n", "--server-num", "-s", "--server-args", "-e", "-f", "-w")),
+    "dumb-init": Wrapper(),
+    "tini": Wrapper(),
+    "hwloc-bind": Wrapper(("--cpubind", "--membind", "--mempolicy"), image=True),
+    "likwid-pin": Wrapper(("-c", "-s", "-d")),
     "shifter": Wrapper(("-i", "--image", "-V", "--volume", "-m", "--module", "--workdir", "-e", "--env")),
     "chrt": Wrapper(operands=1),
     "catchsegv": Wrapper(),
     "valgrind": Wrapper(),
     "unbuffer": Wrapper(),
 }
+
+# Commands that run another command on other nodes; the image is the host.
+REMOTE = {
+    "ssh": Wrapper(tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw"), image=True),
+    "rsh": Wrapper(("-l",), image=True),
+    "pbs_tmrsh": Wrapper(("-l",), image=True),
+    "pdsh": Wrapper(("-w", "-x", "-f", "-t", "-u", "-R", "-l", "-g", "-j")),
+    "clush": Wrapper(("-w", "-x", "-f", "-l", "-g", "-t", "-u", "-o", "-R")),
+    "pbsdsh": Wrapper(("-n", "-c", "-h")),
+}
+
+
+def remote_start(texts: Sequence[str | None], at: int) -> int:
+    """Return the index of the command that a word runs on other nodes; that of the word if it runs none."""
+    row = REMOTE.get(os.path.basename(texts[at] or ""))
+    return at if row is None else _behind_options(texts, at + 1, row)
 
 
 def command_start(texts: Sequence[str | None]) -> int:
@@ -86,18 +136,19 @@ def command_start(texts: Sequence[str | None]) -> int:
 
 
 def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> int:
-    operands, image = wrapper.operands, wrapper.image
+    operands, image, sure = wrapper.operands, wrapper.image, True
     while at < len(texts):
         text = texts[at] or "-"  # an unknown word is taken for an option
         if text.startswith("-"):
+            sure = texts[at] is not None
             at += 1 + (text in wrapper.values)
         elif re.match(r"\w+=", text) and not image:
             at += 1
         elif operands and text[0].isdigit():
             operands -= 1
             at += 1
-        elif image and (texts[at - 1] is not None or _IMAGE.search(text)):
-            image = False  # else the word before, which is unknown, was the image
+        elif image and (sure or _IMAGE.search(text)):
+            image = False  # else the unknown word before was the image
             at += 1
         else:
             break

@@ -113,6 +113,10 @@ def _walltime(spec: Specification, scheduler: Scheduler) -> int | None:
 def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, int, int]:
     """Return accelerator, devices and ranks per node; an absent value follows from the others."""
     gpus, ranks = number_of(spec.gpus_per_node), spec.ranks_per_node or most_ranks(spec.nodes)
+    if LAUNCHERS[spec.launcher].one_process:
+        if ranks not in (None, 1) and not spec.origin("ranks_per_node").startswith("site "):
+            raise spec.refuse("ranks_per_node", f"--launcher {spec.launcher} starts one process; remove it")
+        ranks = 1
     name = spec.accelerator
     if name is None:
         name = "cpu" if gpus == 0 or (gpus is None and not scheduler.prefix) else "cuda"
@@ -210,6 +214,8 @@ def _device_selection(spec: Specification, ranks: int) -> DeviceSelection:
         raise spec.refuse("exclude", "cannot be used with --include; remove one of the two")
     key = "include" if spec.include else "exclude"
     chosen: Filter | None = getattr(spec, key)
+    if not chosen and LAUNCHERS[spec.launcher].one_process:
+        return DeviceSelection(1, 1)
     if not chosen:
         return DeviceSelection(total(spec.nodes), world_size(spec.nodes, ranks))
     if not LAUNCHERS[spec.launcher].filters_devices:

@@ -49,6 +49,7 @@ def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
     mpi = MPI_FLAVOURS[name] if name else None
     _check_remote(spec, scheduler, mpi)
     _check_master_addr(spec)
+    _check_one_process(spec, row)
     start, others = start_nodes(spec, scheduler), agents(spec, scheduler, mpi)
     return LaunchMethod(
         row=row,
@@ -112,8 +113,24 @@ def _check_master_addr(spec: Specification) -> None:
         )
 
 
+_OF_RANKS = ("launcher_arg", "master_addr", "master_port", "spare_nodes", "preflight")
+
+
+def _check_one_process(spec: Specification, launcher: Launcher) -> None:
+    """Refuse what needs several ranks, or a launcher, in a job that starts its program itself."""
+    if not launcher.one_process:
+        return
+    if spec.away:
+        raise spec.refuse("launcher", f"{spec.launcher} starts its process on the first node of the job only")
+    for key in _OF_RANKS:
+        if getattr(spec, key):
+            raise spec.refuse(key, f"--launcher {spec.launcher} starts one process, and no ranks; remove it")
+
+
 def alone(spec: Specification) -> bool:
-    """Return whether the job has only the node of the script."""
+    """Return whether the script starts processes on its own node only."""
+    if LAUNCHERS[spec.launcher].one_process:
+        return True
     return spec.nodes == 1 and not spec.spare_nodes and not spec.away
 
 

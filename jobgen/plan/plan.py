@@ -151,6 +151,10 @@ def _title(spec: Specification, resources: Resources, launch: LaunchMethod) -> s
     )
     if spec.steps:
         return f"{each}, {counted(len(spec.steps), 'step')}, on {resources.accelerator.title}"
+    if launch.row.one_process:
+        first = "the first of " * (resources.nodes != 1)
+        nodes = counted(resources.nodes, "node") if resources.nodes else "the nodes of the submission"
+        return f"one process on {first}{nodes}, on {resources.accelerator.title}"
     by = f"{spec.launcher} ({launch.mpi.title})" if launch.mpi else spec.launcher
     world = resources.active.world_size
     ranks = f", {counted(world, 'rank')} in all" if world else ""

@@ -288,8 +288,8 @@ def _head(spec: Specification, faster: list[str]) -> Iterator[str]:
         yield f"Nodes: {description(*site.kinds(spec.queue or '')[name])}"
     for name in faster:
         yield f"Network: the slow path; --network {name} is faster: {site.file.networks[name].about}"
-    if site.file.silence:
-        yield f"jobgen: disable={','.join(site.file.silence)}"
+    if site.file.check.silence:
+        yield f"jobgen: disable={','.join(site.file.check.silence)}"
 
 
 def _filled(lines: tuple[str, ...], numbers: Mapping[str, object], spec: Specification) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.program import Program
 from jobgen.schedulers.base import Scheduler, clock
 from jobgen.spec import Specification
@@ -88,7 +89,7 @@ def _preflight(spec: Specification, program: Program) -> str | None:
         return None
     if spec.preflight or spec.spare_nodes:
         return "always"
-    if spec.nodes == 1:
+    if spec.nodes == 1 or LAUNCHERS[spec.launcher].one_process:
         return None
     return "always" if program.is_ours else "if_there"
 

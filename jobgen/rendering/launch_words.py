@@ -17,6 +17,11 @@ _RANKS_OF_NODE = f"awk -F= -v line=\"$((NODE_RANK + 1))\" 'NR == line {{ print $
 _RANKS_BEFORE = (
     f"awk -F= -v node=\"$CROSS_RANK\" 'NR <= node {{ n += $2 }} END {{ print n + 0 }}' {_HOSTFILE}"
 )
+# A library that finds these variables waits for other ranks, or starts none of its own.
+_ONE_PROCESS = (
+    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT",
+    "RANK=0 WORLD_SIZE=1 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1  # not exported",
+)
 
 
 def timeout(plan: Plan) -> str:
@@ -114,6 +119,8 @@ def rank_lines(plan: Plan) -> tuple[str, ...]:
     if mixed and launch.row.mixed_ranks:
         return tuple(line.replace("{before}", _RANKS_BEFORE) for line in launch.row.mixed_ranks)
     names = launch.rank_variables
+    if launch.row.one_process:
+        return _ONE_PROCESS
     if names is None:
         return ()
     local_size = names.local_size if mixed else plan.resources.ranks_per_node

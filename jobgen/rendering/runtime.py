@@ -99,7 +99,13 @@ def _needs(plan: Plan) -> dict[str, object]:
     """Return the files in the order of the script, each with what makes it necessary."""
     spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
     return {
-        "modules": (spec.module or spec.module_use or plan.site.module_use or plan.site.network.modules),
+        "modules": (
+            spec.module_purge
+            or spec.module_use
+            or spec.module
+            or plan.site.module_use
+            or plan.site.network.modules
+        ),
         "conda": spec.conda,
         "setup": spec.setup,
         "requirements": True,

@@ -1,4 +1,4 @@
-"""Atomic writing of a script to a file."""
+"""Atomic writing of scripts to files."""
 
 import os
 import stat
@@ -27,7 +27,7 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
                 raise JobgenError(f"{option}: is not a regular file")
             if not force:
                 raise JobgenError(f"{option}: the file already exists; --force overwrites it")
-        _replace(target, text, (0o777 if executable else 0o666) & ~umask(), force)
+        _replace(target, text.encode(), (0o777 if executable else 0o666) & ~umask(), force)
     except FileExistsError:
         raise JobgenError(f"{option}: the file already exists; --force overwrites it") from None
     except (OSError, ValueError) as error:
@@ -35,12 +35,25 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
         raise JobgenError(f"{option}: cannot be written: {reason}") from None
 
 
-def _replace(target: str, text: str, mode: int, force: bool) -> None:
+def rewrite(path: str, content: bytes) -> None:
+    """Replace the content of a file atomically; its mode stays.
+
+    Raises:
+        JobgenError: the file cannot be written.
+    """
+    target = os.path.realpath(path)
+    try:
+        _replace(target, content, stat.S_IMODE(os.stat(target).st_mode), force=True)
+    except OSError as error:
+        raise JobgenError(f"{shown(path)} (command line): cannot be written: {error.strerror}") from None
+
+
+def _replace(target: str, content: bytes, mode: int, force: bool) -> None:
     """Write a temporary file, then rename it; without ``force``, first create the name exclusively."""
     handle, temporary = tempfile.mkstemp(prefix=".jobgen-", dir=os.path.dirname(target))
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, mode)

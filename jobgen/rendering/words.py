@@ -170,9 +170,9 @@ def _commands(plan: Plan) -> tuple[str, ...]:
     agents = launch.agents if plan.spec.remote == "scheduler" else ()
     if box:
         own = () if launch.row.once_a_node else (command,)
-        return (*dict.fromkeys((box.runtime.command, *own)), *agents)
+        return (*dict.fromkeys(filter(None, (box.runtime.command, *own))), *agents)
     python = ("python3",) if plan.program.head is not None or launch.row.once_a_node else ()
-    return (*python, command, *agents)
+    return tuple(filter(None, (*python, command, *agents)))
 
 
 def _needs(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from jobgen.errors import BAD_INPUT, INTERRUPTED, LOST, NO, READER_GONE
+from jobgen.errors import BAD_INPUT, INTERRUPTED, LOST, NO, PROGRAM_CHANGED, READER_GONE
 
 RESUMABLE = 75
 
@@ -29,6 +29,10 @@ COMMANDS = {
     "diff": "the runs differ",
     "doctor": "there is a problem",
     "site": "`site detect`: this machine is no site that jobgen knows",
+}
+# Further statuses of a command.
+MORE = {
+    "convert": {PROGRAM_CHANGED: "a container or another command around the program could not be translated"}
 }
 JOB = {
     0: "finished",
@@ -60,4 +64,5 @@ def meaning(status: int | None, training: bool = False) -> str:
 
 def of_command(name: str) -> Mapping[int, str]:
     """Return the exit statuses of a command, such as ``check``."""
-    return EVERY_COMMAND | ({NO: COMMANDS[name]} if name in COMMANDS else {})
+    own = {NO: COMMANDS[name]} if name in COMMANDS else {}
+    return dict(sorted((EVERY_COMMAND | own | MORE.get(name, {})).items()))

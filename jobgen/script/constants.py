@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from jobgen.script.syntax import LATER, Node, expansions, literal
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from jobgen.script.syntax import LATER, LOOPS, Node, expansions, literal
 
 _PARTS = ("string", "concatenation", "command_name")
 _DEPTH = 8
 _LONGEST = 4000  # characters of a value; longer ones are unknown
+_MOST = 30  # assignments of a variable that is made of parts
+_BRANCHES = ("elif_clause", "else_clause")
+_BLOCKS = (*LATER, *_BRANCHES, "case_item", "subshell", "command_substitution", "list")
+
+
+class Part(NamedTuple):
+    """A value that is assigned to a variable, or that ``+=`` adds to it: None if it may not be added."""
+
+    value: Node | None
+    assignment: Node
 
 
 class Constants:
-    """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to.
+    """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to, ``parts``
+    those that it is made of at a place.
 
     ``given`` are the variables that the scheduler sets.
     """
 
-    def __init__(self, assignments: list[tuple[str, Node, Node]], given: dict[str, int | None]) -> None:
+    def __init__(
+        self, assignments: list[tuple[str, Node, Node]], given: Mapping[str, int | str | None]
+    ) -> None:
         found: dict[str, list[tuple[Node, Node]]] = {}
         for name, value, assignment in assignments:
             found.setdefault(name, []).append((value, assignment))
         self._nodes = {
             name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and certain(pairs[0][1])
         }
+        self._assignments = found
         self._given = {
             name: str(value) for name, value in given.items() if value is not None and name not in found
         }
@@ -29,6 +46,46 @@ class Constants:
 
     def node(self, name: str) -> Node | None:
         return self._nodes.get(name)
+
+    def parts(self, name: str, place: Node | None) -> list[Part]:
+        """Return what a variable is made of at a place in the script; nothing if that is not certain.
+
+        Without a place only a variable counts that is set once.
+        """
+        pairs = self._assignments.get(name, ())
+        if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
+            return [Part(*pairs[0])]
+        if place is None or len(pairs) > _MOST:
+            return []
+        found: list[Part] = []
+        for value, assignment in pairs:
+            if assignment.start >= place.start or assignment.text.endswith("$"):
+                continue
+            adds = "+=" in {child.type for child in assignment.children}
+            runs = _runs_before(assignment, place) and not (adds and assignment.under(*LOOPS))
+            if not adds:
+                found = [Part(value, assignment)] if runs else []
+            elif found:
+                found.append(Part(value if runs else None, assignment))
+        return found
+
+    def origin(self, word: Node) -> Node:
+        """Return the node that a word has its value from, which may be that of a variable."""
+        for _ in range(_DEPTH):
+            expansion = whole_expansion(word)
+            value = self.node(variable_name(expansion)) if expansion is not None else None
+            if value is None:
+                break
+            word = value
+        return word
+
+    def text(self, word: Node) -> str:
+        """Return a word with the known values of its variables; the others are as they are written."""
+        if (value := self.value(word)) is not None:
+            return value
+        if word.type not in _PARTS:
+            return word.text
+        return "".join(self.text(child) for child in word.children if child.type != '"')
 
     def value(self, node: Node, depth: int = 0) -> str | None:
         """Return the value that a word will have; None if the text does not determine it."""
@@ -92,6 +149,38 @@ class Constants:
         if sign == "/":
             return left // right if right else None
         return {"*": left * right, "+": left + right, "-": left - right}.get(sign)
+
+
+def whole_expansion(word: Node) -> Node | None:
+    """Return the expansion that a word is, with or without quotes."""
+    expansion = word
+    if word.type == "string" and len(word.children) == 3:
+        expansion = word.children[1]
+    elif word.type == "command_name" and len(word.children) == 1:
+        return whole_expansion(word.children[0])
+    plain = expansion.type in ("simple_expansion", "expansion") and len(expansion.children) <= 3
+    return expansion if plain and word.end - word.start <= expansion.end - expansion.start + 2 else None
+
+
+def variable_name(expansion: Node) -> str:
+    return next((node.text for node in expansion.all("variable_name")), "")
+
+
+def _contains(outer: Node, inner: Node) -> bool:
+    return outer.source is inner.source and outer.start <= inner.start < outer.end
+
+
+def _runs_before(assignment: Node, place: Node) -> bool:
+    """Return whether an assignment above a place runs whenever the place is reached, and once."""
+    if assignment.parent is not None and assignment.parent.type == "command":
+        return False
+    around = next((above for above in assignment.above() if above.type in _BLOCKS), None)
+    if around is None:
+        return not place.under("function_definition")
+    path = [place, *place.above()]
+    at = next((at for at, above in enumerate(path) if above is around), 0)
+    branch = around.type == "if_statement" and path[at - 1].type in _BRANCHES
+    return at > 0 and not branch and around.type != "list"
 
 
 def certain(assignment: Node) -> bool:

@@ -3,7 +3,8 @@
 PBS and sbatch read all lines before the first one that is not a comment (src/sbatch/opt.c, src/cmds/qsub.c).
 After a backslash a directive of PBS goes on in the next line (get_script in src/cmds/qsub_sup.c, of
 Torque in src/cmds/qsub_functions.c); one of Slurm does not.
-Lines that only look like a directive (``# PBS``, ``#pbs``) are kept, too: they have no effect.
+Lines that only look like a directive (``# PBS``, ``#pbs``, ``#PSB``) are kept, too: they have no effect.
+``##PBS`` and ``# #PBS`` are comments on purpose.
 """
 
 from __future__ import annotations
@@ -59,10 +60,14 @@ class Directives(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """The scheduler of a script; the reason is empty if the prefix of its directives determines it."""
+    """The scheduler of a script; the reason is empty if the prefix of its directives determines it.
+
+    ``foreign`` is the line of a directive of a scheduler that jobgen does not know, or 0.
+    """
 
     scheduler: str
     reason: str = ""
+    foreign: int = 0
 
 
 def guess(lines: list[str]) -> str:
@@ -91,8 +96,11 @@ def recognized(lines: list[str]) -> Guess:
     for line in lines:
         goes_on = bool(directives) and re.search(rows[0].line_joint, directives[-1])
         directives.append(line if goes_on or re.match(rf"\s*{prefix}\b", line) else "")
-    if re.search(rows[0].foreign_directives, " ".join(directives)):
-        return Guess(SHELL)
+    for title, pattern in rows[0].foreign_directives.items():
+        for number, line in enumerate(directives, 1):
+            if match := re.search(pattern, line):
+                what = f"read as a shell script: {match[0].strip()} (line {number}) is an option of {title}"
+                return Guess(SHELL, what, number)
     if len(rows) == 1:
         return Guess(rows[0].name)
     pairs = zip(lines, directives, strict=True)
@@ -139,10 +147,8 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
                 found = _joined([found, *lines[number : number + more]], scheduler)
                 text = found
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
-        elif prefix and not first and (match := re.match(_lookalike(prefix), text, re.I)):
-            line = Line(number, text, match[1].strip())
-            if prefix in text or not _operands(line, scheduler):
-                inert.append(line)
+        elif prefix and not first and (line := _lookalike(number, text, scheduler)):
+            inert.append(line)
         elif not first and text.strip() and text.lstrip()[0] != "#" and not text.startswith(":"):
             first = number
     # A comment about directives is not a directive: an option has to follow.
@@ -170,10 +176,30 @@ def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
             yield one.last + 1
 
 
-def _operands(line: Line, scheduler: Dialect) -> bool:
-    """Return whether a file follows the options: ``#sbatch -n 1 job.sh`` is a disabled command."""
-    return any(not option.flag for option in read_options(line.rest, scheduler.scheduler, line.number))
+def _lookalike(number: int, text: str, scheduler: Dialect) -> Line | None:
+    """Return the line of a directive with a typing error before its options."""
+    name = scheduler.scheduler.prefix[1:]
+    match = re.match(r"\s*#(\s*)([A-Za-z]+)\s+(-.*)", text)
+    if not match or (match[2].upper() != name and (match[1] or not _near(match[2].upper(), name))):
+        return None
+    line = Line(number, text, match[3].strip())
+    options = read_options(line.rest, scheduler.scheduler, number)
+    if scheduler.scheduler.prefix in text:
+        return line
+    # A file follows the options of a disabled command: #sbatch -n 1 job.sh
+    return line if all(one.flag for one in options) and _knows(options[0], scheduler) else None
 
 
-def _lookalike(prefix: str) -> str:
-    return rf"\s*#[#\s]*{prefix[1:]}\s+(-.*)"
+def _near(word: str, name: str) -> bool:
+    """Return whether a word is the name with one letter more, less, at another place or another one.
+
+    A letter before the whole name disables a directive.
+    """
+    from difflib import SequenceMatcher  # late: few comments have options
+
+    return not word.endswith(name) and SequenceMatcher(None, word, name).ratio() > 0.99 * (1 - 1 / len(name))
+
+
+def _knows(option: Option, scheduler: Dialect) -> bool:
+    grammar = scheduler.scheduler.grammar
+    return option.flag[2:] in grammar.long_options or option.flag[1:] in grammar.letters.replace(":", "")

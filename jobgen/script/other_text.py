@@ -7,29 +7,54 @@ import re
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
 # The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, <%= x %>,
-# ${{x}}, {x}, %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
+# ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
-    r"\{\{|\{%|<%|\$\$\{|(?<!\$)\{ ?\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
-    r"%\w{3,}%|%%%?[A-Za-z]\w*%%|##[A-Z]+##|(?<=[\s=:])!\w+|\b_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
+    r"\{\{|\{%|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
+    r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
+    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z]\w*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
     r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
 )
-# Those that a person fills in: <your account>, [job name], {your email}, XXX, --mem=MEMORY.
+# Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
+_WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
 _GAP = re.compile(
-    r"<[A-Za-z_][^<>]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
-    r"\byour [a-z]|"
+    r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
+    r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\byour[ _-][a-z]|\bpath/to/|"
+    r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
+    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
+_FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})")
 
 
-def has_gap(text: str) -> bool:
-    """Return whether a program or a person still has to fill in a part of a line."""
-    return is_template(text) or _GAP.search(text) is not None
+def has_gap(text: str, *, path: bool = False) -> bool:
+    """Return whether a program or a person still has to fill in a part of a line.
+
+    In a line with the ``path`` of a log, ``%s`` is a code of Slurm.
+    """
+    patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _FORMAT)
+    value = re.sub(r"\s#(?!#?\w+#).*", "", text)  # without a comment
+    return any(one.search(value) for one in patterns)
 
 
 def says_template(line: str) -> bool:
     """Return whether a comment says that the script is a template."""
     return re.match(r"#.*\bis a template\b", line, re.I) is not None
+
+
+def has_variable(text: str) -> bool:
+    """Return whether a shell would expand a part of a text."""
+    return re.search(r"\$[\w{(]|`", text) is not None
+
+
+def has_escape(text: str) -> bool:
+    """Return whether a line has a dollar sign as a template of Python writes it: ``$$HOME`` or ``$$$$``."""
+    return re.search(r"\$\$(?:\{?[A-Za-z_]|\$\$)", text) is not None
+
+
+def names_template(name: str) -> bool:
+    """Return whether a file is called a template."""
+    return re.search(r"template|\.(?:tmpl|tpl|in|j2|jinja2?|mustache|erb)$", name, re.I) is not None
 
 
 def is_template(text: str) -> bool:

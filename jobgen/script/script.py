@@ -17,32 +17,75 @@ from jobgen.script.constants import Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
-from jobgen.script.directives import Directives
+from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, launches
-from jobgen.script.other_text import has_gap, is_template, says_template
+from jobgen.script.launches import Launch, Start, expanded, launches
+from jobgen.script.other_text import (
+    has_escape,
+    has_gap,
+    has_variable,
+    is_template,
+    names_template,
+    says_template,
+)
 from jobgen.script.request import heeded, settings
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
+class Edit(NamedTuple):
+    """A replacement of the bytes ``start`` to ``end`` of a script."""
+
+    start: int
+    end: int
+    text: bytes = b""
+
+
 class Hit(NamedTuple):
-    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule."""
+    """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule.
+
+    ``edits`` apply the fix, if that takes no decision.
+    """
 
     line: int
     message: str = ""
     fix: str = ""
     level: str | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+class Policy(NamedTuple):
+    """What a project or a site asks of scripts: options that directives request, and modules that they leave.
+
+    ``source`` names the file, for messages.
+    """
+
+    source: str
+    require: tuple[str, ...] = ()
+    forbidden_modules: tuple[str, ...] = ()
+
+
+class Starter(NamedTuple):
+    """What starts a script on the nodes of a job: another script, and the call in it."""
+
+    script: Script
+    call: Start
 
 
 @dataclass
 class Script:
-    """A script. Each part is parsed once, at its first use."""
+    """A script. Each part is parsed once, at its first use.
+
+    One with a ``starter`` is a part of the job of another: it has its request and its exported variables.
+    """
 
     source: bytes
     scheduler: str
     folder: str | None = None  # of the script, for the files that it names; None: no file is read
     version: str | None = None  # of the scheduler; None: unknown
+    policies: tuple[Policy, ...] = ()
+    name: str = ""  # of its file
+    starter: Starter | None = None
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,6 +98,11 @@ class Script:
         """Return the text of a line; empty behind the end."""
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
+    def start_of(self, number: int) -> int:
+        """Return the place in the source at which a line starts, or would start behind the end."""
+        lines = self.source.split(b"\n")[: number - 1]
+        return min(sum(map(len, lines)) + len(lines), len(self.source))
+
     @cached_property
     def dialect(self) -> Dialect:
         return of_script(self.scheduler)
@@ -62,6 +110,11 @@ class Script:
     @cached_property
     def directives(self) -> Directives:
         return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
+
+    @cached_property
+    def guess(self) -> Guess:
+        """The scheduler that the text is for, and the reason."""
+        return recognized([line.rstrip("\r") for line in self.lines])
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -73,12 +126,21 @@ class Script:
         return settings(self.options, self.dialect.scheduler)
 
     @cached_property
+    def components(self) -> list[int]:
+        """The lines that begin further components of the job, each with a request of its own."""
+        words = self.dialect.component_words
+        return [option.line for option in self.options if not option.flag and option.value in words]
+
+    @cached_property
     def heeded(self) -> dict[str, Option]:
-        """The options in effect by key."""
-        return heeded(self.options, self.dialect.scheduler)
+        """The options in effect by key: those of the first component, which runs the script."""
+        first = [one for one in self.options if not self.components or one.line < self.components[0]]
+        return heeded(first, self.dialect.scheduler)
 
     @cached_property
     def request(self) -> Request:
+        if self.starter is not None:
+            return self.starter.script.request
         return self.dialect.request({key: option.value for key, option in self.heeded.items()})
 
     @cached_property
@@ -145,11 +207,36 @@ class Script:
 
     @cached_property
     def constants(self) -> Constants:
-        return Constants(self.assignments, self.dialect.variables(self.request))
+        given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
+        return Constants(self.assignments, given | self._values_of_starter())
+
+    def _values_of_starter(self) -> dict[str, str | None]:
+        """Return the exported variables of the script that starts this one, and the arguments of the call."""
+        if self.starter is None:
+            return {}
+        outer, call = self.starter
+        exports = [(name, value) for name, value, node in outer.assignments if syntax.exported(node)]
+        found = {name: outer.constants.value(value) for name, value in exports if outer.constants.node(name)}
+        if not any(self.named("shift")) and not any("--" in one.literals for one in self.named("set")):
+            found |= {str(at): outer.constants.value(word) for at, word in enumerate(call.arguments, 1)}
+        return found
+
+    @cached_property
+    def _started(self) -> list[Launch | Start]:
+        return list(launches(self.commands, self.constants, self.starter.call if self.starter else None))
 
     @cached_property
     def launches(self) -> list[Launch]:
-        return launches(self.commands, self.constants)
+        return [one for one in self._started if isinstance(one, Launch)]
+
+    @property
+    def programs(self) -> list[Start]:
+        """The programs that launchers, and commands such as ssh, start on the nodes."""
+        return [one for one in self._started if isinstance(one, Start)]
+
+    def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
+        """Return the words that a word of a command expands to, as far as the text determines them."""
+        return expanded(word, self.constants, command.node)
 
     @cached_property
     def hostfiles(self) -> set[str]:
@@ -161,7 +248,7 @@ class Script:
     def starts(self, launch: Launch) -> bool:
         """Return whether only this script, on its first node, starts a launcher; functions must be called."""
         above = list(launch.command.node.above())
-        if launch.outer is not None or any(node.type == "heredoc_body" for node in above):
+        if launch.outer is not None or launch.remote or any(node.type == "heredoc_body" for node in above):
             return False
         defined = (node.get("name") for node in above if node.type == "function_definition")
         names = {name.text for name in defined if name is not None}
@@ -205,9 +292,41 @@ class Script:
         found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
         first = self.lines[read.first_command - 1] if read.first_command else ""
         head = self.lines[: read.first_command or None]
-        if any(map(is_template, (first, *(text for _, text in found)))) or any(map(says_template, head)):
+        marks = (map(is_template, (first, *(text for _, text in found))), map(says_template, head))
+        if names_template(self.name) or any(map(any, (*marks, map(has_escape, self.lines)))):
             return {number for number, _ in found}
-        return {number for number, text in found if has_gap(text)}
+        return {number for number, text in found if has_gap(text)} | self.placeholders
+
+    @cached_property
+    def placeholders(self) -> set[int]:
+        """The lines of the directives in effect whose values are still to be filled in."""
+        paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
+        read = self.directives.live
+        empty = {
+            one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
+        }
+        empty |= {line.number for line in read if line.rest.endswith("=")}
+        gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        return gaps | empty if len(empty) > 1 else gaps
+
+    @cached_property
+    def last_line(self) -> int:
+        """The last line that runs: that of the first ``exit`` that no condition precedes, or the last one."""
+        ends = (
+            one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"]
+        )
+        return next((one.line for one in ends), len(self.lines))
+
+    @cached_property
+    def unexpanded(self) -> set[int]:
+        """The lines of the other directives in effect that have a variable of the shell."""
+        found = {line.number for line in self.directives.live if has_variable(line.rest)}
+        return found - self.placeholders
+
+    @property
+    def in_job(self) -> bool:
+        """Return whether a job runs the script: the scheduler, or another script of the job, starts it."""
+        return self.is_batch or self.starter is not None
 
     @cached_property
     def errexit(self) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from jobgen.jobfile.reader import option_text
+from jobgen.jobfile.schema import CheckTable
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import named
 from jobgen.values.devices import SHARD
@@ -200,7 +201,7 @@ class SiteFile(_Table, frozen=True):
     ``request`` are the directives that request nodes and devices, ``directives`` are further ones; both may
     contain numbers of the job, such as {nodes}. ``mandatory`` has an option, or the beginning of a directive,
     with an example of its value; ``lacks`` has options with the reason why the site does not support them;
-    ``silence`` are rules of ``jobgen check`` that do not apply here; ``scheduler_version`` is for its rules.
+    ``check`` and ``scheduler_version`` are for ``jobgen check``.
     ``differs`` has what a script does in another way than the example in the site's manual, with the reason.
     """
 
@@ -214,7 +215,7 @@ class SiteFile(_Table, frozen=True):
     mandatory: dict[str, str] = {}
     lacks: dict[str, str] = {}
     differs: dict[str, str] = {}
-    silence: Lines = ()
+    check: CheckTable = CheckTable()
     detect: Detect = Detect()
     node: NodeTable = NodeTable()
     queues: dict[str, Queue] = {}

@@ -37,6 +37,9 @@ _DEVICES = parsers.text(
     "an option that requests {n} devices, such as --gres=gpu:{n}", r"--[a-z][a-z-]*=([\w.-]+:)*\{n\}"
 )
 _NAME = parsers.text("the name of a variable", r"[A-Za-z_]\w*")
+_REQUIRED = parsers.text(
+    "account, name, queue or walltime, or the beginning of a directive", r"account|name|queue|walltime|-.+"
+)
 _RULE = parsers.text("the name of a rule of jobgen check", r"[a-z][a-z-]*")
 
 
@@ -54,7 +57,8 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("source", _ANY, "page"): _URL,
     ("source", _ANY, "version"): _LINE,
     ("source", _ANY, "what"): _LINE,
-    ("silence",): _RULE,
+    ("check", "silence"): _RULE,
+    ("check", "require"): _REQUIRED,
     ("scheduler_version",): version,
     ("mandatory", _ANY): _LINE,
     ("lacks", _ANY): _LINE,

@@ -3,7 +3,7 @@
 job_count_nodes() { # unless the script has their number
   [[ -z ${job_nodes:-} ]] || return 0
   job_nodes=$(job_list_hosts | awk 'NF && !seen[$1]++ { hosts++ } END { print hosts + 0 }')
-  job_world_size=$((job_nodes * job_ranks_per_node))
+  job_world_size=${job_world_size:-$((job_nodes * job_ranks_per_node))}
 }
 
 job_make_hostfile() {

@@ -23,6 +23,13 @@ job_module() { # MODULE...
   set -eu
 }
 
+job_module_purge() {
+  set +eu
+  job_find_modules
+  module purge
+  set -eu
+}
+
 job_module_use() { # FOLDER...
   set +eu
   job_find_modules

@@ -42,7 +42,7 @@ CASES = [
     ("pbs --mpi opnmpi", ["--mpi opnmpi", "did you mean openmpi?"]),
     ("pbs --accelerator gpu", ["--accelerator gpu", "cuda, npu, rocm, xpu or cpu"]),
     ("pbs --dialect torqe", ["--dialect torqe", "did you mean torque?"]),
-    ("pbs --launcher srun", ["--launcher srun", "deepspeed, mpirun, torchrun, accelerate or colossalai"]),
+    ("pbs --launcher srun", ["--launcher srun", "deepspeed, mpirun, torchrun, accelerate, colossalai or none"]),
     ("local --launcher srun", ["--launcher srun", "Slurm"]),
     ("pbs --gpus-per-node 2 --ranks-per-node 4", ["--ranks-per-node 4", "do not fit 2"]),
     ("pbs --gpus-per-node 1 --accelerator cpu", ["--gpus-per-node 1", "--accelerator cpu"]),

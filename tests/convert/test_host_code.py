@@ -90,7 +90,7 @@ KEPT = {
     "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
     "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
     "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),
-    "nothing launches": (SLURM, f"{COUNT}python3 t.py"),
+    "a program without a launcher reads it": (SLURM, f"{COUNT}python3 t.py $N"),
 }  # fmt: skip
 
 

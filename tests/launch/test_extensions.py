@@ -107,7 +107,7 @@ def test_the_ranks_of_a_launcher_see_their_numbers(jsrun: list[Path], tmp_path: 
             {"container": "pyxis", "image": "a"},
             "but jsrun starts the ranks; use --launcher srun, or enroot",
         ),
-        ("pbs", {"nodes": 2}, "use deepspeed, mpirun, torchrun, accelerate or colossalai"),
+        ("pbs", {"nodes": 2}, "use deepspeed, mpirun, torchrun, accelerate, colossalai or none"),
     ],
 )
 def test_a_launcher_refuses_what_it_cannot_do(

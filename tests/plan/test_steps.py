@@ -29,7 +29,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
     ("text", "options", "fault"),
     [
         (ONE + "lancher = 'srun'", "", "lancher ({file}, line 9, [[step]] 1): a step has no such key: use command, launcher, nodes, ranks_per_node or parallel; did you mean launcher?"),
-        (ONE + "launcher = 'mpirn'", "", "launcher = mpirn ({file}, line 9, [[step]] 1): must be deepspeed, mpirun, torchrun, srun, accelerate or colossalai; did you mean mpirun?"),
+        (ONE + "launcher = 'mpirn'", "", "launcher = mpirn ({file}, line 9, [[step]] 1): must be deepspeed, mpirun, torchrun, srun, accelerate, colossalai or none; did you mean mpirun?"),
         ("[[step]]\nnodes = 1", "", "command ({file}, line 9, [[step]] 1): must be a list of texts"),
         (ONE + "[[step]]\ncommand = []", "", "[[step]] 2): must be a list of texts"),
         (ONE + "nodes = '1x2+1x4'", "", "must be a whole number of at least 1"),

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command
-from jobgen.script.script import Hit, Script
+from jobgen.script.script import Edit, Hit, Script
+
+_HOOK = b'eval "$(conda shell.bash hook)"'
 
 
 @rule(
@@ -25,7 +27,7 @@ from jobgen.script.script import Hit, Script
     #SBATCH --time=01:00:00 --export=NONE
     set -euo pipefail
     source activate training
-    srun python3 train.py
+    srun --export=ALL python3 train.py
     """,
     good="""
     #!/bin/bash
@@ -33,7 +35,7 @@ from jobgen.script.script import Hit, Script
     set -euo pipefail
     eval "$(conda shell.bash hook)"
     conda activate training
-    srun python3 train.py
+    srun --export=ALL python3 train.py
     """,
 )
 def source_activate(script: Script) -> Iterator[Hit]:
@@ -114,7 +116,7 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"]:
-            yield Hit(command.line)
+            yield Hit(command.line, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 @rule(
@@ -151,5 +153,8 @@ def conda_hook(script: Script) -> Iterator[Hit]:
         return
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
-            yield Hit(command.line)
+            start = script.start_of(command.line)
+            indent = script.source[start : command.node.start]
+            alone = not indent.strip()
+            yield Hit(command.line, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
             return

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import expansions
 
 _FIRST = 20  # hostfiles that are searched for in the text
 
@@ -53,7 +54,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
     for launch in script.launched("deepspeed"):
-        if not launch.has("--hostfile", "-H", "--no-ssh", "--node-rank") and script.starts(launch):
+        given = launch.unknown or launch.has("--hostfile", "-H", "--no-ssh", "--node-rank")
+        if not given and script.starts(launch):
             yield Hit(
                 launch.line,
                 "without a hostfile deepspeed prints a warning and uses only the first of the "
@@ -86,7 +88,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
 )
 def ignored_launcher(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
-        if launch.has("--launcher") and not launch.has("--hostfile", "-H") and not script.request.several:
+        given = launch.unknown or launch.has("--hostfile", "-H")
+        if launch.has("--launcher") and not given and not script.request.several:
             yield Hit(launch.line)
 
 
@@ -108,6 +111,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=hostfile-slots
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
@@ -193,7 +197,13 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
         if not name or path is None or os.path.exists(path):
             continue
         last = os.path.basename(name)
-        if script.tree.text.count(last) == launch.command.node.text.count(last):
+        node = launch.command.node
+        names = {one for one, _ in expansions(launch.nodes.get("--hostfile", launch.nodes.get("-H", node)))}
+        own = [node.text, *(value.text for one in names for value in script.values.get(one, ()))]
+        elsewhere = any(
+            one in names and not node.start <= use.start < node.end for one, use in script.expansions
+        )
+        if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
             yield Hit(
                 launch.line,
                 f"nothing makes {name}, and without it deepspeed uses this node only, with no more than "

@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.errors import shown
-from jobgen.script.directives import apart
-from jobgen.script.other_text import foreign_lines
-from jobgen.script.script import Hit, Script
+from jobgen.errors import counted, shown
+from jobgen.schedulers.directive_options import read_options
+from jobgen.script.dialects.table import SHELL
+from jobgen.script.directives import Line, apart
+from jobgen.script.other_text import foreign_lines, is_template
+from jobgen.script.request import settings
+from jobgen.script.script import Edit, Hit, Script
 
 
 @rule(
@@ -17,9 +20,9 @@ from jobgen.script.script import Hit, Script
     WARNING,
     "A directive that is only a comment",
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
-    first column (`src/sbatch/opt.c`). `#pbs` and `#SBATCh` are comments, without a message. `# PBS` and
-    `##PBS` are common ways to disable a directive: they are only a note, unless the script has no other
-    directives; its job then runs with the defaults of the queue.""",
+    first column (`src/sbatch/opt.c`). `#pbs`, `#SBATCh`, `#SBTACH` and `#PSB` are comments, without a message.
+    `# PBS` may be on purpose: it is one note for all, unless the script has no other directives; its job then runs
+    with the defaults of the queue. `##PBS` and `# #PBS` are the way to disable a directive.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -37,16 +40,53 @@ from jobgen.script.script import Hit, Script
 )
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
+    prefix = dialect.scheduler.prefix
+    apart = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
     for line in read.inert:
-        misspelt = dialect.scheduler.prefix not in line.text and re.match(r"\s*#\w", line.text)
-        none_left = not (read.live or read.late) and line is read.inert[0]
+        if line in apart[1:]:
+            continue
+        more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
         yield Hit(
             line.number,
-            f"{shown(line.text.strip())} is a comment: a directive begins with {dialect.scheduler.prefix}, in capitals and "
+            f"{shown(line.text.strip())} is a comment{more}: a directive begins with {prefix}, in capitals and "
             "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
-            f"write {dialect.scheduler.prefix} {line.rest}, or remove the line",
-            None if misspelt or none_left else NOTE,
+            f"write {prefix} {line.rest}, or remove the line",
+            NOTE if line in apart and (read.live or read.late) else None,
+            () if line in apart else (_rewritten(script, line),),
         )
+
+
+def _rewritten(script: Script, line: Line) -> Edit:
+    """Return the edit that makes a line a directive."""
+    start, end = script.start_of(line.number), script.start_of(line.number + 1)
+    return Edit(start, end, f"{script.dialect.scheduler.prefix} {line.rest}\n".encode())
+
+
+@rule(
+    "foreign-scheduler",
+    NOTE,
+    "Directives of a scheduler that jobgen does not know",
+    """NQSV of NEC and Moab's msub read `#PBS`, too, with options of their own, such as `--venode` and
+    `-l elapstim_req=`. jobgen does not know these options: it checks the script as a shell script only.""",
+    fix="if PBS runs the script, use --scheduler, and the options of qsub",
+    bad="""
+    #!/bin/bash
+    #PBS -q sxs
+    #PBS --venode=2
+    #PBS -l elapstim_req=01:00:00
+    hostname
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -q batch
+    #PBS -l select=1
+    #PBS -l walltime=01:00:00
+    hostname
+    """,
+)
+def foreign_scheduler(script: Script) -> Iterator[Hit]:
+    if script.guess.foreign and script.scheduler == SHELL:
+        yield Hit(script.guess.foreign, script.guess.reason)
 
 
 @rule(
@@ -56,7 +96,7 @@ def inert(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported.)""",
+    are not reported; those below the last command are a note if the script has others.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -81,6 +121,9 @@ def late(script: Script) -> Iterator[Hit]:
     ]
     if script.dialect.needs_shebang and not "".join(script.lines[:1]).startswith("#!"):
         return  # sbatch refuses the script
+    if is_template(script.line(script.directives.first_command)):
+        return  # the first command may be none in the script that is made of the template
+    end = max((command.line for command in script.commands), default=0)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -88,7 +131,19 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            level=NOTE if script.directives.live and end < line.number else None,
+            edits=_move(script, line),
         )
+
+
+def _move(script: Script, line: Line) -> tuple[Edit, ...]:
+    """Return the edits that put a late directive below the others, unless one of them has its option."""
+    options = read_options(line.rest, script.dialect.scheduler, line.number)
+    if any(key in script.heeded for key, _ in settings(options, script.dialect.scheduler)):
+        return ()
+    last = script.directives.live[-1].last if script.directives.live else 1
+    start, end, place = (script.start_of(number) for number in (line.number, line.number + 1, last + 1))
+    return Edit(start, end), Edit(place, place, line.text.encode() + b"\n")
 
 
 @rule(
@@ -191,7 +246,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
 def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
-            yield Hit(number)
+            yield Hit(number, edits=(Edit(0, len(script.source), script.source.replace(b"\r\n", b"\n")),))
             return
 
 
@@ -220,7 +275,10 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 )
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
+    later = list(script.components)
     for key, option in script.settings:
+        if later and option.line > later[0]:
+            seen, later = {}, later[1:]
         which = script.dialect.scheduler.grammar.precedence(key)
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command
-from jobgen.script.script import Hit, Script
+from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node
 
 # Directories that always exist: this one, those above it, the home directory and the root.
@@ -43,6 +43,8 @@ _DIRECTORY_OPTIONS = ("--chdir", "-d", "-w")
     cd "$PBS_O_WORKDIR" || exit 1
     rm -f core.*
     """,
+    style=True,
+    summary="if cd fails, the following commands run in the wrong directory",
 )
 def unchecked_cd(script: Script) -> Iterator[Hit]:
     if script.errexit:
@@ -54,7 +56,22 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             if _returns(command):
                 yield Hit(command.line, "return does not end a script: if cd fails, bash goes on", fix)
             elif not command.guarded and not command.tested:
-                yield Hit(command.line, fix=fix, level=_level(script, command, after))
+                edits = _or_exit(command)
+                yield Hit(command.line, fix=fix, level=_level(script, command, after), edits=edits)
+
+
+_BODIES = (
+    *("program", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "case_item"),
+)
+
+
+def _or_exit(command: Command) -> tuple[Edit, ...]:
+    """Return the edit that ends the script if a cd fails, where it is a statement of its own."""
+    node = command.node
+    while node.parent is not None and node.parent.type == "redirected_statement":
+        node = node.parent
+    alone = node.parent is not None and node.parent.type in _BODIES
+    return (Edit(node.end, node.end, b" || exit 1"),) if alone else ()
 
 
 def may_miss(script: Script, command: Command) -> bool:

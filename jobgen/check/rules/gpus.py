@@ -53,7 +53,7 @@ _NPU = (
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
     job. (Numbers below the number of devices that the job requests, and those in a job with whole nodes, are
-    only a note.)""",
+    only a note; none if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash
@@ -72,18 +72,24 @@ _NPU = (
     """,
 )
 def forced_devices(script: Script) -> Iterator[Hit]:
-    for name, value, node in script.assignments:
-        text = literal(value) or ""
-        if name in _DEVICES and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) and script.is_batch:
-            # Where the scheduler hides all others, the devices of a job have the numbers from 0.
-            numbers = {int(number) for number in text.split(",")}
-            own = script.request.exclusive or numbers <= set(range(script.request.gpus_per_node or 0))
-            yield Hit(
-                node.line,
-                f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
-                "uses those of another job",
-                level=NOTE if own else None,
-            )
+    found = [
+        (name, {int(number) for number in text.split(",")}, node)
+        for name, value, node in script.assignments
+        if name in _DEVICES and (text := literal(value)) and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII)
+    ]
+    parts = {frozenset(numbers) for _, numbers, _ in found}
+    apart = len(parts) > 1 and sum(map(len, parts)) == len(frozenset().union(*parts))
+    for name, numbers, node in found if script.is_batch else ():
+        # Where the scheduler hides all others, the devices of a job have the numbers from 0.
+        own = script.request.exclusive or numbers <= set(range(script.request.gpus_per_node or 0))
+        if own and apart:
+            continue  # each process gets its part of the devices
+        yield Hit(
+            node.line,
+            f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
+            "uses those of another job",
+            level=NOTE if own else None,
+        )
 
 
 @rule(
@@ -110,7 +116,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 def old_nccl(script: Script) -> Iterator[Hit]:
     found = [(node.line, name) for name, _, node in script.assignments]
     for command in script.commands:
-        found += [(word.line, name) for word in command.arguments for name in re.findall(_NCCL, word.text)]
+        words = (one for word in command.arguments for one in script.words_of(word, command))
+        found += [(word.line, name) for word in words for name in re.findall(_NCCL, word.text)]
     seen: set[tuple[int, str]] = set()
     for line, name in found:
         if name in _OLD_NCCL and (line, name) not in seen:

@@ -1,127 +1,14 @@
-"""Rules about launchers: their options compared with the resources of the job."""
+"""Rules about launchers: on which nodes they start, and how often."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-
-
-@rule(
-    "nodes-mismatch",
-    ERROR,
-    "A launcher with another number of nodes than the job",
-    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle.""",
-    fix="use the number that the scheduler sets in a variable",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-)
-def nodes_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        count = launch.number(*launch.row.line.nodes)
-        if count is None or count == request.nodes or launch.has("--standalone"):
-            continue
-        if count > request.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
-        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
-                level=WARNING,
-            )
-
-
-@rule(
-    "ranks-mismatch",
-    WARNING,
-    "A launcher with more or fewer ranks than the job's GPUs or slots",
-    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
-    Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
-    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=8 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
-)
-def ranks_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        each = launch.number(*launch.row.line.local_ranks)
-        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
-        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
-            more = each > gpus
-            yield Hit(
-                launch.line,
-                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
-                + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or request {each} GPUs",
-            )
-        total = launch.number(*launch.row.line.ranks)
-        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
-        if (
-            total
-            and slots
-            and total > slots
-            and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
-        ):
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
-                "use the number that the scheduler sets in a variable",
-            )
-
-
-def _cores(script: Script) -> int | None:
-    """Return the cores of the tasks that the job requests; None if it has whole nodes."""
-    request = script.request
-    return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
-
-
-def _slots(script: Script) -> int | None:
-    """Return how many ranks a launcher may start; None if the request does not determine it."""
-    request = script.request
-    if not request.chunks:
-        return request.ranks
-    if (
-        request.nodes
-        and request.ranks_per_node
-        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
-    ):
-        return request.nodes * request.ranks_per_node
-    return None
+from jobgen.script.syntax import Node
 
 
 @rule(
@@ -130,7 +17,8 @@ def _slots(script: Script) -> int | None:
     "A launcher on the first node only",
     """A batch script runs only on the first node of the job. torchrun and accelerate start ranks only on
     their own node: without srun, mpirun or ssh the other nodes stay idle, and the first one waits for
-    them until the time limit. (If it is started for one node this is only a warning.)""",
+    them until the time limit. A step that has ended before, such as `srun hostname`, starts nothing there. (If it
+    is started for one node this is only a warning.)""",
     bad="""
     #!/bin/bash
     # jobgen: disable=repeated-count
@@ -152,25 +40,205 @@ def _slots(script: Script) -> int | None:
     """,
 )
 def first_node_only(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or not script.request.several:
+    if not script.is_batch or not script.request.several or reaches_others(script):
         return
-    if any(script.named("ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh")):
+    for one in ranks(script):
+        launch = one.inner
+        if launch is None or one.outer is not launch or launch.row.line.reaches_nodes:
+            continue
+        if not script.starts(launch) or launch.command.background or launch.has("--standalone"):
+            continue
+        if depends_on_size(launch.command.node):
+            continue
+        step = script.dialect.scheduler.node_step
+        way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
+        count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
+        own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
+        effect = (
+            "the other nodes stay idle"
+            if count == 1
+            else f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
+        )
+        yield Hit(
+            launch.line,
+            f"a batch script runs {launch.kind} on the first node only: {effect}",
+            f"start it with {way}",
+            WARNING if count == 1 else None,
+        )
         return
-    if any(not launch.row.line.module_options for launch in script.launches):
+
+
+def others(script: Script) -> str:
+    count = (script.request.nodes or 2) - 1
+    return f"{count} nodes" if count > 1 else "node"
+
+
+@rule(
+    "no-launcher",
+    WARNING,
+    "A program that nothing starts on the other nodes",
+    """A batch script runs only once, on the first node, whatever number of tasks it requests: `srun`, `mpirun`
+    or a launcher of the framework starts the ranks. A plain `python train.py` is one process; the other nodes
+    are charged, and idle. (It is a note if the program may start processes itself, and an error if the Python file beside the script uses Lightning, which reads the
+    number of tasks, and waits for them.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+)
+def no_launcher(script: Script) -> Iterator[Hit]:
+    request = script.request
+    if not script.is_batch or reaches_others(script) or any(is_work(script, one) for one in script.launches):
         return
+    found = [one for one in ranks(script) if not one.chain]
+    last = found[-1] if found else None  # what stands before it prepares
+    if last is None or depends_on_size(last.command.node) or last.command.node.under("function_definition"):
+        return
+    tasks = request.ranks or (request.nodes or 1) * (request.ranks_per_node or 1)
+    waits = "lightning" in last.program.frameworks and tasks > 1 and not script.is_pbs
+    if (not request.several and not waits) or _starts_others(script, last):
+        return
+    effect = (
+        f"as rank 0 it waits forever for the other {tasks - 1} tasks, which nothing starts"
+        if waits
+        else f"the other {others(script)} stay{'s' if request.nodes == 2 else ''} idle"
+    )
+    step = script.dialect.scheduler.node_step or "mpirun"
+    yield Hit(
+        last.line,
+        f"this runs once, on the first node: {effect}",
+        f"start it with {step}, once for each rank, or request one node",
+        ERROR if waits and last.program.source is not None else None if _trains(last) else NOTE,
+    )
+
+
+def _trains(one: RankGroup) -> bool:
+    """Return whether a program is a training, which leaves the start of its ranks to others."""
+    named = re.search(r"train|tune|sft|fit", one.program.file, re.I)
+    return one.program.source is not None or bool(one.program.frameworks) or named is not None
+
+
+_DISTRIBUTES = re.compile(
+    r"ray|dask|spark|parsl|flux|nextflow|snakemake|submit|cluster|launch|distribut|horovod|scoop|mpi", re.I
+)
+
+
+def _starts_others(script: Script, one: RankGroup) -> bool:
+    """Return whether a program may start processes on other nodes itself, or is no program of a training."""
+    source, words = one.program.source, " ".join(word or "$" for word in one.program.words)
+    if source is not None:
+        return source.imports(
+            "subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py"
+        )
+    return (
+        not one.program.file
+        or _DISTRIBUTES.search(words) is not None
+        or any(_DISTRIBUTES.search(command.name) for command in script.commands)
+    )
+
+
+_REMOTE = (
+    "ssh",
+    "pdsh",
+    "pbsdsh",
+    "clush",
+    "parallel",
+    "pbs_tmrsh",
+    "ray",
+    "dask",
+    "dask-scheduler",
+    "blaunch",
+    "flux",
+)
+
+
+def reaches_others(script: Script) -> bool:
+    """Return whether something else may start processes on the other nodes: a remote shell, a step that runs
+    beside the rest of the script, the script itself, or a file that is not read."""
+    if any(script.named(*_REMOTE)):
+        return True
     for launch in script.launches:
-        if not launch.row.line.reaches_nodes and script.starts(launch) and not launch.command.background:
-            if launch.has("--standalone"):
-                continue
-            step = script.dialect.scheduler.node_step
-            way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
-            count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
+        if not launch.row.line.module_options and launch.outer is None:
+            text = " ".join(word.text for word in launch.program)
+            if launch.command.background or "$0" in text or "BASH_SOURCE" in text or not launch.program:
+                return True
+    return False
+
+
+def depends_on_size(node: Node) -> bool:
+    """Return whether a condition around a command asks for the number of nodes or for the rank."""
+    conditions = (above.get("condition") for above in node.above() if above.type == "if_statement")
+    return any(
+        one is not None and re.search(r"NODE|HOST|RANK|PROC|TASKS", one.text, re.I) for one in conditions
+    )
+
+
+@rule(
+    "standalone-nodes",
+    WARNING,
+    "A training of its own on every node",
+    """torchrun with `--standalone`, or without `--nnodes`, knows its own node only. Started on each node of a
+    job it trains once a node: the ranks of different nodes never exchange gradients, and all of them write the
+    same checkpoints.""",
+    fix="give it --nnodes, --rdzv-backend=c10d, --rdzv-id and --rdzv-endpoint",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --standalone --nproc-per-node=4 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+)
+def standalone_nodes(script: Script) -> Iterator[Hit]:
+    if "PET_" in script.tree.text or not script.in_job:
+        return
+    for one in ranks(script):
+        launch, outer = one.inner, one.outer
+        if (
+            launch is None
+            or launch.row.line.reaches_nodes
+            or launch.row.line.config_file
+            or outer is launch
+            or outer is None
+            or (one.nodes or 1) < 2
+        ):
+            continue
+        words = " ".join(word.text for word in (*outer.command.words, *launch.program))
+        own = launch.has("--standalone") or not launch.has(*launch.row.line.nodes, "--rdzv-endpoint")
+        if (
+            own
+            and not launch.unknown
+            and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words)
+        ):
             yield Hit(
                 launch.line,
-                f"a batch script runs on the first node only: {launch.kind} waits forever for the other "
-                "nodes, or leaves them idle",
-                f"start it with {way}",
-                WARNING if count == 1 else None,
+                f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
+                "its own, which does not know the others",
             )
             return
 
@@ -204,7 +272,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
 def nested_tasks(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         outer = launch.outer
-        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler:
+        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler or outer.unknown:
             continue
         tasks = outer.number("--ntasks-per-node")
         if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):

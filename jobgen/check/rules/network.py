@@ -131,7 +131,8 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
         if name in _NIC_VARIABLES and (text := script.constants.value(value)):
             yield node.line, name, text
     for command in script.commands:
-        words = [(word.line, word.text.strip("\"'")) for word in command.arguments]
+        arguments = (one for word in command.arguments for one in script.words_of(word, command))
+        words = [(word.line, word.text.strip("\"'")) for word in arguments]
         for line, text in words:
             yield from ((line, match[1], match[2]) for match in re.finditer(_NIC_SETTING, text))
         for (_, name), (line, text) in pairwise(words):
@@ -173,7 +174,10 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     way = f"start it with {script.dialect.scheduler.node_step or 'pbs_tmrsh or pbsdsh'}"
     for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
         variable = any(word.type != "word" for word in command.arguments)
-        if variable and _is_ssh(command.node):
+        tunnel = any(
+            re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals
+        )  # ssh -N runs no command
+        if variable and not tunnel and _is_ssh(command.node):
             yield Hit(command.line, fix=way)
             return
     for launch in script.launches:
@@ -188,7 +192,7 @@ def _starts_by_ssh(launch: Launch) -> bool:
     row = launch.row
     by_ssh = row.line.reaches_nodes and not row.of_mpi and not row.by_scheduler
     here = launch.has("--launcher", "--no-ssh", "--no-ssh-check", "--node-rank") or launch.outer is not None
-    return by_ssh and launch.has("--hostfile", "-H", "--host") and not here
+    return by_ssh and launch.has("--hostfile", "-H", "--host") and not here and not launch.unknown
 
 
 @rule(

@@ -98,11 +98,14 @@ def _names(node: Node) -> list[str]:
     """,
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
+    if script.guess.foreign:
+        return  # NQSV has one line a host
     each = script.request.lines_per_node
     # The name of the variable, or the option, shows what it counts.
     found = [(node.line, value) for name, value, node in script.assignments if _counts_nodes(name)]
     for launch in script.launches:
-        found += [(launch.line, launch.nodes[name]) for name in launch.row.line.nodes if name in launch.nodes]
+        own = [launch.nodes[name] for name in launch.row.line.nodes if name in launch.nodes]
+        found += [(launch.line, script.constants.origin(node)) for node in own]
     for line, value in found:
         if each != 1 and _counts_lines(value):
             here = f", here {each} a node" if each else ""

@@ -17,11 +17,11 @@ _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rd
 _RANKS = (
     r"\$\{?(SLURM_(PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w*RANK|PMI_RANK|PALS_RANKID|MV2_COMM_WORLD_RANK)\b"
 )
-# Options that make the nodes differ, and variables that may hold them.
-_NUMBERED = (
-    r"rdzv[-_]backend[= ](?![\"']?static)|(node|machine)[-_]rank|config[-_]file|standalone"
-    r"|(?i:\$\{?\w*(args|opt|flag|rdzv|rank|dist))"
-)
+_NUMBERED = ("--node-rank", "--machine-rank", "--config-file", "--standalone")
+_RENDEZVOUS = {
+    "torchrun": "add --rdzv-backend=c10d and --rdzv-endpoint, or --node-rank with a value that differs on each node",
+    "accelerate": "add --rdzv_backend=c10d, or --machine_rank with a value that differs on each node",
+}
 _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
 
 
@@ -54,7 +54,7 @@ _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
     """,
 )
 def hostname_master(script: Script) -> Iterator[Hit]:
-    if script.is_batch and not script.request.several:
+    if script.in_job and not script.request.several:
         return
     for node in _run_by_all(script):
         match = re.search(_OWN_MASTER, node.text)
@@ -66,14 +66,16 @@ def hostname_master(script: Script) -> Iterator[Hit]:
 def _run_by_all(script: Script) -> Iterator[Node]:
     """Yield the texts that every node of the job runs."""
     if not script.is_batch:
-        if re.search(_RANKS, script.tree.text):
+        outer = script.starter.call.outer if script.starter is not None else None
+        if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
         return
     yield from (node for node in script.tree.all("heredoc_body") if re.search(_RANKS, node.text))
     for launch in script.launches:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
-            yield from (word for word in launch.program if word.type == "raw_string")
-            yield from (word for word in launch.program if word.type == "string" and "\\" in word.text)
+            words = [script.constants.origin(word) for word in launch.program]
+            yield from (word for word in words if word.type == "raw_string")
+            yield from (word for word in words if word.type == "string" and "\\" in word.text)
 
 
 def _is_for_all(launch: Launch) -> bool:
@@ -88,7 +90,7 @@ def _is_for_all(launch: Launch) -> bool:
     """Without a rendezvous backend torchrun and accelerate take the static one, and 0 for a node rank that is
     not given (`torch/distributed/run.py`): every node believes to be the first one, and the rendezvous fails
     or hangs.""",
-    fix="add --rdzv-backend=c10d and --rdzv-endpoint, or a node rank that differs on each node",
+    fix=_RENDEZVOUS["torchrun"],
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -111,24 +113,26 @@ def _is_for_all(launch: Launch) -> bool:
     """,
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
-    if not script.request.several or "PET_" in script.tree.text:
+    around = script.starter.script.tree.text if script.starter is not None else ""
+    if not script.request.several or "PET_" in script.tree.text + around:
         return
     for launch in script.launches:
-        line = launch.row.line
-        if (
-            line.reaches_nodes
-            or not line.nodes
-            or launch.outer is None
-            or not launch.outer.row.line.reaches_nodes
-        ):
+        line, outer = launch.row.line, launch.outer
+        if line.reaches_nodes or not line.nodes or outer is None or not outer.row.line.reaches_nodes:
             continue
-        numbered = re.search(_NUMBERED, f"{launch.outer.command.node.text} {launch.command.node.text}")
-        if not numbered and _on_all(launch) and _is_for_all(launch.outer):
+        if not _is_numbered(launch) and not outer.unknown and _on_all(launch) and _is_for_all(outer):
             yield Hit(
                 launch.line,
                 f"{launch.kind} runs on each node as node 0: it gets no node rank and no rendezvous backend",
+                _RENDEZVOUS.get(launch.kind, ""),
             )
             return
+
+
+def _is_numbered(launch: Launch) -> bool:
+    """Return whether a launcher may have an option that makes the nodes differ."""
+    static = launch.options.get("--rdzv-backend", "static") == "static"
+    return bool(launch.unknown) or launch.has(*_NUMBERED) or not static
 
 
 def _on_all(launch: Launch) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import Option
@@ -43,7 +44,7 @@ def output_variable(script: Script) -> Iterator[Hit]:
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
             yield Hit(
                 option.line,
-                f"a directive does not expand variables: the file is called {shown(option.value)}",
+                f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
                 _lost(script, option.value),
             )

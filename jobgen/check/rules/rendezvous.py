@@ -1,13 +1,15 @@
-"""Rules about the rendezvous: the master, its port, and the rank of each node."""
+"""Rules about the rendezvous: its port, and the rank of each node."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.launch.wrappers import command_start
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import literal
+from jobgen.script.syntax import LOOPS, literal
 
 
 @rule(
@@ -44,9 +46,10 @@ from jobgen.script.syntax import literal
 def mpi_discovery(script: Script) -> Iterator[Hit]:
     exported = {name for name, _, _ in script.assignments}
     for launch in script.launched("mpirun"):
-        words = " ".join(word.text for word in launch.program)
-        python = bool(launch.program) and launch.program[0].text.rpartition("/")[2].startswith("python")
-        if python and "--deepspeed" in words and "RANK" not in exported:
+        words = [script.constants.value(word) or word.text for word in launch.program]
+        first = next(iter(words[command_start(words) :]), "")
+        python = os.path.basename(first).startswith("python")
+        if python and any("--deepspeed" in word for word in words) and "RANK" not in exported:
             yield Hit(launch.line)
             return
 
@@ -75,95 +78,8 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
 )
 def colossalai_ranks(script: Script) -> Iterator[Hit]:
     for launch in script.launched("colossalai"):
-        if not launch.has("--nproc-per-node", "--help"):
+        if not launch.has("--nproc-per-node", "--help") and not launch.unknown:
             yield Hit(launch.line)
-
-
-@rule(
-    "local-master",
-    ERROR,
-    "localhost as the master of several nodes",
-    """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
-    """,
-    fix="use the first host of the job",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_ADDR=localhost
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-    export MASTER_ADDR
-    srun python3 train.py
-    """,
-)
-def master_local(script: Script) -> Iterator[Hit]:
-    if not script.request.several:
-        return
-    found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_ADDR"]
-    for launch in script.launches:
-        one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
-        if not one and not launch.has("--no-ssh-check"):
-            found += [
-                (launch.line, launch.options.get(name)) for name in ("--master-addr", "--main-process-ip")
-            ]
-            found.append((launch.line, (launch.options.get("--rdzv-endpoint") or "").rpartition(":")[0]))
-    for line, text in found:
-        if text in ("localhost", "127.0.0.1", "::1"):
-            yield Hit(
-                line,
-                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks "
-                "never meet",
-            )
-            return
-
-
-@rule(
-    "fixed-master",
-    WARNING,
-    "A hand-written master",
-    """The scheduler selects the hosts. A hand-written host may not be one of the next job.""",
-    fix="use the first host of the job",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_ADDR=gpu-node07
-    srun python3 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
-    export MASTER_ADDR
-    srun python3 train.py
-    """,
-)
-def fixed_master(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    for name, value, node in script.assignments:
-        text = literal(value) or ""
-        host = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
-        if name == "MASTER_ADDR" and host and not text.startswith("127."):
-            yield Hit(
-                node.line,
-                f"the host {text} is written by hand: the scheduler allocates other hosts to the job",
-            )
 
 
 @rule(
@@ -200,14 +116,15 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         line = launch.row.line
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
-        if rank is None or nodes < 2 or not script.only(launch) or not script.is_batch:
+        if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
-        if script.starts(launch):
-            why = f"only one node starts the launcher, as node {rank} of {nodes}: it waits for the others"
-            yield Hit(launch.line, why, "start it once on each node, with the number of the node as its rank")
-        else:
+        if launch.remote in _ONE_HOST and not launch.command.node.under(*LOOPS):
+            continue
+        if not script.starts(launch):  # see first-node-only
             yield Hit(launch.line, f"the node rank is {rank} on all nodes")
 
+
+_ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
 
 # The ports of tutorials and defaults, which other jobs use, too.
 _WHOLE_NODE = 8  # GPUs: few nodes have more
@@ -255,16 +172,11 @@ _USUAL_PORTS = {
 def fixed_port(script: Script) -> Iterator[Hit]:
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
     for launch in script.launches:
-        for option in ("--master-port", "--main-process-port"):
-            node = launch.nodes.get(option)
-            if node is not None and (text := literal(node)) is not None:
-                found.append((launch.line, text.rpartition("=")[2]))
-        endpoint = launch.options.get("--rdzv-endpoint") or ""
-        if endpoint.rpartition(":")[2].isdigit() and script.request.several:
-            found.append((launch.line, endpoint.rpartition(":")[2]))
-        elif (node := launch.nodes.get("--rdzv-endpoint")) is not None and (
-            match := re.search(r":(\d{4,5})\"?$", node.text)
-        ):
+        found += [
+            (launch.line, launch.options.get(name)) for name in ("--master-port", "--main-process-port")
+        ]
+        node = launch.nodes.get("--rdzv-endpoint")
+        if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
     whole = (script.request.gpus_per_node or 0) >= _WHOLE_NODE
     seen: set[str] = set()
@@ -273,7 +185,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             port
             and port.isdigit()
             and port != "0"
-            and script.is_batch
+            and script.in_job
             and not script.request.exclusive
             and port not in seen
         ):

@@ -115,5 +115,5 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
 )
 def openmpi_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "openmpi"):
-        if not launch.has("--launcher-args"):
+        if not launch.has("--launcher-args") and not launch.unknown:
             yield Hit(launch.line)

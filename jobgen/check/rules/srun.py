@@ -45,12 +45,9 @@ def _steps(script: Script) -> Iterator[Launch]:
     return script.launched(script.dialect.scheduler.node_step or "")
 
 
-def _program(launch: Launch) -> str:
-    """Return the first word after srun's options that is not the value of an option."""
-    words = [word.text for word in launch.command.arguments]
-    return next(
-        (os.path.basename(word) for word in words if not word.startswith("-") and not word.isdigit()), ""
-    )
+def _program(script: Script, launch: Launch) -> str:
+    """Return the name of the program that srun starts; "" if it is unknown."""
+    return os.path.basename((script.constants.value(launch.program[0]) or "") if launch.program else "")
 
 
 _LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
@@ -98,9 +95,8 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
     if any(launch.has("-c", "--cpus-per-task") for launch in sruns):
         return  # the option is known; the other calls are helpers
     for launch in sruns:
-        if launch.has("--cpu-bind", "--exact", "--overlap") or _program(launch) in _TRIFLES:
-            continue
-        if any("cpus-per-task" in word.text for word in launch.command.words):
+        bound = launch.has("--cpu-bind", "--exact", "--overlap")
+        if bound or launch.unknown or _program(script, launch) in _TRIFLES:
             continue
         yield Hit(
             launch.line,
@@ -184,6 +180,7 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     in_sruns = [launch.command.node for launch in _steps(script)]
+    used = _used(script, in_sruns)
     request = script.request
     single = {"SLURM_NODEID"} if request.nodes == 1 else set()
     single |= set(_TASK) if request.ranks == 1 else set()
@@ -194,12 +191,15 @@ def early_expansion(script: Script) -> Iterator[Hit]:
             continue
         inside = any(command in in_sruns for command in node.above())
         assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
-        if inside or (assigned is not None and exported(assigned) and in_sruns and not _in_function(node)):
+        name_of = assigned.get("name") if assigned is not None else None
+        read = name_of is not None and name_of.text in used
+        passed = assigned is not None and exported(assigned) and bool(in_sruns)
+        if inside or ((read or passed) and not _in_function(node)):
             yield Hit(
                 node.line,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
-                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside, in_sruns),
+                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read),
             )
 
 
@@ -207,11 +207,21 @@ def early_expansion(script: Script) -> Iterator[Hit]:
 _READ = ("RANK", "LOCAL_RANK", "GROUP_RANK", "PET_NODE_RANK")
 
 
-def _level(assigned: Node | None, inside: bool, sruns: list[Node]) -> str | None:
+def _level(assigned: Node | None, read: bool) -> str | None:
     """Return warning for an exported variable that the program perhaps never reads."""
     name = "" if assigned is None else assigned.text.partition("=")[0]
-    read = inside or name in _READ or any(re.search(rf"\$\{{?{name}\b", node.text) for node in sruns)
-    return None if read else WARNING
+    return None if read or name in _READ else WARNING
+
+
+def _used(script: Script, commands: list[Node]) -> set[str]:
+    """Return the variables in some commands, and those in their values."""
+    found: set[str] = set()
+    todo = list(commands)
+    while todo:
+        for name in set(re.findall(r"\$\{?(\w+)", todo.pop().text)) - found:
+            found.add(name)
+            todo += script.values.get(name, ())
+    return found
 
 
 def _in_file_name(node: Node) -> bool:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import nearest
-from jobgen.script.script import Hit, Script
+from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions, literal
 
 
@@ -19,7 +19,8 @@ from jobgen.script.syntax import Node, expansions, literal
     """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
-    script may be for several schedulers.)""",
+    script may be for several schedulers. A script with variables of Slurm alone is a note: sbatch reads `#PBS`,
+    too.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -39,6 +40,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
+    prefix = script.dialect.variable_prefix
+    for_sbatch = script.is_pbs and not any(name.startswith(prefix) for name, _ in script.expansions)
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
@@ -51,6 +54,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
+                NOTE if for_sbatch else None,
             )
 
 
@@ -97,38 +101,45 @@ _PATHS = (
     cd "$PBS_O_WORKDIR"
     hostname
     """,
+    style=True,
+    summary="the path in a variable without quotes is split at blanks, and disappears if it is empty",
 )
 def unquoted(script: Script) -> Iterator[Hit]:
-    seen: set[str] = set()
+    found: dict[str, list[Node]] = {}
     for name, node in script.expansions:
-        if (
-            name in seen
-            or (not name[0].isalpha() and name[0] != "_")
-            or not _splits(node)
-            or "[@]" in node.text
-        ):
+        if not re.match(r"[A-Za-z_]", name) or not _splits(node) or "[@]" in node.text:
             continue
         value = script.constants.node(name)
-        if (value is not None and _harmless(value)) or (
-            name.startswith("SLURM_") and name != "SLURM_SUBMIT_DIR"
-        ):
-            continue
-        if _is_counter(script, name) or name in (
-            "HOME",
-            "USER",
-            "PBS_NODEFILE",
-            "PBS_JOBID",
-            "PBS_ARRAY_INDEX",
-            "PBS_NP",
-        ):
+        if (value is not None and _harmless(value)) or _is_counter(script, name) or _UNSPLIT.fullmatch(name):
             continue
         if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
-            seen.add(name)
-            yield Hit(
-                node.line,
-                f"the path in ${name} is split at blanks, and disappears if it is empty",
-                f'write "${name}" in double quotes',
-            )
+            found.setdefault(name, []).append(node)
+    for name, nodes in found.items():
+        yield Hit(
+            nodes[0].line,
+            f"the path in ${name} is split at blanks, and disappears if it is empty",
+            f'write "${name}" in double quotes',
+            edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
+        )
+
+
+def _quoted(node: Node) -> Edit:
+    return Edit(node.start, node.end, f'"{node.text}"'.encode())
+
+
+def _in_backquotes(node: Node) -> bool:
+    """Return whether quotes around an expansion would end a string."""
+    inner = [above for above in node.above() if above.type == "command_substitution"]
+    return any(above.text.startswith("`") and above.under("string") for above in inner)
+
+
+# Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
+_UNSPLIT = re.compile(
+    r"HOME|USER|LOGNAME|HOSTNAME|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|"
+    r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
+    r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
+)
 
 
 def _splits(node: Node) -> bool:

@@ -5,29 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of, state
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
+from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|exit( 0| \$\?| \"\$\?\")?|(conda )?deactivate)?")
 
-# The names of files that only set variables.
-_ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
 # Commands that set variables of the shell that are not in the text of the script.
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
 def misread(assignment: Node) -> bool:
-    """Return whether tree-sitter has read ``A=$B/$C/d`` as the variable of a command."""
-    return assignment.text.endswith("$")
+    """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
+    after = assignment.next()
+    return assignment.text.endswith("$") or (
+        after is not None and after.start == assignment.end and after.text[0] == "\\"
+    )
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
@@ -41,6 +43,14 @@ def _working(statements: Sequence[Node]) -> list[Node]:
     return found
 
 
+def _end_before(statement: Node, start: int) -> int:
+    """Return the end of the statement before, which may have left the block with the comments on it."""
+    before = statement.previous()
+    while before is not None and before.type == "comment":
+        before = before.previous()
+    return max(start, before.end if before is not None else start)
+
+
 class Body:
     """The blocks of a job file under construction."""
 
@@ -52,11 +62,10 @@ class Body:
 
     def write(self) -> None:
         """Set the options, and the blocks."""
-        options = take(self.file, self.script, self.parts.before)
+        options, own = take(self.file, self.script, self.parts.before)
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.options(options, strict)
         self.file.remarks += notes.background(self.script, self.parts)
-        own = [one for one in self.parts.before if one not in options]
         before, behind = self._split(own)
         after = _working(self.parts.after)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
@@ -78,14 +87,14 @@ class Body:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         start = [] if strict or not code else ["set +e"]
-        if code and self._starts_at_home():
+        if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
     def _sourced(self, statements: Sequence[Node]) -> Node | None:
         """Return the last statement that reads a file of commands; environments have none for the script."""
         found = [one for one in statements if one.type == "command" and re.match(r"(source|\.)\s", one.text)]
-        found = [one for one in found if not _ENVIRONMENT.search(one.text)]
+        found = [one for one in found if not ENVIRONMENT.search(one.text)]
         return found[-1] if found else None
 
     def _strict(self, at: int) -> bool:
@@ -101,6 +110,9 @@ class Body:
     def _starts_at_home(self) -> bool:
         """Return whether the script relies on the home directory, in which its scheduler starts it."""
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
+            return False
+        directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
+        if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
         return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
@@ -118,7 +130,9 @@ class Body:
                     found[name] = None
         if any(True for one in statements for command in commands(one) if command.name in _SETS):
             assigned = {name for one in later for name, _, _ in assignments(one)}
-            unknown = (name for name in read if re.fullmatch(r"[A-Za-z]\w*", name))
+            unknown = (
+                name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
+            )
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
@@ -161,10 +175,13 @@ class Body:
                 end = one.end
                 continue
             between = one.source[end : one.start].decode("utf-8", "replace") if end is not None else ""
+            own = (
+                one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
+                if between
+                else ""
+            )
             comments = [
-                line
-                for line in between.split("\n")
-                if line.lstrip().startswith("#") and directive not in line
+                line for line in own.split("\n") if line.lstrip().startswith("#") and directive not in line
             ]
             joined = end is not None and "\n" not in between
             out.append(

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobgen.config import read_spec
 from jobgen.convert.result import Remark
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
+from jobgen.jobfile.tables import OWN_OPTIONS
 from jobgen.jobfile.writing import file_text
 from jobgen.options import BY_KEY
 from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
+from jobgen.schedulers.table import queued
 from jobgen.values.parsers import Whole
+
+_KEY = re.compile(r"(\w+) = ")  # at the beginning of an error
 
 
 @dataclass
 class JobFile:
-    """The values of the job file by their keys, and remarks on what is not in it."""
+    """The values of the job file by their keys, and remarks on what is not in it.
+
+    ``own`` are the keys whose values are for the scheduler of the script only; ``shared`` are the values of
+    such keys for all others.
+    """
 
     values: dict[str, object] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
+    own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
+    shared: dict[str, object] = field(default_factory=dict)
 
     def add(self, key: str, value: object, line: int = 1) -> None:
         """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
@@ -85,7 +95,18 @@ class JobFile:
 
     def text(self, command_name: str) -> str:
         """Return the text of the file."""
-        return file_text(command_name, self.values)
+        own = {key: value for key, value in self.values.items() if key in self.own}
+        shared = {key: value for key, value in self.values.items() if key not in self.own}
+        tables = {command_name: own}
+        if dialect := own.get("dialect"):  # which chooses a table of its own
+            tables = {command_name: {"dialect": own.pop("dialect")}, str(dialect): own}
+        return file_text(command_name, {**shared, **self.shared}, own=tables)
+
+    def keep_own(self, key: str, for_others: object = None) -> None:
+        """Keep the value of a key for the scheduler of the script; others have another one, or none."""
+        self.own.add(key)
+        if for_others is not None:
+            self.shared[key] = for_others
 
 
 def accepted(file: JobFile, command_name: str, line: int) -> str:
@@ -95,7 +116,7 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
     while why:
         for directive in file.list("directive"):
             others = [one for one in file.list("directive") if one != directive]
-            shorter = JobFile({**file.values, "directive": others}).text(command_name)
+            shorter = replace(file, values={**file.values, "directive": others}).text(command_name)
             if (then := refusal(shorter)) != why:
                 file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
                 file.values["directive"], text, why = others, shorter, then
@@ -106,12 +127,38 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
     return text
 
 
-def refusal(text: str) -> str:
-    """Return the sentence with which jobgen refuses a job file; empty if it renders it."""
+# Options of the scheduler without a counterpart elsewhere. Without another one, such as array, the job would
+# be another job.
+_MOVABLE = (
+    *("queue", "account", "qos", "constraint", "reservation", "licenses", "comment", "begin", "priority"),
+    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem"),
+)
+
+
+def make_portable(file: JobFile, command_name: str) -> None:
+    """Keep the values that other schedulers refuse for the scheduler of the script."""
+    for other in queued():
+        while other != command_name and (refused := _KEY.match(refusal(file.text(command_name), other))):
+            key = next((one.key for one in OWN_OPTIONS if one.name == refused[1]), "")
+            if key in file.own or key not in file.values:
+                break
+            count = (
+                re.fullmatch(r"(?!shard:).+:(\d+)", str(file.values[key])) if key == "gpus_per_node" else None
+            )
+            if count is None and key not in _MOVABLE:
+                break
+            file.keep_own(key, int(count[1]) if count else None)
+
+
+def refusal(text: str, command_name: str | None = None) -> str:
+    """Return the sentence with which jobgen refuses a job file; empty if it renders it.
+
+    ``command_name`` is that of another scheduler than that of the file.
+    """
     try:
         data = decode(text, "job.toml")
         layer = layer_of(data, (), lambda _: "job.toml")
-        render(resolve(read_spec(data["scheduler"], {}, (), layer)))
+        render(resolve(read_spec(command_name or data["scheduler"], {}, (), layer)))
     except JobgenError as error:
         return str(error)
     return ""

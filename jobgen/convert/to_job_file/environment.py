@@ -1,93 +1,393 @@
-"""The first commands of a script that are options of a job file: modules, sourced files, variables."""
+"""The commands of a script that are options of a job file: modules, files, environments, variables."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from jobgen.convert.command_kinds import PRINT
+from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.effects import PATHS, Effects, effects_of, may_follow, mentions
+from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
+from jobgen.script.constants import certain
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments
 
-_KINDS = ("module_use", "module", "source", "conda", "venv")  # in the order of jobgen's script
-# Modules and activated environments change these: an option would set them again behind these.
-_PATHS = re.compile(r"PATH|.*_PATH|PYTHONPATH|OMP_NUM_THREADS|CUDA_HOME")
+_STAGES = (
+    "module_purge",
+    "module_use",
+    "module",
+    "source",
+    "conda",
+    "venv",
+)  # in the order of jobgen's script
+_LISTS = ("module_use", "module", "source")
+# Files that define the command module, and files of a login shell.
+_MODULES = re.compile(r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?|/usr/share/(\w+/)*init/(ba)?sh")
+_LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
+_CONDA_AT_HOME = re.compile(
+    r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
+)
+_HOOK = re.compile(r"(?:['\"]?(/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? ")
+_SUBMISSION = re.compile(
+    r"\$(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\{(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\})(/[\w./-]*)?"
+)
+_MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
+_WHY = {
+    "modules": "is left out: the job finds the command module itself",
+    "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
+}
+
+_VERBS = """
+unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
+update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
+"""
+
+Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
 
-def take(file: JobFile, script: Script, statements: Sequence[Node]) -> list[Node]:
-    """Set the options of the first statements, until one that is none; return those that are options."""
-    option_statements: list[Node] = []
-    moved = 0
-    for one in statements:
-        if one.type in (";", "&"):
-            if option_statements and option_statements[-1] is one.previous() and one.type == ";":
-                option_statements.append(one)
-        elif one.type == "variable_assignment" or one.text.startswith("set ") or _prints(one):
-            continue
-        elif one.type == "declaration_command" and _variables(file, script, one):
-            option_statements.append(one)
-        elif (command := _plain(one)) and (kind := _kind(file, script, command, moved)):
-            moved = max(moved, _KINDS.index(kind) if kind in _KINDS else 0)
-            option_statements.append(one)
-        else:
+def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[list[Node], list[Node]]:
+    """Set the options that statements are; return the statements that are options, and those that stay."""
+    for ignored in (("hook", "modules"), ("modules",), ("hook",), ()):
+        found = Environment(file, script, ignored)
+        found.read(statements)
+        if found.replaces_ignored:
             break
-    return option_statements
+    found.write()
+    removed = [*found.statements, *found.without_effect]
+    removed += [one.node for one in found.kept if _only_for(script, one, removed)]
+    return found.statements, without(statements, removed)
 
 
-def _prints(statement: Node) -> bool:
-    command = next(commands(statement), None)
-    return statement.type == "command" and command is not None and command.name in PRINT
+def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
+    """Return whether a statement sets a variable that only statements read that are options."""
+    statement, name = effects.node, effects.node.get("name")
+    if statement.type != "variable_assignment" or name is None or not effects.kinds <= {"variable", "text"}:
+        return False
+    text = bytearray(script.tree.source)
+    for one in (statement, *options, *script.tree.all("comment")):
+        text[one.start : one.end] = b" " * (one.end - one.start)
+    return bool(options) and not re.search(rf"\b{re.escape(name.text)}\b|\$\{{!|\beval\b".encode(), text)
 
 
-def _plain(statement: Node) -> Command | None:
-    """Return the command that a statement is, if all of its words are known and it has no variables."""
-    if statement.type != "command" or any(one.type == "variable_assignment" for one in statement.children):
+@dataclass
+class Environment:
+    """The options that the statements before the program are.
+
+    ``ignored``: the statements that have no effect beside the options for conda and modules.
+    """
+
+    file: JobFile
+    script: Script
+    ignored: Sequence[str]
+    values: dict[str, list[str]] = field(default_factory=dict)
+    variables: dict[str, tuple[str, int]] = field(default_factory=dict)
+    statements: list[Node] = field(default_factory=list)
+    without_effect: list[Node] = field(default_factory=list)
+    kept: list[Effects] = field(default_factory=list)
+    reports: dict[int, Node] = field(default_factory=dict)
+    remarks: list[Remark] = field(default_factory=list)
+    stage: int = 0
+    submitted: bool = False  # the directory is that of the submission
+
+    def read(self, statements: Sequence[Node]) -> None:
+        """Find each statement that is an option, and that may change places with those that stay."""
+        plain = [one for one in statements if one.type not in (";", "&")]
+        for at, one in enumerate(plain):
+            settings = self._settings(one)
+            if (
+                settings
+                and settings[0][0] == "threads"
+                and settings[0][1]
+                and not self._is_default(plain[at + 1 :])
+            ):
+                settings = [("env", f"OMP_NUM_THREADS={settings[0][1]}")]
+            if settings is None or not all(self._fits(*setting, plain[at + 1 :]) for setting in settings):
+                self.kept.append(effects_of(self.script, one))
+                continue
+            for setting in settings:
+                self._set(one, *setting)
+            if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
+                self.reports |= {one.node.line: one.node for one in self.kept if "report" in one.kinds}
+            own = any(kind not in _WHY for kind, _ in settings)
+            (self.statements if own else self.without_effect).append(one)
+
+    @property
+    def _directory(self) -> str:
+        return self.values.get("workdir", [str(self.file.values.get("workdir", ""))])[0]
+
+    @property
+    def replaces_ignored(self) -> bool:
+        """Return whether the options do what the ignored statements prepare."""
+        texts = {one.what for one in self.remarks if one.why == _WHY["hook"]}
+        modules = any(one.why == _WHY["modules"] for one in self.remarks)
+        uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.kept)
+        found = any(kind in self.values for kind in _STAGES[:3])
+        return not (texts and "conda" not in self.values) and not (modules and uses and not found)
+
+    def write(self) -> None:
+        """Set the options in the job file."""
+        for kind, values in self.values.items():
+            self.file.try_add(kind, [*self.file.list(kind), *values] if kind in _LISTS else values[0])
+        if "module_purge" in self.values:
+            self.file.values["module_purge"] = True
+        for name, (value, line) in self.variables.items():
+            self.file.set_variable(name, value, line)
+        self.file.remarks += self.remarks
+        why = "prints its text when the job has its environment and its directory"
+        for line, node in self.reports.items():
+            self.file.remarks.append(Remark(line, node.text.split("\n")[0][:60], why, lost=False))
+
+    def _set(self, statement: Node, kind: str, value: str) -> None:
+        if kind in _WHY:
+            text = statement.text.split("\n")[0][:60]
+            self.remarks.append(Remark(statement.line, text, _WHY[kind], lost=False))
+        elif kind == "env":
+            name, _, text = value.partition("=")
+            self.variables[name] = (text, statement.line)
+        elif kind == "submission":
+            self.submitted = True
+            self.values.pop("workdir", None)
+            if value:
+                self.values["workdir"] = [value]
+        elif kind == "workdir":
+            self.values["workdir"] = [os.path.join(self._directory, value)]
+        elif kind != "threads":
+            self.values.setdefault(kind, []).append(value)
+            if kind in _STAGES and not value.endswith("/conda.sh"):  # which only defines a function
+                self.stage = _STAGES.index(kind)
+
+    def _settings(self, statement: Node) -> list[Setting] | None:
+        """Return the options that a statement is; None if it is another one."""
+        after = statement.next()
+        if after is not None and after.type == "&":
+            return None
+        if statement.type == "redirected_statement":
+            quiet = r"(\d*|&)>>?\s*/dev/null|2>&1"
+            inner = [one for one in statement.children if not re.fullmatch(quiet, one.text)]
+            return self._settings(inner[0]) if len(inner) == 1 else None
+        if statement.type == "list":
+            first, sign, last = statement.children[0], statement.children[1].text, statement.children[-1]
+            left, right = self._settings(first), self._settings(last)
+            if sign == "||":
+                return (
+                    left
+                    if re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
+                    else None
+                )
+            return None if left is None or right is None else [*left, *right]
+        if statement.type in ("variable_assignment", "declaration_command"):
+            return self._of_variables(statement)
+        if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
+            return [("hook", "")]
+        if statement.type != "command" or any(
+            one.type == "variable_assignment" for one in statement.children
+        ):
+            return None
+        command = next((one for one in commands(statement) if one.node is statement), None)
+        return None if command is None or command.name in self.script.functions else self._of_command(command)
+
+    def _of_variables(self, statement: Node) -> list[Setting] | None:
+        pairs = list(assignments(statement))
+        if match := _MODULEPATH.fullmatch(statement.text):
+            return [("module_use", match[1])]
+        exports = statement.type == "declaration_command"
+        if [name for name, _, _ in pairs] == ["OMP_NUM_THREADS"]:
+            return [("threads", self._value("OMP_NUM_THREADS", pairs[0][1]) or "")]
+        if [name for name, _, _ in pairs] == ["__conda_setup"] and (match := _HOOK.search(statement.text)):
+            return _at(match[1]) if "hook" in self.ignored else None
+        if not exports or statement.children[0].type != "export":
+            return None
+        names = [one.text for one in statement.children if one.type == "variable_name"]
+        if len(pairs) + len(names) != len(statement.children) - 1:
+            return None
+        nodes = {name: value for name, value, _ in pairs} | {
+            name: self.script.values[name][0] for name in names if name in self.script.values
+        }
+        if names == ["OMP_NUM_THREADS"]:
+            return [("threads", "")]
+        found = [(name, self._value(name, node)) for name, node in nodes.items()]
+        if len(nodes) < len(pairs) + len(names) or any(value is None for _, value in found):
+            return None
+        return [("env", f"{name}={value}") for name, value in found]
+
+    def _value(self, name: str, node: Node) -> str | None:
+        """Return the one value that a variable has in the whole script; None if it is not known."""
+        sets = [one for other, _, one in self.script.assignments if other == name]
+        unset = any(mentions(one, name) for one in self.script.tree.all("unset_command"))
+        value = self.script.constants.value(node)
+        tilde = value is not None and re.match(r"~|.*:~", value) and node.type in ("word", "concatenation")
+        if len(sets) != 1 or not certain(sets[0]) or unset or tilde or name in self.script.loop_variables:
+            return None
+        return value if value is not None or node.type != "variable_assignment" else ""
+
+    def _of_command(self, command: Command) -> list[Setting] | None:
+        name = command.name
+        if name in ("source", ".") and (found := self._of_file(command)) is not None:
+            return found
+        if name == "eval" and (match := _HOOK.search(command.node.text)):
+            return _at(match[1]) if "hook" in self.ignored else None
+        if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))) and not self._is_set(match[0]):
+            return [("submission", (match[1] or "").strip("/"))]
+        words = self._words(command)
+        if words is None:
+            return None
+        if name in ("module", "ml"):
+            return _of_module(name, words)
+        if name in ("conda", "mamba"):
+            if words[:1] in (["init"], ["deactivate"]):
+                return [("hook", "")]
+            return (
+                [("conda", (words[1:] or ["base"])[0])]
+                if words[:1] == ["activate"] and len(words) < 3
+                else None
+            )
+        if name == "cd" and len(words) == 1 and words[0] not in ("-", ""):
+            here = words[0] in (".", "./") and not self.script.dialect.starts_at_home
+            return [("submission", "")] if here else [("workdir", words[0])]
         return None
-    found = list(commands(statement))
-    plain = len(found) == 1 and len(found[0].literals) == len(found[0].arguments)
-    return found[0] if plain else None
+
+    def _is_set(self, text: str) -> bool:
+        """Return whether the script itself sets the variable of a text."""
+        return re.sub(r"^\$\{?(\w+).*", r"\1", text) in self.script.values
+
+    def _of_file(self, command: Command) -> list[Setting] | None:
+        """Return the options that a sourced file is."""
+        given = _given(command)
+        if _LOGIN_FILES.fullmatch(given) or given == "deactivate":
+            return [("hook", "")]
+        path, _, name = given.partition(" ")
+        if match := _CONDA_AT_HOME.fullmatch(path):
+            activates = [("conda", name or "base")] * (match[3] == "bin/activate")
+            return [("hook", ""), *activates] if re.fullmatch("[\\w./-]*", name) else None
+        if given.endswith("/etc/profile.d/conda.sh") and "conda info --base" in self._source(command):
+            return [("hook", "")]
+        words = self._words(command)
+        if not words or len(words) > 2:
+            return None
+        path, name = words[0], words[-1]
+        if path == "activate":
+            return [("conda", name if len(words) == 2 else "base")]
+        if len(words) == 2:
+            folder = path.removesuffix("/bin/activate")
+            fits = folder != path and path.startswith("/") and not name.startswith("-")
+            return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
+        if _MODULES.fullmatch(path) and "modules" in self.ignored:
+            return [("modules", "")]
+        venv = path.removesuffix("/bin/activate")
+        return [("venv", venv)] if venv != path else [("source", path)]
+
+    def _source(self, command: Command) -> str:
+        """Return the text of a command and of the values of its variables."""
+        names = (one.text for one in command.node.all("variable_name"))
+        values = (value.text for name in names for value in self.script.values.get(name, ()))
+        return " ".join([command.node.text, *values])
+
+    def _words(self, command: Command) -> list[str] | None:
+        """Return the arguments of a command as the shell splits them; None if one is not known."""
+        found: list[str] = []
+        for node in command.arguments:
+            value = self.script.constants.value(node)
+            bare = node.type not in ("string", "raw_string")
+            if value is None or (bare and re.search(r"[*?{}~]|\[", value)):
+                return None
+            found += value.split() if bare else [value]
+        return found
+
+    def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
+        """Return whether an option does what a statement does at its place."""
+        if kind in _WHY:
+            return kind in self.ignored and self._passes("conda" if kind == "hook" else "module")
+        if kind == "threads":
+            return self._is_default(later)
+        if kind == "env":
+            return self._is_variable(value, later)
+        if kind in ("workdir", "submission"):
+            return self._moves(kind, value)
+        if kind in ("conda", "venv") and (kind in self.values or "container" in self.file.values):
+            return False
+        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.kept)
+        if _is_relative(kind, value) and moved:
+            return False
+        fits = kind == "module_purge" or self.file.accepts(kind, value)
+        defines = value.endswith("/conda.sh")  # a function, and nothing else
+        return fits and _STAGES.index(kind) >= self.stage and self._passes("conda" if defines else kind)
+
+    def _passes(self, kind: str) -> bool:
+        """Return whether all statements that stay may run after an option."""
+        return all(may_follow(one, kind) for one in self.kept)
+
+    def _is_default(self, later: Sequence[Node]) -> bool:
+        """Return whether only the program reads the number of threads, which the job sets for it."""
+        if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.kept):
+            return False
+        others = [one for one in later if self._settings(one) is None]
+        return not any(
+            mentions(one, "OMP_NUM_THREADS") or "program" in effects_of(self.script, one).kinds
+            for one in others
+        )
+
+    def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
+        """Return whether a variable may have its value from the beginning, and again behind all options."""
+        name = value.partition("=")[0]
+        if not self.file.accepts("env", value) or not self._passes("env"):
+            return False
+        if any(mentions(one.node, name) for one in self.kept if not one.node.text.startswith(f"{name}=")):
+            return False
+        if not PATHS.fullmatch(name):
+            return True
+        after = [effects_of(self.script, one) for one in later]
+        changed = any("environment" in one.kinds or mentions(one.node, name) for one in after)
+        return name not in ("PATH", "LD_PRELOAD") and not changed
+
+    @property
+    def _at_home(self) -> bool:
+        """Return whether the script is in the home directory, in which its scheduler starts it."""
+        known = self.submitted or "workdir" in {*self.values, *self.file.values}
+        return self.script.dialect.starts_at_home and not known
+
+    def _moves(self, kind: str, value: str) -> bool:
+        """Return whether a change of the directory is the working directory of the job."""
+        if any(_is_relative(kind, self.values.get(kind, ["/"])[0]) for kind in ("conda", "venv")):
+            return False
+        if kind == "submission" and "workdir" in self.file.values:
+            return False
+        if kind == "submission" and not (value or self._at_home):
+            return not any("directory" in one.kinds for one in self.kept)
+        if kind == "workdir" and not self.file.accepts("workdir", value):
+            return False
+        return self._passes("workdir") and not (
+            kind == "workdir" and not value.startswith("/") and self._at_home
+        )
 
 
-def _variables(file: JobFile, script: Script, statement: Node) -> bool:
-    """Set exported variables that have one known value in the whole script; return whether all have."""
-    pairs = list(assignments(statement))
-    values = {name: script.constants.value(value) for name, value, _ in pairs}
-    fit = statement.children[0].type == "export" and len(pairs) == len(statement.children) - 1
-    once = all(len(script.values[name]) == 1 and not _PATHS.fullmatch(name) for name in values)
-    if not (fit and once) or None in values.values():
-        return False
-    if not all(file.accepts("env", f"{name}={value}") for name, value in values.items()):
-        return False
-    for name, value in values.items():
-        file.set_variable(name, str(value), statement.line)
-    return True
+def _is_relative(kind: str, value: str) -> bool:
+    """Return whether an environment is a path below the current directory."""
+    return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
-def _kind(file: JobFile, script: Script, command: Command, moved: int) -> str:
-    """Set the option that a command is, and return its key; empty if it is none, or comes too late."""
-    words, name = command.literals, command.name
-    if name == "cd":
-        alone = len(list(script.named("cd", "pushd"))) == 1 and "workdir" not in file.values
-        plain = alone and len(words) == 1 and words[0].startswith("/")
-        return "workdir" if plain and file.try_add("workdir", words[0]) else ""
-    kind, values = _environment(name, words)
-    if not kind or _KINDS.index(kind) < moved or (isinstance(values, str) and kind in file.values):
-        return ""
-    before = file.values.get(kind, [])
-    joined = [*before, *values] if isinstance(before, list) and isinstance(values, list) else values
-    return kind if file.try_add(kind, joined) else ""
+def _given(command: Command) -> str:
+    return " ".join(one.text for one in command.arguments).replace('"', "")
 
 
-def _environment(name: str, words: list[str]) -> tuple[str, str | list[str]]:
-    if name in ("module", "ml") and words[:1] == ["load"] and words[1:]:
-        return "module", words[1:]
-    if name in ("module", "ml") and words[:1] == ["use"] and len(words) == 2:
-        return "module_use", words[1:]
-    if name in ("source", ".") and len(words) == 1 and words[0].startswith("/"):
-        venv = words[0].removesuffix("/bin/activate")
-        return ("source", words) if venv == words[0] else ("venv", venv)
-    if name in ("conda", "mamba") and words[:1] == ["activate"] and len(words) == 2:
-        return "conda", words[1]
-    return "", ""
+def _at(folder: str | None) -> list[Setting]:
+    """Return the options that define the command conda of a folder; without one, conda is on PATH."""
+    return [("source", f"{folder}/etc/profile.d/conda.sh")] if folder else [("hook", "")]
+
+
+def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
+    """Return the options that a command of environment modules is."""
+    words = [one for one in words if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f")]
+    verb = words[0] if words else ""
+    if verb == "purge" and words[1:] in ([], ["all"]):
+        return [("module_purge", "")]
+    if verb == "use" and len(words) == 2:
+        return [("module_use", words[1])]
+    if verb in ("load", "add") and words[1:]:
+        return [("module", one) for one in words[1:]]
+    if name == "ml" and verb and verb not in _VERBS.split() and not any(one[0] in "-+" for one in words):
+        return [("module", one) for one in words]
+    return None

@@ -1,6 +1,6 @@
 """Code of a script that only prepares its launch line: a file of hosts, a number of nodes, the first host.
 
-jobgen makes these itself, and writes a launch line of its own.
+jobgen makes these itself, and writes a launch line of its own, with the values of the script's variables.
 """
 
 from __future__ import annotations
@@ -9,55 +9,87 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from jobgen.convert.to_job_file.effects import ENVIRONMENT
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.variable_names import meanings, names_read
+from jobgen.launch.command_line import is_python
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported
+from jobgen.script.syntax import Node, exported
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
-variable_assignment declaration_command command redirected_statement pipeline for_statement while_statement
+variable_assignment declaration_command command redirected_statement pipeline list
+for_statement while_statement c_style_for_statement if_statement
 """
 _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
 _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", *_READS)
 _PRINT = """
-awk basename cat cut echo expr getent grep head hostname nl paste printf scontrol sed seq sort tac tail tr
-uniq wc
+awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nslookup paste printf
+scontrol sed seq shuf sort ss tac tail tr uniq wc
 """
-_FILES = ("rm", "touch", "cp")
+_FILES = ("rm", "touch", "cp", "truncate")
 _REMOTE = ("srun", "ssh")
+_OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
 # Operators that change a variable in an expression, and arguments with which a command writes or runs a file.
 _CHANGES = re.compile(r"\+\+|--|[^=!<>]=[^=]")
 _WRITES = {"awk": r".*(>|\||system)", "sort": r"-\w*o|--output", "sed": r"-\w*i|--in-place"}
 
 
 class HostCode:
-    """The statements whose results only the launch line reads.
+    """The statements whose results only the launch line reads, or the program as values in its words.
 
-    ``lines`` is code of the job file that is made of the launch line. jobgen exports the variables ``ours``.
+    ``lines`` is code of the job file that is made of the command, which is the one of the launch, or the
+    program. jobgen exports the variables ``ours``.
     """
 
     def __init__(
-        self, script: Script, source: Dialect, launch: Launch, lines: str, ours: Collection[str]
+        self,
+        script: Script,
+        source: Dialect,
+        command: Command,
+        launch: Launch | None,
+        lines: str,
+        ours: Collection[str],
     ) -> None:
-        self.script, self.lines = script, lines
-        self.words = _words(script, launch)
+        self.script, self.lines, self.ours = script, lines, {*ours}
+        self.words = _words(script, launch) if launch is not None else []
+        self.command = command.node
         self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
-        self.public = (_exported(script) | given) - {*ours}
+        self.public = (_exported(script) | given) - self.ours - _launchers(script, command)
+        self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, statements: Sequence[Node]) -> list[Node]:
         """Return those of the statements that a job file does not need."""
         kinds = _STATEMENTS.split()
-        found = list(self._of_hosts([one for one in statements if one.type in kinds and self._idle(one)]))
+        idle = [one for one in statements if one.type in kinds and self._idle(one)]
+        found = list(self._of_hosts(idle))
+        self.values = [one for one in idle if one not in found and self._is_value(one)]
+        found += self.values
+        found += [one for one in statements if self._prints_ours(one)]
         while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
         return found
+
+    def _is_value(self, statement: Node) -> bool:
+        """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
+        if statement.type != "variable_assignment" or any(self.script.named("eval", "envsubst")):
+            return False
+        if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
+            return False  # a variable with the name of another one
+        return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
+
+    def _prints_ours(self, statement: Node) -> bool:
+        """Return whether a statement only prints what jobgen sets, and prints itself when the job starts."""
+        printed = [one.name for one in commands(statement)]
+        read = {node.text for node, _ in names_read(statement, 0)}
+        return statement.type == "command" and printed in (["echo"], ["printf"]) and bool(read & self.ours)
 
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
@@ -65,7 +97,9 @@ class HostCode:
         strange = statement.all("function_definition", "heredoc_redirect", "&", "ERROR")
         if (after is not None and after.type == "&") or any(True for _ in strange):
             return False
-        sums = statement.all("arithmetic_expansion", "compound_statement", "c_style_for_statement")
+        sums = [
+            one for one in statement.all("arithmetic_expansion", "compound_statement") if one.text[0] != "{"
+        ]
         if any(one.type != "arithmetic_expansion" or _CHANGES.search(one.text) for one in sums):
             return False
         if re.search(r"\$\{\w+:?=", statement.text):
@@ -79,14 +113,17 @@ class HostCode:
         name, words = command.name, command.literals
         inside = command.node.under("command_substitution", "process_substitution")
         if name in _FILES:
-            own = [_plain(word.text) for word in command.arguments if not word.text.startswith("-")]
+            own = [_plain(one.text) for one in command.arguments if not re.match(r"-|0$", one.text)]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
+        if name == "tee":
+            return len(words) <= 1 and all(_plain(one.text) in self.files for one in command.arguments)
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
             return inside and name in _REMOTE and "hostname" in words
         prints = name in _PRINT.split() and not any(
-            re.match(_WRITES.get(name, "$^"), one, re.S) for one in words
+            re.match(_WRITES.get(name, "(?!)"), one, re.S) for one in words
         )
+        prints |= is_python(name) and "-c" in words and "socket" in command.node.text
         read = inside or _piped(command.node) or self._to_file(command.node, statement)
         return name in _QUIET or (prints and read)
 
@@ -108,8 +145,7 @@ class HostCode:
             read = {node.text for node, _ in names_read(one, 0)}
             about = read & {*self.hosts, *names} or re.search(r"\bscontrol\s+show\s+hostname", one.text)
             own = any(f"${name}" in self.files for name in _set(one))
-            first = "MASTER_ADDR" in _set(one) and "$" in one.text
-            if about or own or first or self._named(one):
+            if about or own or _set(one) & self.ours or self._named(one):
                 names |= _set(one)
                 yield one
 
@@ -123,7 +159,9 @@ class HostCode:
         names = _set(statement)
         if names & self.public:
             return False
+        same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
+        zones += [(self.command.start, self.command.end)] * same
         read = [(node.text, node.start + offset) for node, offset in names_read(self.script.tree, 0)]
         for node in self.script.tree.all("c_style_for_statement"):  # its names have no sign, and no nodes
             read += [(name, node.start) for name in re.findall(r"\w+", node.text)]
@@ -135,9 +173,23 @@ class HostCode:
             text[start:end] = b" " * (end - start)
         rest = text.decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
+        names -= {*_OF_THE_JOB}
+        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
+        if any(re.search(rf"\b{name}\b" if sums else rf"\$\{{?[#!]?{name}\b", self.lines) for name in names):
+            return False
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
         patterns += [rf"(?<![\w.-]){re.escape(one)}(?![\w.-])" for one in paths]
         return not any(re.search(one, rest) for one in patterns)
+
+
+def _launchers(script: Script, command: Command) -> set[str]:
+    """Return the variables in a command whose values are command lines with a launcher."""
+    names = {node.text for node, _ in names_read(command.node, 0)}
+    words = "|".join(
+        re.escape(word) for row in LAUNCHERS.values() for word in (*row.names, *row.line.modules)
+    )
+    pattern = re.compile(rf"(?<![\w.])({words})(?![\w.])")
+    return {name for name in names if any(pattern.search(one.text) for one in script.values.get(name, ()))}
 
 
 def _words(script: Script, launch: Launch) -> list[Node]:
@@ -181,12 +233,16 @@ def _piped(node: Node) -> bool:
 
 def _set(statement: Node) -> set[str]:
     """Return the variables that a statement sets or exports."""
-    found = {name for name, _, _ in assignments(statement)}
+    found: set[str] = set()
     for one in statement.all("variable_assignment", "declaration_command", "for_statement"):
+        if one.parent is not None and one.parent.type == "command":
+            continue  # A=1 before a command holds for that command only
         name = one.get("name") or one.get("variable")
         part = name.get("name") if name is not None and name.type == "subscript" else name
         found |= {part.text} if part is not None else set()
         found |= {child.text for child in one.children if child.type == "variable_name"}
+    for one in statement.all("c_style_for_statement"):
+        found |= {*re.findall(r"(\w+)(?=\s*[-+*/]?=[^=]|\+\+|--)", one.text.partition("do")[0])}
     for command in commands(statement):
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
     return found

@@ -6,13 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE, TOOLS
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.launchers import LAUNCHERS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -23,7 +22,7 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
-_RANKS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID")
+_TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
@@ -192,6 +191,15 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
             yield Remark(statement.line, statement.text, why, lost=False)
 
 
+def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on quotes in the value of a variable, which the shell would not remove."""
+    for node in nodes:
+        text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
+        if text and node.source is not script.tree.source and not node.under("command_substitution"):
+            why = "the quotes are a part of the value of a variable, and the script passes them on"
+            yield Remark(line, node.text[:60], why, lost=False)
+
+
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
@@ -212,29 +220,25 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
-    """Hide the variables of a rank from a program without a launcher that uses several GPUs; yield remarks.
+    """Hide the number of tasks of a node, which jobgen requests, from a program without a launcher that uses
+    several GPUs; yield a remark.
 
-    Libraries that start their own processes, one for each GPU, take these variables for those of a launcher.
+    Libraries that start their own processes, one for each GPU, compare the two numbers.
     """
     if launch is not None:
         return
-    launcher = LAUNCHERS[str(file.values["launcher"])]
-    why = f"has no launcher in the script: jobgen starts it with {launcher.command}"
-    why += ", which the job must have" if not launcher.by_scheduler else ""
-    yield Remark(command.line, shown(command.node), why, lost=False)
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
-    if int(gpus) < 2:
+    if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return
-    hidden = [*_RANKS, *["SLURM_NTASKS_PER_NODE"] * ("--ntasks-per-node" not in script.heeded)]
     words = file.list("command")
     if words[:2] == ["bash", "-c"]:
-        words[2] = f"unset {' '.join(hidden)}\n{words[2]}"
+        words[2] = f"unset {_TASKS}\n{words[2]}"
     else:
         python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
         own = words[1:] if words[0] == "env" else [*python, *words]
-        file.values["command"] = ["env", *(part for name in hidden for part in ("-u", name)), *own]
-    why = f"the one rank of {gpus} GPUs has none, as in the script, so that a library may start its own ranks"
-    yield Remark(command.line, "RANK, LOCAL_RANK, WORLD_SIZE", why, lost=False)
+        file.values["command"] = ["env", "-u", _TASKS, *own]
+    why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
+    yield Remark(command.line, _TASKS, why, lost=False)
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobgen.convert.to_job_file.definitions import Definitions, definitions_of, state
 from jobgen.launch.command_line import is_python
@@ -164,6 +164,19 @@ def _several(value: Node) -> bool:
     return not value.text.strip("\"'") or bool(
         re.search(r"\s", re.sub(r"\$\([^)]*\)|`[^`]*`|\$\{[^}]*\}", "", value.text))
     )
+
+
+def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
+    """Return a program behind the words of commands that run it; ``of_python``: see as_text."""
+    front, rest = read(script, nodes, words), words.words
+    if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
+        rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
+    if front.several:
+        text = " ".join(node.text for node in nodes)
+        rest = ["bash", "-c", f'exec {text} "$@"', "job", *rest]
+    else:
+        rest = [*front.words, *rest]
+    return replace(words, words=rest, used=[*words.used, *front.used])
 
 
 def command(words: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
             break
     first, last = _beside(node, top, remarks)
     return Split(tuple(before), tuple(after), first, last)
+
+
+def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:
+    """Return statements without some of them, and without the semicolons behind these."""
+    signs = [one.next() for one in removed]
+    return [one for one in statements if one not in removed and not (one.type == ";" and one in signs)]
 
 
 def _group(statement: Node) -> Node | None:
@@ -122,7 +129,7 @@ def _redirections(statement: Node) -> Iterator[Remark]:
             "<"
         ):
             yield Remark(child.line, text, "the ranks have no standard input")
-        elif child.type == "file_redirect" and "&" not in child.text[1:3]:
+        elif child.type == "file_redirect" and not re.match(r"\d*[<>]&\s*[\d-]", child.text):
             why = "the output is in the log of the job and in its run directory"
             yield Remark(child.line, text, why, lost=False)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from jobgen.convert import misreadings
 from jobgen.convert.result import Converted, Remark
-from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes
-from jobgen.convert.to_job_file.builder import JobFile, accepted
+from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes, wrappers
+from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
 from jobgen.convert.to_job_file.program_line import ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, split
+from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
@@ -25,6 +26,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
 from jobgen.values.parsers import number
 
+_ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
     "MASTER_ADDR",
@@ -56,6 +58,9 @@ def convert(script: Script) -> Converted:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         sizes.threads(file, script)
+    sizes.variables(file, script)
+    _own_launcher(file)
+    make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
 
@@ -79,6 +84,16 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
             file.set_variable(name, text)
 
 
+def _own_launcher(file: JobFile) -> None:
+    """Keep a launcher of the scheduler for its jobs; others start one process, or the ranks with mpirun."""
+    if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
+        return
+    alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
+    file.keep_own("launcher", "none" if alone else "mpirun")
+    for key in ("launcher_arg", *(("mpi",) if alone else ())):
+        file.keep_own(key)
+
+
 def _accelerator(file: JobFile, script: Script) -> None:
     if "accelerator" in file.values:
         return
@@ -100,7 +115,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
         words = program_line.of_statement(script, whole, last)
-        file.values |= {"launcher": source.scheduler.default_launcher, "command": words.words}
+        file.values |= {"launcher": _ALONE, "command": words.words}
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
@@ -116,8 +131,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    if launch is not None and command is not None and reason is None:
-        parts = _without_host_code(file, script, source, launch, parts, words)
+    if command is not None and reason is None:
+        parts = _without_host_code(file, script, source, command, launch, parts, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*notes.status(parts), *notes.traps(script, file)]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
@@ -129,7 +144,10 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
-    in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
+    aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
+    in_shell = command.name in {*script.functions, *aliases} or (
+        not command.name and "/" not in command.words[0].text
+    )
     return compound(command.node) or (command.node if in_shell else None)
 
 
@@ -145,16 +163,23 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 
 
 def _without_host_code(
-    file: JobFile, script: Script, source: Dialect, launch: Launch, parts: Split, words: ProgramWords
+    file: JobFile,
+    script: Script,
+    source: Dialect,
+    command: Command,
+    launch: Launch | None,
+    parts: Split,
+    words: ProgramWords,
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    code = HostCode(script, source, launch, "\n".join(words.setup), _OURS)
+    lines = "\n".join([*words.setup, *file.list("command")])
+    ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
+    code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find(parts.before)
-    why = "is left out: at most the launch line reads it, and jobgen lists and counts the hosts itself"
-    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in unused]
-    signs = [one.next() for one in unused]
-    before = [one for one in parts.before if one not in unused and not (one.type == ";" and one in signs)]
-    return parts._replace(before=tuple(before))
+    why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
+    of_hosts = [one for one in unused if one not in code.values]
+    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
+    return parts._replace(before=tuple(without(parts.before, unused)))
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
@@ -169,7 +194,7 @@ def _without_program(
     file: JobFile, script: Script, source: Dialect, reason: tuple[int, str] | None
 ) -> tuple[Split, ProgramWords]:
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
-    file.values |= {"launcher": source.scheduler.default_launcher, "command": ["true"]}
+    file.values |= {"launcher": _ALONE, "command": ["true"]}
     if reason is not None:
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
@@ -192,7 +217,8 @@ def _program(
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
-    kind = source.scheduler.default_launcher
+    kind, in_text = _ALONE, None
+    wrapped: tuple[Node, ...] = ()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -200,17 +226,25 @@ def _program(
             file.remarks.append(Remark(launch.line, kind, why))
             kind = source.scheduler.default_launcher
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
+        surroundings = wrappers.around(script, launch)
+        wrapped = wrappers.apply(file, script, launch, surroundings)
+        in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
-        lines = _launcher(file, script, launch, kind)
+        file.remarks += notes.quotes(script, launch.line, nodes)
+        lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
+    of_python = launch is not None and launch.row.once_a_node
     words = program_line.read(script, nodes)
-    if words.several:
-        of_python = launch is not None and launch.row.once_a_node
+    if in_text is not None and in_text.words:
+        words = replace(in_text, setup=[])
+    elif words.several:
         words = program_line.as_text(script, nodes, more, of_python)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more
+    if wrapped:
+        words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
         file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))

@@ -89,7 +89,7 @@ class Dialect:
     foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
-    foreign_directives = NEVER  # of a scheduler that jobgen does not know
+    foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script

@@ -40,9 +40,12 @@ class PbsDialect(Dialect):
         "-m": (r"\s*(?:n|j*[abe][abej]*)", "n, or letters of abe", "write -m abe"),
     }
     foreign_prefixes = ("SLURM_",)
-    foreign_directives = (
-        r"\belapstim_req=|\s-b \d|\bresfailpolicy=|-t\s*\w*\["  # of NEC's NQSV; of Moab's msub
-    )
+    foreign_directives = {
+        "NEC's NQSV": r"\b(?:elapstim|cputim|memsz|cpunum|gpunum|vememsz)_(?:req|job|prc)=|\s-b\s*\d|"
+        r"\s--venode\b|\s--(?:ve|cpu|gpu|socket|hca)num-\w+|\s--(?:use-hca|job-topology|exclusive-lhost|custom)\b|"
+        r"\s-T\s*(?:nec|open|intel|int|m?va?p?ich\d*_?)mpi\b|\s-T\s*(?:mpich|mvapich|distrib)\d?\b",
+        "Moab's msub": r"\bresfailpolicy=|-t\s*\w*\[",
+    }
     login_shell = True
 
     # Conversion

@@ -35,7 +35,7 @@ class SlurmDialect(Dialect):
     time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"
     unlimited = frozenset({"infinite", "unlimited"})
     bare_size = (r"[1-9]\d?|1\d\d", "megabytes", "G")
-    size_pattern = r"\+?\d+(?:[kmgt]b?)?"
+    size_pattern = r"\s*\+?\d+(?:[kmgt]b?)?"
     size_units = "K, M, G and T"
     size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"
     array_forms = "a list of numbers and FIRST-LAST:STEP, then %LIMIT"
@@ -75,6 +75,7 @@ class SlurmDialect(Dialect):
         "SLURM_JOB_CPUS_PER_NODE": "cpus_per_node", "SLURM_MEM_PER_NODE": "mem_per_node",
         "SLURM_JOB_USER": "user", "SLURMD_NODENAME": "host",
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
+        "SLURM_GPUS": "gpus", "SLURM_JOB_NUM_GPUS": "gpus", "SLURM_CPUS_PER_GPU": "cpus_per_gpu",
     }  # fmt: skip
     substitutes = {
         **Dialect.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",

@@ -38,8 +38,8 @@ _GOVERNOR = "conservative|ondemand|performance|powersave|schedutil|userspace"
 _HEX = r"(?:0x)?[\da-f]+(?:\*\d+)?"
 _GPU_BIND = "closest, none, map_gpu:LIST or the like"
 _TIME = "a time such as 2030-01-31T20:00, 20:00 or now+1hour"
-_SIZE = r"\d+(?:-\d+(?::\d+)?)?"
-_HOSTS = r"[^\[\]\s]*(?:\[[\d,-]+\][^\[\]\s]*)*"
+_SIZE = r"\s*\d+(?:-\d+(?::\d+)?)?"
+_HOSTS = r"[^\[\]$]*(?:\[[\d,-]+\][^\[\]$]*)*"
 
 
 def _is_time(text: str, noon: str = "noon") -> bool:
@@ -76,8 +76,8 @@ def _gpu_bind(words: str) -> str:
 
 def _nodes(text: str) -> bool:
     """Return whether a number of nodes or a range is accepted."""
-    match = re.fullmatch(r"\+?(\d+[km]?)?(?:-(\d+[km]?))?", text, re.ASCII | re.I)
-    if not match or not text:
+    match = re.fullmatch(r"\s*\+?(\d+[km]?)?\s*(?:-\s*(\d+[km]?))?\s*", text, re.ASCII | re.I)
+    if not match or not text.strip():
         return False
     least, most = (int(re.sub(r"\D", "000", one)) if one else 0 for one in match.groups())
     return match[2] is None or least <= most
@@ -100,14 +100,15 @@ def _nice(text: str) -> bool:
 
 def _constraint(text: str) -> bool:
     pairs = [text.count(left) == text.count(right) for left, right in ("[]", "()")]
-    return all(pairs) and not re.search(r"\s|[&|]$|\*(?!\d)", text)
+    return all(pairs) and not re.search(r"[\s$]|^[&|,]|[&|,]{2}|[&|,][\])]|\*(?!\d)", text)
 
 
 def is_array(text: str) -> bool:
     """Return whether slurmctld accepts the indices of an array; without the last one of a range, it is 0."""
     for item in text.partition("%")[0].split(","):
         item = item.removeprefix("[").removesuffix("]")
-        match = re.fullmatch(r"\+?(\d{1,9})(?:-(\d{0,9})(?::0*[1-9]\d{0,8})?)?", item, re.ASCII)
+        pattern = r"\s*\+?(\d{1,9})(?:-\s*(\d{0,9})(?::\s*0*[1-9]\d{0,8})?)?"
+        match = re.fullmatch(pattern, item, re.ASCII)
         if item and (not match or (match[2] is not None and int(match[2] or 0) < int(match[1]))):
             return False
     return True
@@ -177,13 +178,14 @@ FORMS: Mapping[str, Form] = {
     ),
     "--kill-on-invalid-dep": (r"(?i:yes|no)", "yes or no"),
     "--no-kill": (r"(?i:off)?", "off"),
-    "--get-user-env": (r"(?i:\d*[sl]?)", "SECONDS, with S or L"),
+    "--get-user-env": (r"(?i:[+-]?\d*(?:[sl].*)?)", "SECONDS, with S or L"),
     "--gres": (listed(rf"(?:gres:)?{_GRES}(?::{_GRES_NUMBER})?"), "NAME:TYPE:NUMBER, such as gpu:a100:4"),
     **dict.fromkeys(
         ("--gpus", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket"),
         (rf"(?:{listed(_DEVICES)},?)?", "NUMBER or TYPE:NUMBER"),
     ),
-    "--partition": (r"[^\s=]+", "names of partitions"),
+    "--partition": (r"[^\s=$]+", "names of partitions"),
+    **dict.fromkeys(("--reservation", "--licenses", "--clusters", "--prefer"), (r"[^$]*", "names")),
     "--propagate": (rf"(?:{listed(_LIMITS)})?", "names of limits, such as STACK"),
     "--nodelist": (_HOSTS, "names of nodes, such as node[1-4]"),
     "--exclude": (_HOSTS, "names of nodes, such as node[1-4]"),

@@ -1,0 +1,193 @@
+"""The files that are checked: scripts, job files and folders, each with the job file beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.check.checker import Finding, check, in_order
+from jobgen.check.rule import ERROR, NOTE, WARNING
+from jobgen.check.rules.policy import REQUIRED
+from jobgen.check.rules.table import RULES
+from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.jobfile.tables import JOB_FILE
+from jobgen.script import directives
+from jobgen.script.script import Policy
+
+if TYPE_CHECKING:
+    from jobgen.jobfile.schema import CheckTable
+    from jobgen.sites.site_file import Site
+
+_NAMED = 8  # lines in a summary
+_LARGEST = 1_000_000  # bytes; no batch script is this long
+_HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
+# The name of the output of a job, which may begin with its script.
+_LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
+
+
+class Reading(NamedTuple):
+    """How files are read: as those of a scheduler and its version, or of the one that a file names itself.
+
+    ``policies`` are added to that of the job file beside a script. ``style``: each finding of a rule that has
+    a summary is returned, not the summary. ``say`` prints a guess between schedulers, and warnings on a job.
+    """
+
+    scheduler: str | None = None
+    version: str | None = None
+    policies: tuple[Policy, ...] = ()
+    style: bool = False
+    say: Callable[[str], object] = lambda text: None
+
+    def at(self, site: Site) -> Reading:
+        """Return how the scripts of a site are read."""
+        table = site.file.check
+        required = (name for name in site.file.mandatory if name.startswith("-") or name in REQUIRED)
+        policy = Policy(f"the site {site.name}", (*table.require, *required), table.forbidden_modules)
+        return self._replace(
+            scheduler=self.scheduler or site.scheduler.name,
+            version=self.version or site.file.scheduler_version or None,
+            policies=(policy,),
+        )
+
+    def findings(self, path: str, source: bytes | None = None) -> list[Finding]:
+        """Return the findings of a script, or of the script of a job file by the lines of the file. The worst
+        come first, of these the ones about the style of the shell last.
+
+        ``path`` may be ``-`` for standard input. ``source`` replaces the content of a script.
+
+        Raises:
+            JobgenError: the file cannot be read, or is too long for a script.
+        """
+        if beside := _table_beside(path):
+            policies = (*self.policies, Policy(JOB_FILE, beside.require, beside.forbidden_modules))
+            self = self._replace(policies=policies)
+        if path.endswith(".toml"):
+            found = self._of_job(path)
+        else:
+            if source is None:
+                source = read_source(path)
+                self._say_guess(path, source)
+            folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
+            found = check(source, _name(path), self.scheduler, folder, self.version, self.policies)
+        found = [one for one in found if beside is None or one.rule not in beside.silence]
+        return sorted(found if self.style else _summarized(found), key=_importance)
+
+    def _say_guess(self, path: str, source: bytes) -> None:
+        lines = source.decode("utf-8", "replace").splitlines()
+        if self.scheduler is None and (reason := directives.recognized(lines).reason):
+            self.say(f"{_name(path)}: {reason}")
+
+    def _of_job(self, path: str) -> list[Finding]:
+        from jobgen.check.job_file import rendered  # late: scripts need no job file
+
+        job = rendered(path, self.say)
+        folder = os.path.dirname(os.path.abspath(path))
+        lines = job.text.splitlines()
+        found = set()
+        for one in check(job.script.encode(), path, job.scheduler, folder, self.version, self.policies):
+            if one.file != path:
+                found.add(one)
+                continue
+            line = job.line(one.source)
+            found.add(one._replace(line=line, source=lines[line - 1], edits=()))
+        return sorted(found, key=in_order)
+
+
+def _name(path: str) -> str:
+    return "<stdin>" if path == "-" else path
+
+
+def _importance(finding: Finding) -> tuple[int, bool]:
+    return (ERROR, WARNING, NOTE).index(finding.severity), RULES[finding.rule].style
+
+
+def _summarized(findings: list[Finding]) -> Iterator[Finding]:
+    """Yield the findings; of each rule with a summary, one note."""
+    by_rule: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        by_rule.setdefault((one.rule, one.file), []).append(one)
+    for (name, _), found in by_rule.items():
+        if not (summary := RULES[name].summary):
+            yield from found
+        elif len(found) == 1:
+            yield found[0]._replace(severity=NOTE)
+        else:
+            lines = list(dict.fromkeys(str(one.line) for one in found))
+            more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
+            reason = f"{summary}, in {len(found)} places (lines {', '.join(lines[:_NAMED])}{more})"
+            edits = tuple(edit for one in found for edit in one.edits)
+            fix = "jobgen check --style reports each"
+            yield found[0]._replace(severity=NOTE, reason=reason, fix=fix, edits=edits)
+
+
+def _table_beside(path: str) -> CheckTable | None:
+    """Return the table [check] of the job file, or of the one beside a script."""
+    file = path if path.endswith(".toml") else os.path.join(os.path.dirname(path), JOB_FILE)
+    if not os.path.isfile(file):
+        return None
+    from jobgen.jobfile.reader import check_table  # late: few scripts have a job file beside them
+
+    table = check_table(file)
+    for name in table.require:
+        if name not in REQUIRED and not name.startswith("-"):
+            allowed = one_of((*REQUIRED, "the beginning of a directive"))
+            raise JobgenError(f"require = {shown(name)} ({file}): must be {allowed}{nearest(name, REQUIRED)}")
+    for name in sorted(set(table.silence) - RULES.keys()):
+        raise JobgenError(f"silence = {shown(name)} ({file}): there is no such rule{nearest(name, RULES)}")
+    return table
+
+
+def scripts_in(paths: Sequence[str]) -> list[str]:
+    """Return these files, and of each folder the job files and the files with directives in it and below.
+
+    Raises:
+        JobgenError: a folder has none.
+    """
+    found: list[str] = []
+    for path in paths:
+        below = sorted(_scripts_below(path)) if os.path.isdir(path) else [path]
+        if not below:
+            raise JobgenError(
+                f"{shown(path)} (command line): neither a job file nor a file with directives is in it"
+            )
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def _scripts_below(folder: str) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not _LOG.search(name) and (name == JOB_FILE or _has_directives(path)):
+                yield path
+
+
+def _has_directives(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(_HEAD)
+    except OSError:
+        return False
+    return b"\0" not in start and start.startswith(b"#") and re.search(_DIRECTIVE, start) is not None
+
+
+def read_source(path: str) -> bytes:
+    """Return the bytes of a script; ``-`` is standard input."""
+    try:
+        if path == "-":
+            source = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with open(path, "rb") as file:
+                source = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise JobgenError(f"{shown(path)} (command line): cannot be read: {reason}") from None
+    if len(source) > _LARGEST:
+        raise JobgenError(
+            f"{shown(path)} (command line): is longer than a megabyte, the limit of a batch script"
+        )
+    return source

@@ -1,0 +1,205 @@
+"""Where the ranks meet: each address and port that the script gives, and what its value is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.script.commands import commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, Node, expansions, literal
+
+_ADDRESSES = ("--master-addr", "--main-process-ip")
+_PORTS = ("--master-port", "--main-process-port")
+_NAME = r"SLURM_(?:JOB_|STEP_)?NODELIST"
+_LIST = rf"\$(?:{_NAME}\b|\{{{_NAME}\}})"
+_FIRST_OF_LIST = rf"\$\{{{_NAME}%%?(,|\[)\*\}}"
+_EXPANDS = (
+    "nodeset",
+    "hostlist",
+    "python",
+    "python3",
+    "perl",
+    "srun",
+    "mpirun",
+    "ssh",
+    "squeue",
+    "sinfo",
+)
+_SELECTS = re.compile(r"\b(head|tail|sed|awk|cut|grep|sort|xargs|perl|python3?|tr|read|paste|nl|shuf)\b")
+# Commands that leave the compressed list as it is, or cut it at its first comma or bracket.
+_FIRST_FIELD = (
+    r"cut\s+-d\s*['\"]?[,\[]['\"]?\s+-f\s*1",
+    r"cut\s+-f\s*1\s+-d\s*['\"]?[,\[]['\"]?",
+    r"head\s+-n?\s*-?1",
+    r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
+)
+_DEEPEST = 4
+_DRAWN = r"\$\{?RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
+_DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
+
+
+class Address(NamedTuple):
+    """An address or port of the rendezvous: the line, the node of its value, and the name of what sets it."""
+
+    line: int
+    node: Node
+    name: str
+
+
+def addresses(script: Script) -> Iterator[Address]:
+    """Yield each address of the rendezvous, in variables and in options of launchers."""
+    for name, value, node in script.assignments:
+        if name in ("MASTER_ADDR", "MAIN_PROCESS_IP", "RDZV_HOST"):
+            yield Address(node.line, value, name)
+    for launch in script.launches:
+        for name in (*_ADDRESSES, "--rdzv-endpoint"):
+            if (word := launch.nodes.get(name)) is not None:
+                yield Address(launch.line, word, name)
+
+
+def ports(script: Script) -> Iterator[Address]:
+    """Yield each port of the rendezvous."""
+    for name, value, node in script.assignments:
+        if name in ("MASTER_PORT", "MAIN_PROCESS_PORT"):
+            yield Address(node.line, value, name)
+    for launch in script.launches:
+        for name in (*_PORTS, "--rdzv-endpoint"):
+            if (word := launch.nodes.get(name)) is not None:
+                yield Address(launch.line, word, name)
+
+
+def host(script: Script, address: Address) -> str:
+    """Return the host of an address, if the text has it; else empty."""
+    text = literal(address.node) or script.constants.value(address.node) or ""
+    text = text.partition("=")[2] if text.startswith("--") else text
+    return re.sub(r":\d*$", "", text) if address.name == "--rdzv-endpoint" else text
+
+
+def host_fault(script: Script, address: Address) -> str:
+    """Return what an address is that is not that of one host of the job; empty if it may be one."""
+    text = address.node.text.strip("\"'")
+    if address.name.startswith("--"):
+        text = text.partition("=")[2] if text.startswith("--") else text
+        text = re.sub(r":[^:}]*$", "", text) if address.name == "--rdzv-endpoint" else text
+    return _fault(script, text, address.node, 0)
+
+
+def _fault(script: Script, text: str, node: Node, depth: int) -> str:
+    text = text.strip("\"'")
+    if re.fullmatch(_LIST, text):
+        return "the compressed list of all hosts"
+    if re.fullmatch(r"\$\{?(SLURM_SUBMIT_HOST|PBS_O_HOST)\}?", text):
+        return "the host of the submission"
+    if re.fullmatch(_FIRST_OF_LIST, text):
+        return "a part of the compressed list of hosts"
+    match = re.fullmatch(r"\$\{?(\w+)((?:\[[^\]]*\])?)\}?", text)
+    if match and depth < _DEEPEST:
+        return _of_variable(script, match[1], match[2], depth)
+    if text.startswith(("$(", "`")) and text.endswith((")", "`")):
+        return _of_command(text[2:-1] if text.startswith("$(") else text[1:-1])
+    return ""
+
+
+def _of_variable(script: Script, name: str, index: str, depth: int) -> str:
+    """Return the fault of the only value of a variable that no loop and no other command changes."""
+    values = script.values.get(name, [])
+    if len(values) != 1 or values[0].under(*LOOPS, "function_definition"):
+        return ""
+    value = values[0]
+    if value.type == "array":
+        inner = value.text[1:-1].strip()
+        return _fault(script, inner, value, depth + 1) if index in ("[@]", "[*]") else ""
+    return "" if index else _fault(script, value.text, value, depth + 1)
+
+
+def _of_command(text: str) -> str:
+    """Return the fault of what a command prints; one that is not understood has none."""
+    text = text.strip()
+    if any(re.search(rf"(^|[\s|(/]){name}\b", text) for name in _EXPANDS):
+        return ""
+    if re.match(r"scontrol\s+show\s+host", text):
+        return "" if _SELECTS.search(text) else "the names of all hosts"
+    if re.fullmatch(r"hostname\s+(--all-ip-addresses|-I|--all-fqdns|-A)", text):
+        return "all addresses of the host"
+    if text.startswith(("echo", "printf")) and re.search(_LIST, text) and "scontrol" not in text:
+        stages = [stage.strip() for stage in text.split("|")[1:]]
+        if all(any(re.fullmatch(one, stage) for one in _FIRST_FIELD) for stage in stages):
+            return "a part of the compressed list of hosts"
+    return ""
+
+
+def loopback(script: Script, address: Address) -> bool:
+    """Return whether the address is that which the host's own table has for its name."""
+    text = address.node.text.strip("\"'")
+    names = [name for name, _ in expansions(address.node)]
+    values = [text, *(value.text for name in names for value in script.values.get(name, []))]
+    pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*[)`]"
+    return any(re.search(pattern, value) for value in values)
+
+
+def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | None:
+    """Return the least and the greatest value of a port; None if the text does not determine them."""
+    text = script.constants.value(node)
+    text = text.rpartition(":")[2] if text else text
+    if text is not None and text.isascii() and text.isdigit() and len(text) < 7:
+        return int(text), int(text)
+    if depth > _DEEPEST:
+        return None
+    inner = [
+        child for child in node.children if child.type not in ('"', "$((", "))", "(", ")", "$", "${", "}")
+    ]
+    if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
+        return port_range(script, inner[0], depth + 1)
+    if node.type in ("simple_expansion", "expansion", "variable_name", "word"):
+        return _range_of_name(script, node, depth)
+    if node.type == "binary_expression" and len(inner) == 3:
+        return _range_of(
+            inner[1].text, port_range(script, inner[0], depth + 1), port_range(script, inner[2], depth + 1)
+        )
+    return None
+
+
+def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | None:
+    names = [name for name, _ in expansions(node)]
+    name = names[0] if names else node.text
+    if name == "RANDOM":
+        return 0, 32767
+    values = script.values.get(name, [])
+    if len(values) == 1 and len(node.children) <= 3:
+        return port_range(script, values[0], depth + 1)
+    return None
+
+
+def _range_of(
+    sign: str, left: tuple[int, int] | None, right: tuple[int, int] | None
+) -> tuple[int, int] | None:
+    if sign == "%" and right and right[0] == right[1] > 0:
+        return (0, right[0] - 1) if left is None or left[1] >= right[0] else left
+    if left is None or right is None:
+        return None
+    if sign == "+":
+        return left[0] + right[0], left[1] + right[1]
+    if sign == "-":
+        return left[0] - right[1], left[1] - right[0]
+    return None
+
+
+def drawn(text: str) -> bool:
+    """Return whether a value differs each time that a shell evaluates it."""
+    return re.search(_DRAWN, text) is not None
+
+
+def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each address, port or id of the rendezvous that code draws anew."""
+    for node in tree.all("variable_assignment"):
+        name = node.text.partition("=")[0]
+        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and drawn(node.text):
+            yield node.line, name
+    for command in commands(tree):
+        words = [word.text for word in command.arguments]
+        for at, word in enumerate(words):
+            match = re.match(_DRAWN_OPTIONS, word, re.S)
+            if match and drawn(match[3] or (*words, "")[at + 1]):
+                yield command.line, f"--{match[1]}"

@@ -1,0 +1,137 @@
+"""The environment of the ranks: what the script exports, and what srun passes on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import LATER, Node, exported
+
+_ELSEWHERE = (
+    *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
+)
+# Files that set up a shell, and export what they set.
+_ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
+_PRINTS = ("echo", "printf", "test", "[", "logger")
+
+
+@dataclass
+class Environment:
+    """The variables of a script, and which of them programs get."""
+
+    script: Script
+
+    @cached_property
+    def assignments(self) -> dict[str, list[Node]]:
+        """The assignments of each variable, without those of a single command."""
+        found: dict[str, list[Node]] = {}
+        for name, _, node in self.script.assignments:
+            if not _is_prefix(node):
+                found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
+    def exports(self) -> frozenset[str]:
+        """The variables that export, declare -x or typeset -x names."""
+        found: set[str] = set()
+        for node in self.script.tree.all("declaration_command"):
+            parts = [part.text for part in node.children]
+            if parts[0] == "export" or "-x" in parts:
+                found.update(part.text for part in node.all("variable_name", "word"))
+        return frozenset(found)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Return whether anything may be exported: by ``set -a``, by ``export $(...)`` or by a file."""
+        script = self.script
+        if any({"-a", "allexport"} & set(one.literals) for one in script.named("set")):
+            return True
+        if any(not _ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval")):
+            return True
+        declarations = script.tree.all("declaration_command")
+        return any(
+            child.type in ("command_substitution", "simple_expansion", "expansion", "string")
+            for node in declarations
+            for child in node.children
+        )
+
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """The names that the text reads for anything but a message, also in the code of other shells."""
+        found = {name for name, node in self.script.expansions if not _only_printed(node)}
+        for node in self.script.tree.all("raw_string", "heredoc_body"):
+            found.update(re.findall(r"\b[A-Z]\w+", node.text))
+        return frozenset(found)
+
+    def assigned_only(self, name: str, before: int) -> Node | None:
+        """Return the assignment of a variable that nothing exports before a program; None if unsure."""
+        found = self.assignments.get(name, [])
+        if not found or found[0].start > before or name in self.exports or self.is_open:
+            return None
+        if any(exported(node) or node.under(*_ELSEWHERE) or _is_array(node) for node in found):
+            return None
+        return found[0]
+
+    def in_effect(self, name: str, before: int) -> Node | None:
+        """Return the only value of an exported variable, if the script certainly sets it in time."""
+        found = self.assignments.get(name, [])
+        if len(found) != 1 or found[0].start > before or found[0].under(*LATER, *_ELSEWHERE):
+            return None
+        return found[0].get("value") if exported(found[0]) or name in self.exports else None
+
+    def passed(self, launch: Launch) -> frozenset[str] | None:
+        """Return the variables of the script that srun passes to its tasks; None for all, or if unknown."""
+        if launch.has("--export"):
+            value = launch.options["--export"]
+            return _names(value) if value is not None else None
+        return self._passed_by_directive
+
+    @cached_property
+    def _passed_by_directive(self) -> frozenset[str] | None:
+        script, option = self.script, self.script.heeded.get("--export")
+        again = "SLURM_EXPORT_ENV" in script.tree.text  # the script sets or unsets it
+        again |= any("slurm" in word.lower() for one in script.named("module", "ml") for word in one.literals)
+        again |= any(not _ACTIVATES.search(one.node.text) for one in script.named("source", "."))
+        return None if option is None or again else _names(option.value)
+
+    @cached_property
+    def changes(self) -> list[tuple[int, str]]:
+        """What the script puts into its environment: variables, and the commands that do so."""
+        found = [
+            (nodes[0].start, name)
+            for name, nodes in self.assignments.items()
+            if name in self.exports or exported(nodes[0])
+        ]
+        loads = self.script.named("module", "ml", "source", ".", "conda")
+        found += [(one.node.start, " ".join([one.name, *one.literals[:2]])) for one in loads]
+        return sorted(found)
+
+
+def _is_prefix(assignment: Node) -> bool:
+    return assignment.parent is not None and assignment.parent.type == "command"
+
+
+def _is_array(assignment: Node) -> bool:
+    value = assignment.get("value")
+    return value is not None and value.type == "array"
+
+
+def _only_printed(expansion: Node) -> bool:
+    """Return whether an expansion is an argument of echo and the like, whose output nothing reads."""
+    command = next((above for above in expansion.above() if above.type == "command"), None)
+    name = command.get("name") if command is not None else None
+    if command is None or name is None or name.text not in _PRINTS:
+        return False
+    return not command.under("redirected_statement", "pipeline", "command_substitution")
+
+
+def _names(value: str) -> frozenset[str] | None:
+    """Return the names in a value of ``--export``; None with ALL, in any case of its letters."""
+    words = ("ALL", "NONE", "NIL")
+    parts = [part.upper() if part.upper() in words else part for part in value.strip("\"'").split(",")]
+    if "ALL" in parts or not all(re.match(r"[A-Za-z_]\w*(=|$)", part) for part in parts):
+        return None
+    return frozenset(part.partition("=")[0] for part in parts) - {"NONE", "NIL"}

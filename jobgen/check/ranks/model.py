@@ -1,0 +1,280 @@
+"""The processes of a job: how many a command starts, where, and the cores and devices of each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.check.ranks.program import RankProgram, program, stays
+from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import command_start
+from jobgen.script.commands import Command, commands
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, parse
+
+# Programs of a step that prepare or report, and start no training.
+TRIFLES = frozenset(
+    (
+        *(
+            "hostname",
+            "nvidia-smi",
+            "npu-smi",
+            "rocm-smi",
+            "true",
+            "echo",
+            "date",
+            "env",
+            "printenv",
+            "mkdir",
+            "ls",
+        ),
+        *(
+            "cat",
+            "rm",
+            "cp",
+            "tar",
+            "rsync",
+            "mv",
+            "ln",
+            "df",
+            "du",
+            "free",
+            "lscpu",
+            "nproc",
+            "uname",
+            "which",
+        ),
+        *(
+            "pwd",
+            "id",
+            "ulimit",
+            "unzip",
+            "sleep",
+            "touch",
+            "chmod",
+            "module",
+            "sbcast",
+            "ibstat",
+            "kill",
+            "pkill",
+        ),
+    )
+)
+
+
+class RankGroup(NamedTuple):
+    """The processes of a program: what starts them, and what each gets. None: the text does not determine it.
+
+    ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on
+    the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
+    outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank.
+    """
+
+    line: int
+    start: int
+    command: Command
+    chain: tuple[Launch, ...]
+    program: RankProgram
+    text: Node | None
+    nodes: int | None
+    tasks: int | None
+    each: int | None
+    cores: int | None
+
+    @property
+    def outer(self) -> Launch | None:
+        return self.chain[0] if self.chain else None
+
+    @property
+    def inner(self) -> Launch | None:
+        return self.chain[-1] if self.chain else None
+
+    @property
+    def total(self) -> int | None:
+        return self.nodes * self.each if self.nodes and self.each else None
+
+    @property
+    def sets_ranks(self) -> bool:
+        """Return whether a launcher sets RANK, WORLD_SIZE, LOCAL_RANK and the address of its own."""
+        return any(launch.row.once_a_node for launch in self.chain)
+
+    @property
+    def is_step(self) -> bool:
+        """Return whether srun starts the processes."""
+        return self.outer is not None and self.outer.row.by_scheduler
+
+    @property
+    def name(self) -> str:
+        """Return the program as messages name it."""
+        inner = self.inner.title if self.inner is not None and self.inner.row.once_a_node else ""
+        return inner or self.program.file or next(iter(self.program.arguments), "the program")
+
+
+def ranks(script: Script) -> Iterator[RankGroup]:
+    """Yield the processes of each program that the body starts, through launchers or without."""
+    launches = script.launches
+    outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
+    readable = stays(script)
+    for launch in launches:
+        if id(launch.options) not in outers:
+            yield _of_launch(script, launch, readable)
+    started = {id(launch.command.node) for launch in launches}
+    for command in script.commands:
+        words = [script.constants.value(word) for word in command.words]
+        at = command_start(words)
+        if id(command.node) in started or at >= len(words):
+            continue
+        if is_python(os.path.basename(words[at] or "")) and "-c" not in words[at + 1 : at + 2]:
+            request = script.request
+            cores = (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
+            found = program(script, words[at:], readable)
+            yield RankGroup(
+                command.line,
+                command.node.start,
+                command,
+                (),
+                found,
+                None,
+                1,
+                1,
+                1,
+                None if request.exclusive else cores,
+            )
+
+
+def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
+    chain: list[Launch] = [launch]
+    while chain[0].outer is not None:
+        chain.insert(0, chain[0].outer)
+    words, _ = _words(script, launch)
+    text = next((text for one in chain if (text := _words(script, one)[1]) is not None), None)
+    outer = chain[0]
+    nodes, tasks = size(script, outer)
+    each = tasks
+    if launch.row.once_a_node:
+        each = launch.number(*launch.row.line.local_ranks) if launch.row.line.local_ranks else None
+        each = each * tasks if each and tasks and outer is not launch else each
+    cores = _cores(script, outer, tasks, each)
+    node = launch.command.node
+    return RankGroup(
+        launch.line,
+        node.start,
+        launch.command,
+        tuple(chain),
+        program(script, words, readable),
+        text,
+        nodes,
+        tasks,
+        each,
+        cores,
+    )
+
+
+def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | None]:
+    """Return the words of a launcher's program, and the text that a shell runs as ``bash -c TEXT``."""
+    words = [script.constants.value(word) for word in launch.program]
+    at = command_start(words)
+    if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
+        text = next((one for one in launch.program[at + 1 :] if one.type in ("string", "raw_string")), None)
+        if text is not None:
+            inner = list(commands(code(text)))
+            last = inner[-1] if inner else None
+            return ([script.constants.value(word) for word in last.words] if last else []), text
+    return words[at:], None
+
+
+def code(text: Node) -> Node:
+    """Return the tree of the code in a string; its lines are those of the script."""
+    inner = text.text[1:-1]
+    return parse(
+        (inner if text.type == "raw_string" else inner.replace("\\$", "$").replace('\\"', '"')).encode(),
+        text.line,
+    )
+
+
+def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
+    """Return the nodes on which an outer launcher starts processes, and how many on each."""
+    request, line = script.request, launch.row.line
+    if not line.reaches_nodes or (launch.row.once_a_node and launch.outer is None):
+        hosts = launch.has("--hostfile", "-H", "--host")
+        return (request.nodes or (None if request.several else 1)) if hosts else 1, 1
+    total = launch.number(*line.ranks)
+    if launch.row.by_scheduler:
+        return _step_size(script, launch, total)
+    if launch.has(*line.ranks) and total is None:
+        return request.nodes, None
+    nodes = request.nodes or (1 if total == 1 else None)
+    if total is not None and nodes:
+        return min(nodes, total), (total // nodes if total % nodes == 0 else None) if total >= nodes else 1
+    return nodes, request.ranks_per_node
+
+
+def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int | None, int | None]:
+    request, names = script.request, ("-N", "--nodes")
+    nodes = launch.number(*names) if launch.has(*names) else request.nodes
+    if launch.has("-w", "--nodelist", "-r", "--relative", "-x", "--exclude") and not launch.has(*names):
+        nodes = None
+    each = launch.number("--ntasks-per-node")
+    if total == 1:
+        return 1, 1
+    if launch.has("-n", "--ntasks"):
+        if total is None:
+            return nodes, each
+        if nodes is None and request.nodes is None:
+            return None, each
+        if each is None and nodes:
+            each = total // nodes if total % nodes == 0 else None
+        return nodes, each
+    if launch.has("--ntasks-per-node", *names) and each is None:
+        return nodes, request.ranks_per_node if not launch.has("--ntasks-per-node") else None
+    if each is None and request.ranks is None and request.ranks_per_node is None:
+        asks = {"--ntasks-per-gpu", "--gpus-per-task"} & set(script.heeded) or launch.has("--ntasks-per-gpu")
+        return nodes or (1 if request.nodes is None else None), None if asks else 1
+    if each is None and request.ranks_per_node is None and request.ranks:
+        each = request.ranks // nodes if nodes and request.ranks % nodes == 0 else None
+    return nodes or (
+        1 if script.dialect.default_nodes == 1 and request.ranks in (None, 1) else None
+    ), each or request.ranks_per_node
+
+
+def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -> int | None:
+    """Return the cores of a rank; None if the request does not determine them."""
+    request = script.request
+    if request.exclusive or {"--cpus-per-gpu", "--mincpus", "--cores-per-socket"} & set(script.heeded):
+        return None
+    own = outer.number("-c", "--cpus-per-task")
+    if own is None and outer.has("-c", "--cpus-per-task"):
+        return None
+    task = own or request.cpus_per_rank or (1 if not script.is_pbs else None)
+    if not outer.row.by_scheduler:
+        task = task * (request.ranks_per_node or request.ranks or 1) if task else None
+        tasks = 1
+    if task is None or each is None or not tasks:
+        return None
+    return task * tasks // each if each >= tasks else None
+
+
+def code_of_tasks(script: Script) -> Iterator[tuple[RankGroup, Node]]:
+    """Yield the code that every task of a launcher runs, and the processes that it is for."""
+    for one in ranks(script):
+        if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
+            yield one, code(one.text)
+
+
+def is_work(script: Script, launch: Launch) -> bool:
+    """Return whether a launcher starts more than a command that prepares or reports."""
+    words = [script.constants.value(word) for word in launch.program]
+    at = command_start(words)
+    name = os.path.basename(words[at] or "") if at < len(words) else ""
+    if name in ("bash", "sh"):
+        texts = [word for word in launch.program[at + 1 :] if word.type in ("string", "raw_string")]
+        names = {one.name for text in texts for one in commands(code(text))}
+        return not names or not names <= TRIFLES
+    return (
+        name not in TRIFLES
+        and not (is_python(name) and "-c" in words)
+        and not re.search(r"version", " ".join(filter(None, words)))
+    )

@@ -1,0 +1,230 @@
+"""Rules about the address and the port at which the ranks meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.addresses import addresses, drawn_in, host, host_fault, loopback, port_range, ports
+from jobgen.check.ranks.model import code_of_tasks
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+
+
+@rule(
+    "local-master",
+    ERROR,
+    "localhost as the master of several nodes",
+    """`localhost` is a different machine on each node: the ranks of the other nodes never reach the master.
+    """,
+    fix="use the first host of the job",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_ADDR=localhost
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
+def master_local(script: Script) -> Iterator[Hit]:
+    if not script.request.several:
+        return
+    alone = {one.line for one in script.launches if not _meets_others(script, one)}
+    for one in addresses(script):
+        text = host(script, one)
+        if text in ("localhost", "127.0.0.1", "::1") and not (
+            one.name.startswith("--") and one.line in alone
+        ):
+            yield Hit(
+                one.line,
+                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
+                "nodes wait for a master that is not there",
+            )
+            return
+
+
+def _meets_others(script: Script, launch: Launch) -> bool:
+    """Return whether the ranks of a launcher meet those of other nodes at its address."""
+    one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
+    return not one and not launch.has("--no-ssh-check")
+
+
+@rule(
+    "fixed-master",
+    WARNING,
+    "A hand-written master",
+    """The scheduler selects the hosts. A hand-written host may not be one of the next job.""",
+    fix="use the first host of the job",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_ADDR=gpu-node07
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
+def fixed_master(script: Script) -> Iterator[Hit]:
+    seen: set[str] = set()
+    for one in addresses(script) if script.is_batch else ():
+        text = host(script, one)
+        named = re.fullmatch(r"[A-Za-z][A-Za-z-]*\d[\w.-]*|\d+\.\d+\.\d+\.\d+", text)
+        if one.name != "MASTER_ADDR" and not script.request.several:
+            continue
+        if named and not text.startswith("127.") and text not in seen:
+            seen.add(text)
+            yield Hit(
+                one.line,
+                f"the host {text} is written by hand: the scheduler allocates other hosts to the job",
+            )
+
+
+@rule(
+    "master-address",
+    ERROR,
+    "An address that is not that of one host",
+    """The ranks meet at the address of one host of the job. `$SLURM_JOB_NODELIST` is a compressed list, as
+    `node[01-04]`: neither the list nor what stands before its first comma is a host. `scontrol show hostnames`
+    prints all hosts, one a line, and `$SLURM_SUBMIT_HOST` runs no rank. (`hostname --ip-address` is a note: on
+    many systems the name of a host has the address 127.0.0.1 there.)""",
+    fix="use the first host: $(scontrol show hostnames | awk 'NR == 1')",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_ADDR=$SLURM_JOB_NODELIST
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
+def master_address(script: Script) -> Iterator[Hit]:
+    for one in addresses(script) if script.is_batch and script.request.several else ():
+        if fault := host_fault(script, one):
+            yield Hit(
+                one.line,
+                f"{one.name} is {fault}, not a host of the job: the ranks wait for each other forever",
+            )
+            return
+        if loopback(script, one):
+            yield Hit(
+                one.line,
+                "hostname --ip-address is 127.0.0.1 where /etc/hosts has the name of the host: the other nodes "
+                "then wait for a master that is not there",
+                level=NOTE,
+            )
+            return
+
+
+@rule(
+    "ephemeral-port",
+    NOTE,
+    "A port that the kernel gives to others",
+    """Linux takes the ports of outgoing connections from 32768 to 60999: any of them may be in use when the
+    rendezvous starts, and the job then fails with "Address already in use".""",
+    fix="compute one below: MASTER_PORT=$((20000 + JOBID % 10000))",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((40000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+)
+def ephemeral_port(script: Script) -> Iterator[Hit]:
+    for one in ports(script):
+        limits = port_range(script, one.node)
+        if limits is not None and limits[0] < limits[1] and limits[1] >= _FIRST and limits[0] <= _LAST:
+            yield Hit(
+                one.line,
+                f"{one.name} is from {limits[0]} to {limits[1]}: Linux gives the ports from {_FIRST} to {_LAST} to "
+                "outgoing connections",
+            )
+            return
+
+
+_FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
+
+
+@rule(
+    "random-rendezvous",
+    ERROR,
+    "A rendezvous that each task draws for itself",
+    """Code that every task runs draws another random number in each of them: the nodes use different ports, or
+    join different rendezvous, and wait for each other until the time limit. The id of the job is the same
+    everywhere, and different from those of other jobs.""",
+    fix="draw it in the script, above the launcher, or compute it from the id of the job",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    export MASTER_ADDR
+    srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --rdzv-id=$RANDOM --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    export MASTER_ADDR
+    srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --rdzv-id="$SLURM_JOB_ID" --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    """,
+)
+def random_rendezvous(script: Script) -> Iterator[Hit]:
+    for one, code in code_of_tasks(script):
+        several = (one.nodes or 1) > 1 or (not one.sets_ranks and (one.tasks or 1) > 1)
+        for line, name in drawn_in(code) if several else ():
+            yield Hit(
+                line, f"{name} is drawn in each task: the nodes get different values, and wait for each other"
+            )
+            return

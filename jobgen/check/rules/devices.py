@@ -1,0 +1,176 @@
+"""Rules about the devices that each rank sees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import RankGroup, ranks
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
+
+_VISIBLE = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+)
+_CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
+_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
+_LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
+
+
+@rule(
+    "task-devices",
+    WARNING,
+    "A local rank as the number of a device, where each task sees one",
+    """With `--gpus-per-task=1`, or `--gpu-bind` for single devices, each task of Slurm sees only its own device,
+    and this is device 0 in every task. A program that takes its local rank as the number of its device fails in
+    all tasks but the first one: "invalid device ordinal". Request the devices with `--gpus-per-node`, or use
+    device 0. (It is an error if the Python file beside the script shows it.)""",
+    fix="request --gpus-per-node instead, or let the program use device 0",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-task=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
+    """,
+    schedulers=("slurm",),
+)
+def task_devices(script: Script) -> Iterator[Hit]:
+    of_job = {key: script.heeded[key].value for key in _OF_TASKS if key in script.heeded}
+    if any(name == "SLURM_GPU_BIND" for name, _, _ in script.assignments):
+        return
+    for one in ranks(script):
+        option = _own_device(of_job, one)
+        if not option or one.sets_ranks or one.tasks == 1 or not (one.tasks or _several_on_a_node(script)):
+            continue
+        how, sure = _number_of_device(one)
+        if how:
+            yield Hit(
+                one.line,
+                f"with {option} each task sees one device, number 0, but {how}: all tasks of a node but the first "
+                "one fail",
+                level=ERROR if sure else None,
+            )
+            return
+
+
+_OF_TASKS = ("--gpus-per-task", "--gpu-bind")
+
+
+def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
+    """Return the option with which each task of a step sees its own device; empty without one."""
+    if not one.is_step or one.outer is None:
+        return ""
+    own = {key: one.outer.options[key] or "" for key in _OF_TASKS if one.outer.has(key)}
+    options = {**of_job, **own}
+    bind = options.get("--gpu-bind", "").removeprefix("verbose,").removeprefix("v,")
+    if re.fullmatch(r"single:1|per_task:1|map_gpu:.*", bind):
+        return f"--gpu-bind={bind}"
+    count = options.get("--gpus-per-task", "").rpartition(":")[2]
+    return "--gpus-per-task=1" if count == "1" and not bind else ""
+
+
+def _several_on_a_node(script: Script) -> bool:
+    request = script.request
+    return bool(request.ranks and request.ranks > (request.nodes or 1) and (request.nodes or 0) > 0)
+
+
+def _number_of_device(one: RankGroup) -> tuple[str, bool]:
+    """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
+    neither shows that it does."""
+    source, code = one.program.source, one.text.text if one.text is not None else ""
+    if re.search(r"VISIBLE_DEVICES=", code):
+        return "", False
+    if source is not None:
+        read = next((name for name in _LOCAL_IDS if name in source.reads), "")
+        if "lightning" in one.program.frameworks:
+            return "Lightning counts its devices by the local rank", True
+        if "deepspeed" in one.program.frameworks and "LOCAL_RANK" in code:
+            return "DeepSpeed opens the device of LOCAL_RANK", True
+        chooses = read and _CHOOSES.search(source.text) and not _COPES.search(source.text)
+        return (f"{one.program.file} opens the device of {read}", True) if chooses else ("", False)
+    numbered = re.search(r"\bLOCAL_RANK=[\"']?\$\{?SLURM_LOCALID", code)
+    option = any(re.match(r"--(local[-_]rank|gpu|device)\b", word) for word in one.program.arguments)
+    if numbered or (option and "SLURM_LOCALID" in code):
+        return "its local rank, from SLURM_LOCALID, is the number of its device in nearly all programs", False
+    return (
+        ("Lightning counts its devices by the local rank", False)
+        if "lightning" in one.program.frameworks
+        else ("", False)
+    )
+
+
+@rule(
+    "visible-devices",
+    ERROR,
+    "More ranks than visible devices",
+    """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see. A rank whose number is beyond them fails with
+    "invalid device ordinal".""",
+    fix="remove the variable: the scheduler sets it",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=forced-devices
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export CUDA_VISIBLE_DEVICES=0,1,2,3
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+)
+def visible_devices(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    settings = {
+        node.parent.start: (name, value)
+        for name, value, node in script.assignments
+        if name in _VISIBLE and node.parent
+    }
+    if not settings:
+        return
+    for one in ranks(script):
+        if not one.sets_ranks or one.inner is None:
+            continue
+        each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
+        listed = _listed(environment, settings.get(one.start), one)
+        if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
+            yield Hit(
+                one.line,
+                f"{one.inner.title} starts {each} ranks, which see {listed[1]} devices ({listed[0]}): the ranks from "
+                f"{listed[1]} on fail",
+            )
+            return
+
+
+def _listed(environment: Environment, own: tuple[str, Node] | None, one: RankGroup) -> tuple[str, int] | None:
+    """Return the setting of the visible devices that a launcher gets, and their number.
+
+    ``own`` is the variable and the value before the command itself.
+    """
+    for name in _VISIBLE:
+        value = own[1] if own and own[0] == name else environment.in_effect(name, one.start)
+        text = environment.script.constants.value(value) if value is not None else ""
+        if text and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
+            return f"{name}={text}", len(text.split(","))
+    return None

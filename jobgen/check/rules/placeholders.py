@@ -1,0 +1,86 @@
+"""Rules about directives whose values are not there yet, or that name a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.errors import counted, shown
+from jobgen.script.other_text import has_variable
+from jobgen.script.script import Hit, Script
+
+EXPANDS_NOTHING = "expands no variables in directives"
+BY_COMMAND_LINE = "write the value, or give the option on the command line, where the shell expands it"
+# Options whose literal value is accepted; other rules report those that are refused.
+_TEXTS = (
+    "--job-name",
+    "--comment",
+    "--mail-user",
+    "--account",
+    "--qos",
+    "--chdir",
+    "--wckey",
+    "-A",
+    "-M",
+    "-P",
+)
+
+
+@rule(
+    "placeholder",
+    NOTE,
+    "A directive with a placeholder",
+    """`<account>`, `XXX` and `CHANGEME` are for a person, `{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like
+    for a program that fills in the template. qsub and sbatch refuse such values or take them as they are. Other rules
+    do not report these values.""",
+    fix="fill them in before you submit",
+    bad="""
+    #!/bin/bash
+    #SBATCH --account=<your account>
+    #SBATCH --nodes=2
+    #SBATCH --time=XX:00:00
+    srun /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --account=project1
+    #SBATCH --nodes=2
+    #SBATCH --time=04:00:00
+    srun /opt/site/solver
+    """,
+)
+def placeholder(script: Script) -> Iterator[Hit]:
+    lines = [line for line in script.directives.live if line.number in script.placeholders]
+    if lines:
+        number = counted(len(lines), "directive")
+        yield Hit(lines[0].number, f"placeholders in {number}, such as {shown(lines[0].rest)}")
+
+
+@rule(
+    "literal-variable",
+    WARNING,
+    "A variable in a directive",
+    """No shell reads directives: sbatch and qsub do not expand `$NAME` in them. A job with `--job-name=$MODEL` is called
+    `$MODEL`. (Values that are refused for it, such as `--time=$T`, are errors of the rules for these values; output-variable
+    is about paths of logs.)""",
+    fix=BY_COMMAND_LINE,
+    bad="""
+    #!/bin/bash
+    #SBATCH --job-name=$MODEL
+    #SBATCH --time=01:00:00
+    srun /opt/site/solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --job-name=llama
+    #SBATCH --time=01:00:00
+    srun /opt/site/solver
+    """,
+)
+def literal_variable(script: Script) -> Iterator[Hit]:
+    for option in script.options:
+        if option.flag in _TEXTS and option.line in script.unexpanded and has_variable(option.value):
+            command = script.dialect.command
+            yield Hit(
+                option.line, f"{command} {EXPANDS_NOTHING}: {option.flag} is {shown(option.value)} literally"
+            )

@@ -1,0 +1,302 @@
+"""Rules about the environment of the ranks: variables that never reach them, and threads, cores and caches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.script import Hit, Script
+
+# Variables that only libraries read, from the environment.
+_OF_LIBRARIES = re.compile(
+    r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
+    r"|WANDB_(MODE|PROJECT|ENTITY|NAME|DIR|API_KEY|RUN_ID|RESUME|RUN_GROUP|DISABLED|CACHE_DIR|TAGS|NOTES)"
+    r"|OMP_NUM_THREADS|MKL_NUM_THREADS|OMP_PROC_BIND|OMP_PLACES|CUDA_LAUNCH_BLOCKING|PYTHONUNBUFFERED|TF_CPP_MIN_LOG_LEVEL"
+    r"|PYTORCH_CUDA_ALLOC_CONF|TORCH_DISTRIBUTED_DEBUG|CUDA_DEVICE_ORDER|TORCH_HOME|TRANSFORMERS_(CACHE|OFFLINE)"
+)
+
+
+@rule(
+    "unexported-variable",
+    WARNING,
+    "A variable that no rank gets",
+    """A variable that is only assigned is one of the shell: programs and ranks get those that `export` names.
+    Without `MASTER_ADDR` and `MASTER_PORT` `init_process_group` fails in every rank, and a setting of NCCL or
+    OpenMP has no effect. (It is an error if the Python file beside the script reads the variable.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(scontrol show hostnames | awk 'NR == 1')
+    export MASTER_ADDR
+    srun python3 train.py
+    """,
+)
+def unexported(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    names = [name for name in environment.assignments if not _is_set(script, name)]
+    if not script.is_batch or environment.is_open or not names:
+        return
+    of_libraries = {name for name in names if _OF_LIBRARIES.fullmatch(name)}
+    seen: set[str] = set()
+    for one in ranks(script):
+        source = one.program.source
+        proof = source.needs if source is not None else frozenset()
+        lost = (proof | _needs(one)).intersection(names) | of_libraries
+        for name in sorted(lost - seen):
+            node = environment.assigned_only(name, one.start)
+            if node is None or (name not in proof and name in environment.used):
+                continue
+            seen.add(name)
+            of_libraries.discard(name)
+            who = f"{one.program.file} reads it" if name in proof else "only programs read it"
+            yield Hit(
+                node.line,
+                f"{name} is assigned, but not exported: {one.name} does not get it, and {who}",
+                f"write export {name}=...",
+                ERROR if name in proof else None,
+            )
+
+
+def _needs(one: RankGroup) -> frozenset[str]:
+    """Return the variables by which ranks find each other that have no launcher to set them; Lightning and
+    Horovod find them themselves."""
+    alone = not one.chain or one.sets_ranks or one.total == 1
+    own_way = one.program.frameworks & {"lightning", "horovod"}
+    return frozenset() if alone or own_way else frozenset({"MASTER_ADDR", "MASTER_PORT"})
+
+
+def _is_set(script: Script, name: str) -> bool:
+    """Return whether the scheduler has exported a variable before the script assigns it."""
+    return name in script.dialect.job_variables or (name == "OMP_NUM_THREADS" and script.dialect.sets_threads)
+
+
+@rule(
+    "export-none",
+    WARNING,
+    "Tasks of srun without the environment of the script",
+    """A directive `--export` other than `ALL` also sets `SLURM_EXPORT_ENV` in the job, which `srun` reads: its
+    tasks get the variables of Slurm, and those that the option names, but none that the script exports, and no
+    loaded module.""",
+    fix="write export SLURM_EXPORT_ENV=ALL in the script, or srun --export=ALL",
+    bad="""
+    #!/bin/bash
+    #SBATCH --export=NONE
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -eo pipefail
+    module load pytorch
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --export=NONE
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -eo pipefail
+    export SLURM_EXPORT_ENV=ALL
+    module load pytorch
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def export_none(script: Script) -> Iterator[Hit]:
+    environment, option = Environment(script), script.heeded.get("--export")
+    for launch in script.launched("srun") if option is not None else ():
+        passed = None if launch.has("--export") or launch.outer is not None else environment.passed(launch)
+        if passed is None or option is None or not is_work(script, launch):
+            continue
+        start = launch.command.node.start
+        lost = [name for at, name in environment.changes if at < start and name not in passed]
+        if lost:
+            yield Hit(
+                launch.line,
+                f"--export={option.value} in line {option.line} holds for srun, too: its tasks get nothing of "
+                f"{', '.join(lost[:3])}{' and so on' if len(lost) > 3 else ''}",
+            )
+        return
+
+
+@rule(
+    "export-names",
+    WARNING,
+    "srun --export without ALL",
+    """`srun --export=NAME` passes the named variables, and those of Slurm, and nothing else: `PATH`,
+    `LD_LIBRARY_PATH` and all that modules set are missing in the tasks. `--export=ALL,NAME=VALUE` adds to the
+    environment.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --export=MASTER_PORT=20000 python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --export=ALL,MASTER_PORT=20000 python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def export_names(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    for launch in script.launched("srun"):
+        passed = environment.passed(launch) if launch.has("--export") else None
+        if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
+            value = launch.options["--export"]
+            yield Hit(
+                launch.line,
+                "the tasks get the variables in --export and those of Slurm only: PATH, LD_LIBRARY_PATH and all that "
+                "modules set are missing",
+                f"write --export=ALL,{value}",
+            )
+            return
+
+
+@rule(
+    "too-many-threads",
+    WARNING,
+    "More threads than cores",
+    """Each rank starts `OMP_NUM_THREADS` threads. With the cores of the whole node in it, and several ranks on
+    the node, the threads wait for each other, and data preparation is many times slower.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --cpus-per-task=32
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
+    torchrun --standalone --nproc-per-node=4 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --cpus-per-task=32
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
+    torchrun --standalone --nproc-per-node=4 train.py
+    """,
+)
+def too_many_threads(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    if "OMP_NUM_THREADS" not in environment.assignments or not script.request.cpus_per_rank:
+        return
+    for one in ranks(script):
+        value = environment.in_effect("OMP_NUM_THREADS", one.start)
+        text = "" if value is None else script.constants.value(value) or ""
+        threads = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+        trains = one.sets_ranks or one.program.file
+        if trains and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
+            yield Hit(
+                one.line,
+                f"{one.each} ranks on a node start {threads} threads each (OMP_NUM_THREADS), and each has "
+                f"{one.cores} core{'s' if one.cores > 1 else ''}",
+                f"export OMP_NUM_THREADS={one.cores}",
+            )
+            return
+
+
+@rule(
+    "loader-cores",
+    NOTE,
+    "Data loaders with one core",
+    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives whole nodes or more for each
+    GPU: the program and all processes of its data loader share it, and the GPU waits for data.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py --num_workers 8
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --cpus-per-task=9
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --cpus-per-task=9 python3 train.py --num_workers 8
+    """,
+    schedulers=("slurm",),
+)
+def loader_cores(script: Script) -> Iterator[Hit]:
+    if script.request.cpus_per_rank or not script.is_batch:
+        return
+    for one in ranks(script):
+        workers = one.program.workers
+        if workers and workers > 1 and one.cores == 1:
+            yield Hit(
+                one.line,
+                f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
+                "each task has one, unless the site gives more",
+                f"add --cpus-per-task={workers + 1}",
+            )
+            return
+
+
+_CACHES = re.compile(
+    r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR)"
+    r"|(TRITON_CACHE_DIR|TORCHINDUCTOR_CACHE_DIR|TORCH_EXTENSIONS_DIR|NUMBA_CACHE_DIR|CUDA_CACHE_PATH)"
+)
+
+
+_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/"
+_ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
+
+
+@rule(
+    "home-cache",
+    NOTE,
+    "A cache in the home directory",
+    """Models and data sets fill the quota of a home directory, which is not made for them. Caches of compilers
+    (Triton, Inductor, PyTorch's extensions) that all ranks of a job write at the same time are slow on a shared
+    file system, and ranks may read the files of others half-written: a local disk is the place for them.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export HF_HOME=$HOME/.cache/huggingface
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export HF_HOME=/scratch/$USER/huggingface
+    srun python3 train.py
+    """,
+)
+def home_cache(script: Script) -> Iterator[Hit]:
+    for name, value, node in script.assignments:
+        match = _CACHES.fullmatch(name)
+        path = value.text.strip("\"'")
+        if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
+            why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
+            fix = (
+                "use a local disk: " + name + "=/tmp/$USER.JOBID" if match[2] else "use a directory for data"
+            )
+            yield Hit(node.line, f"{name} is in the home directory: {why}", fix)
+            return

@@ -1,0 +1,178 @@
+"""What the statements of a script do, and which of them may run after an option of the job file.
+
+Options of the environment are set before the block ``setup``. A statement that stays in the block, and that
+the script runs before such an option, must not depend on the order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.convert.variable_names import names_read
+from jobgen.script.command_kinds import PRINT, TOOLS
+from jobgen.script.commands import Command, commands
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, assignments, exported
+
+# The kinds of commands by name; all others are programs.
+_NAMES = {
+    "text": """
+echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
+npu-smi lscpu free id groups ps nproc hostnamectl""",
+    "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
+    "function": "alias trap",
+    "shell": "set ulimit umask shopt exit return break continue shift let",
+    "variable": "read mapfile readarray getopts",
+    "directory": "cd pushd popd",
+    "here": "pwd",
+    "environment": "module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset",
+    "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
+    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha256sum getent",
+}
+_KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
+# The kinds of commands by their words, before those by name.
+_FORMS = (
+    (r"(source |\. |conda )?deactivate", "deactivation"),
+    (r"(module|ml)( (list|avail|av|spider|show|display)\b.*)?", "state"),
+    (r"\S+ (--version|-V)", "state"),
+    (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
+    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
+    (r"conda info .*", "text"),
+    (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
+)
+# Tools that read files, or the output of another command.
+_FILTERS = """
+awk cat cut egrep fgrep grep head nl paste sed sort tac tail tr uniq wc
+"""
+_HARMLESS_REDIRECTION = re.compile(
+    r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
+)
+# The names of files that only set variables.
+ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
+# Variables that modules and activated environments set or read.
+PATHS = re.compile(
+    r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|JULIA_\w+_)?PATH"
+    r"|(CLASS|MAN|INFO|C|PYTHON)PATH|PYTHON(HOME|USERBASE)|PERL5LIB|R_LIBS\w*|CC|CXX|FC|F77|F90|\w+_ROOT"
+    r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|(MODULE|LMOD|CONDA)\w*"
+)
+# Variables of the login and the scheduler, which these do not set.
+LOGIN = re.compile(
+    r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
+    r"|SECONDS|RANDOM|BASH\w*|PBS_\w+|SLURM\w*|\W|\d+"
+)
+_HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "function"})
+_OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
+_HERE = {"directory", "here", "files"}
+# For each option, what a statement may do that the script runs before it, and the job after it.
+_MAY_FOLLOW = {
+    "workdir": _OTHERS,
+    "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
+    "source": _HARMLESS - {"variable", "export"},  # the file may read them
+    "conda": _HARMLESS | _HERE | {"append", "library"},
+    "venv": _HARMLESS | {"here", "files", "append", "library"},
+    "env": _OTHERS | _HERE | {"copies"},
+}
+_MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
+
+
+class Effects(NamedTuple):
+    """The kinds of what a statement does, and the variables that it reads and may get from elsewhere."""
+
+    node: Node
+    kinds: frozenset[str]
+    foreign: frozenset[str]
+
+
+def effects_of(script: Script, statement: Node) -> Effects:
+    """Return what a statement does."""
+    read = {node.text for node, _ in names_read(statement, 0)} if statement.type != "unset_command" else set()
+    foreign = {name for name in read if name not in script.values and not LOGIN.fullmatch(name)}
+    foreign -= script.loop_variables
+    kinds = frozenset(_kinds(script, statement, 0))
+    if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
+        return Effects(statement, frozenset({"report"}), frozenset())
+    return Effects(statement, kinds, frozenset(foreign))
+
+
+def may_follow(effects: Effects, option: str) -> bool:
+    """Return whether a statement may run after an option that the script has behind the statement."""
+    if option not in ("env", "workdir") and effects.foreign:
+        return False  # a module may set what the statement reads
+    return effects.kinds <= _MAY_FOLLOW[option]
+
+
+def mentions(node: Node, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", node.text) is not None
+
+
+def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
+    if statement.type == "function_definition" or depth > 3:
+        yield "program" if depth else "function"
+        return
+    after = statement.next()
+    if (
+        (after is not None and after.type == "&")
+        or any(True for _ in statement.all("&", "ERROR"))
+        or depth > 3
+    ):
+        yield "program"
+    for name, _, node in assignments(statement):
+        if node.parent is not None and node.parent.type == "command":
+            continue
+        if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", _value(node)):
+            yield "append" if name != "PATH" else "append_path"
+            continue
+        plain = not exported(node) and not re.fullmatch(
+            r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name
+        )
+        if not plain and PATHS.fullmatch(name):
+            yield "path" if re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
+        else:
+            yield "variable" if plain else "export"
+    for one in statement.all("unset_command", "declaration_command"):
+        names = [child.text for child in one.children if child.type == "variable_name"]
+        yield "path" if any(map(PATHS.fullmatch, names)) else "export"
+    yield from (
+        "files" for one in statement.all("file_redirect") if not _HARMLESS_REDIRECTION.match(one.text)
+    )
+    if "PWD" in statement.text:
+        yield "here"
+    if re.search(r"\[\s.*-[a-hkprstuwxGLNOS]\s", statement.text):  # a test of a file
+        yield "files"
+    for command in commands(statement):
+        yield from _of_command(script, command, depth)
+
+
+def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
+    definitions = script.tree.all("function_definition")
+    body = next((one.get("body") for one in definitions if _is_named(one, command.name)), None)
+    if body is not None:
+        yield from _kinds(script, body, depth + 1)
+        return
+    text = " ".join(command.node.text.split())
+    if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
+        yield "files"  # of the current directory
+    form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
+    if form is None and command.name in _FILTERS.split() and _is_piped(command.node):
+        form = "text"
+    yield form or _KIND_OF.get(command.name, "program")
+
+
+def _is_piped(node: Node) -> bool:
+    """Return whether a command reads the output of another one."""
+    above = node.parent
+    if above is not None and above.type == "redirected_statement":
+        above = above.parent
+    return above is not None and above.type == "pipeline" and node.start > above.start
+
+
+def _value(assignment: Node) -> str:
+    value = assignment.get("value")
+    return value.text if value is not None else ""
+
+
+def _is_named(definition: Node, name: str) -> bool:
+    node = definition.get("name")
+    return node is not None and node.text == name

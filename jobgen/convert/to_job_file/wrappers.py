@@ -1,0 +1,298 @@
+"""The words around the launcher of a script: commands that run it, a container, and a shell with its text."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.program_line import ProgramWords
+from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.command_line import is_python
+from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.wrappers import WRAPPERS, command_start
+from jobgen.script.commands import commands
+from jobgen.script.launches import Launch, expanded, shell_text
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions, parse
+
+# Commands that change nothing about a program, or only print its time.
+_NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
+# Commands whose effect all processes inherit: once for each rank is the same as once for all.
+_INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
+_ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
+_LETTERS = """
+-B --bind -H --home -W --workdir -S --scratch -o --overlay -e --cleanenv -c --contain -C --containall
+-w --writable -v --volume -i --image -V --volume -m --module
+"""
+_LONG = dict(zip(_LETTERS.split()[::2], _LETTERS.split()[1::2], strict=True))
+_BINDS = ("--bind", "--volume")
+
+
+class Surroundings(NamedTuple):
+    """The words before the outermost launcher and those between it and the launcher of the ranks; the string
+    with the launcher that a shell reads, and the command of the launcher in it. ``hidden``: a shell reads
+    the launcher in another text, such as a here-document."""
+
+    words: tuple[Node, ...] = ()
+    text: Node | None = None
+    inner: Node | None = None
+    hidden: bool = False
+
+
+class Container(NamedTuple):
+    """A container as options of jobgen, and the number of words that it takes."""
+
+    kind: str
+    image: str
+    binds: list[str]
+    arguments: list[str]
+    size: int
+
+
+def around(script: Script, launch: Launch) -> Surroundings:
+    """Return what is around a launcher."""
+    outermost = launch
+    while outermost.outer is not None:
+        outermost = outermost.outer
+    words = _expanded(script, outermost.command.words)
+    front = words[: _launcher_at(script, outermost, words)]
+    inner = next(
+        (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
+    )
+    behind = outermost.program if outermost is not launch else tuple(words)
+    for at, word in enumerate(behind):
+        if inner is not None and inner is not outermost.command.node and _reads(script, word, inner.source):
+            shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
+            before = front if outermost is not launch else []
+            return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
+    first = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
+    if first is not None and inner is not None and inner.source is not outermost.command.node.source:
+        return Surroundings((*(front if outermost is not launch else ()), *behind[:first]), hidden=True)
+    if outermost is launch:
+        return Surroundings(tuple(front))
+    between = list(outermost.program)
+    return Surroundings((*front, *between[: _launcher_at(script, launch, between)]))
+
+
+def _expanded(script: Script, words: Sequence[Node]) -> list[Node]:
+    return [one for word in words for one in expanded(word, script.constants)]
+
+
+def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:
+    return _place_of(launch, [script.constants.value(word) or "" for word in words])
+
+
+def launcher_in(launch: Launch, words: Sequence[Node]) -> int:
+    """Return the index of a launcher in the words of its command."""
+    return _place_of(launch, [word.text for word in words])
+
+
+def _place_of(launch: Launch, texts: Sequence[str]) -> int:
+    """Return the index of the first word of a launcher; 0 if it is in none of them."""
+    names = [os.path.basename(text) for text in texts]
+    known = {*launch.row.names, *launch.row.line.modules}
+    at = next((i for i, name in enumerate(names) if name in known), 0)
+    if names[at : at + 1] and names[at] in launch.row.line.modules:  # python3 -u -m MODULE
+        return next((i for i in range(at, -1, -1) if is_python(names[i])), at)
+    return at
+
+
+def _is_shell(script: Script, word: Node) -> bool:
+    return os.path.basename(script.constants.value(word) or "") in ("bash", "sh")
+
+
+def _text_of(script: Script, word: Node) -> Node | None:
+    """Return the string that a word is, or that its variable is set to."""
+    if word.type in ("string", "raw_string") and not re.fullmatch(r'"\$\{?\w+\}?"', word.text):
+        return word
+    names = [node.text for node in word.all("variable_name")]
+    return script.constants.node(names[0]) if len(names) == 1 else None
+
+
+def _reads(script: Script, word: Node, source: bytes) -> bool:
+    node = _text_of(script, word)
+    return node is not None and shell_text(node).encode() == source
+
+
+def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) -> tuple[Node, ...]:
+    """Set the container and the environment that the words name; return those that stay before the program.
+
+    The launcher of jobgen starts what it finds on the node, so that only its ranks get the rest.
+    """
+    kept: list[Node] = []
+    words = list(found.words)
+    while words:
+        texts = [script.constants.value(word) for word in words]
+        name = os.path.basename(texts[0] or "")
+        if launch.row.once_a_node and (box := container(texts)) and _set(file, box):
+            words = words[box.size :]
+        elif launch.row.once_a_node and (found_env := _conda(texts)) and file.try_add("conda", found_env[0]):
+            words = words[found_env[1] :]
+        else:
+            size = _size(texts)
+            if name not in _NEUTRAL:
+                kept += words[:size]
+                file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
+            words = words[size:]
+    return tuple(kept)
+
+
+def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
+    if not launch.row.once_a_node or name in _INHERITED:
+        return []
+    if boxed:
+        why = (
+            f"is around each rank, but {launch.kind} is started outside of it: its options are not all known"
+        )
+        return [Remark(launch.line, name, why, lost=True, of_program=True)]
+    why = f"starts each rank; in the script it starts {launch.kind} once on a node"
+    return [Remark(launch.line, name, why, lost=False)]
+
+
+def _size(texts: Sequence[str | None]) -> int:
+    """Return the number of words of the first wrapper; all words if it is not known."""
+    name = os.path.basename(texts[0] or "")
+    if name not in WRAPPERS:
+        return len(texts)
+    at = command_start([*texts, "PROGRAM"])
+    behind = 1 + bool(WRAPPERS[name].subcommand)
+    inner = next((i for i in range(behind, at) if os.path.basename(texts[i] or "") in WRAPPERS), at)
+    return max(inner, 1)
+
+
+def _conda(texts: Sequence[str | None]) -> tuple[str, int] | None:
+    """Return the environment of ``conda run -n NAME``, and the number of words."""
+    text = " ".join(word or "\0" for word in texts)
+    match = re.match(
+        r"(?:conda|mamba) run(?: --no-capture-output| --live-stream)* (?:-n|-p|--name|--prefix)[ =](\S+)"
+        r"(?: --no-capture-output| --live-stream)*(?= |$)",
+        text,
+    )
+    return (match[1], len(match[0].split(" "))) if match and "\0" not in match[0] else None
+
+
+def container_name(name: str) -> str:
+    """Return the container runtime of a command; empty if it is none."""
+    return next((kind for kind, row in RUNTIMES.items() if row.command == name and not row.image_option), "")
+
+
+def container(texts: Sequence[str | None]) -> Container | None:
+    """Return the container that words start, if jobgen has all of it; None otherwise."""
+    name = container_name(os.path.basename(texts[0] or ""))
+    if not name or name == "enroot" or None in texts[:2]:
+        return None
+    by_option = name == "shifter"
+    at, image = 1 + (not by_option), ""
+    if not by_option and texts[1] != ("run" if name in ("docker", "podman") else "exec"):
+        return None
+    ours = {part for row in ACCELERATORS.values() for part in (row.containers.get(name) or "").split()}
+    binds, arguments = list[str](), list[str]()
+    values = (*WRAPPERS.get(name, WRAPPERS["apptainer"]).values, *_VALUES.get(name, ()))
+    while at < len(texts) and (text := texts[at]) is not None and text.startswith("-"):
+        option, equals, value = text.partition("=")
+        if not equals and option in values:
+            at += 1
+            if (given := texts[at] if at < len(texts) else None) is None:
+                return None
+            value = given
+        at += 1
+        option = _LONG.get(option, option)
+        whole = f"{option}={value}" if value else option
+        if option in _BINDS:
+            binds += value.split("," if option == "--bind" else ";")
+        elif option == "--image":
+            image = value
+        elif option not in _DROPPED and whole not in ours and option not in ours:
+            arguments.append(whole)
+    if not by_option:
+        image, at = (texts[at] if at < len(texts) else None) or "", at + 1
+    return Container(name, image, binds, arguments, at) if image else None
+
+
+# Options that jobgen has itself, or that a job has no use for.
+_DROPPED = ("--rm", "-it", "-ti", "-i", "-t", "--interactive", "--tty", "--nv", "--rocm", "--gpus")
+_OF_DOCKER = """
+-v --volume -e --env -w --workdir --gpus --shm-size --ulimit --network --net --ipc --pid --name --mount
+--device --user -u --entrypoint --env-file --cap-add --security-opt --hostname -h --memory -m --cpus --userns
+"""
+_VALUES = {"docker": tuple(_OF_DOCKER.split()), "podman": tuple(_OF_DOCKER.split())}
+
+
+def _set(file: JobFile, box: Container) -> bool:
+    """Set the options of a container if jobgen accepts all of them."""
+    given = {"image": [box.image], "bind": box.binds, "container_arg": box.arguments}
+    fits = all(file.accepts(key, one) for key, values in given.items() for one in values)
+    if not fits or "container" in file.values:
+        return False
+    lists = {key: values for key, values in given.items() if values and key != "image"}
+    file.values |= {"container": box.kind, "image": box.image, **lists}
+    return True
+
+
+def text_program(
+    file: JobFile, launch: Launch, found: Surroundings, program: Sequence[Node], more: Sequence[str]
+) -> ProgramWords | None:
+    """Return the text of a shell with the program in the place of its launcher; None if the launcher is alone
+    in it. If the commands before it only set up an environment, they become a part of setup."""
+    text, inner = found.text, found.inner
+    if found.hidden:
+        why = "is in a text for a shell that is not read as a whole: other commands in it are missing"
+        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+    if text is None or inner is None or not program:
+        return None
+    root, call = parse(inner.source), next(commands(inner))
+    before = [one.name for one in commands(root) if one.node.start < inner.start]
+    before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
+    after = [one.name for one in commands(root) if one.node.start >= inner.end]
+    if not before and not after:
+        return None
+    if program[0].source is not inner.source or program[-1].source is not inner.source:
+        why = "is in a string with other commands, and its program in a variable: these commands are missing"
+        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+        return None
+    places = _places(text)
+    start = places[inner.start]
+    setup = []
+    if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
+        setup = [_unescaped(text, re.sub(r"\s*(&&|;)?\s*$", "", text.text[1 : 1 + start]))]
+    at = launcher_in(launch, call.words)
+    if setup and not after and at == 0:
+        return ProgramWords(setup=setup)
+    whole, begin = text.text[1:-1], start if setup else 0
+    new = _program_text(whole[places[program[0].start] : places[program[-1].end]], more)
+    code = whole[begin : places[call.words[at].start]] + new + whole[places[program[-1].end] :]
+    if others := [*after] if setup else [*before, *after]:
+        why = f"runs for each rank; in the script once for each {launch.kind}"
+        names = ", ".join(dict.fromkeys(filter(None, others)))
+        file.remarks.append(Remark(launch.line, names[:60], why, lost=False))
+    used = [name for name, _ in expansions(text)]
+    # That bash replaces the values that the script would put into the text, and then runs it.
+    code = f'eval "{code}"' if used and text.type == "string" else _unescaped(text, code)
+    return ProgramWords(["bash", "-c", code], setup=setup, used=used)
+
+
+def _places(text: Node) -> list[int]:
+    """Return the place in the text of a string for each byte that the shell gets, and for its end."""
+    inner, found = text.text[1:-1], list[int]()
+    for at, letter in enumerate(inner):
+        if text.type == "raw_string" or inner[at : at + 2] not in ("\\$", '\\"'):
+            found += [at] * len(letter.encode())
+    return [*found, len(inner)]
+
+
+def _unescaped(text: Node, code: str) -> str:
+    """Return the code that a part of a string is."""
+    return code if text.type == "raw_string" else re.sub(r'\\([$`"\\])', r"\1", code)
+
+
+def _program_text(text: str, more: Sequence[str]) -> str:
+    """Return the program of a launcher as the command of a shell."""
+    text = re.sub(r"^--module\b", "-m", text)
+    name = text.split()[0]
+    if name.endswith(".py") or name == "-m":
+        text = f"python3 {text}"
+    return re.sub(r"(\S+\.py)(?=\s|$)", rf"\1 {' '.join(more)}", text, count=1) if more else text

@@ -1,0 +1,117 @@
+"""Kinds of scripts that are right: loops that wait, a process for each device, names without blanks, other schedulers."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.check.checker import check
+
+HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --gpus-per-node=2\nset -e\n"
+
+
+def levels(text: str, rule: str) -> list[str]:
+    return [one.severity for one in check(f"{text}\n".encode(), folder=".") if one.rule == rule]
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "while ! curl -s localhost; do sleep 1; done",
+        "until nc -z head 6379; do sleep 2; done",
+        "for i in 1 2 3; do if ping; then break; fi; sleep 1; done",
+        "timeout 60 bash -c 'until ping; do sleep 1; done'",
+        "curl --retry 5 localhost",
+        "wait_for_server",
+    ],
+)
+def test_a_sleep_before_a_test_in_a_loop(waits: str) -> None:
+    assert levels(f"{HEAD}server &\nsleep 20\n{waits}\nclient", "sleep-as-sync") == []
+    assert levels(f"{HEAD}server &\nsleep 20\nclient\n{waits}", "sleep-as-sync") == ["warning"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "level"), [(("0", "1"), []), (("2", "3"), ["warning"] * 2), (("0", "0"), ["note"] * 2)]
+)
+def test_a_process_for_each_device(numbers: tuple[str, str], level: list[str]) -> None:
+    processes = "".join(f"CUDA_VISIBLE_DEVICES={number} python3 a.py &\np{number}=$!\n" for number in numbers)
+    assert levels(HEAD + processes, "forced-devices") == level
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "PBS_JOBNAME",
+            "PBS_JOBID",
+            "PBS_ARRAYID",
+            "SLURM_ARRAY_TASK_ID",
+            "SLURM_NTASKS",
+            "RANDOM",
+            "seed",
+            "run_id",
+        ),
+        *("JOBID", "job_name", "NUM", "n_procs", "date"),
+    ],
+)
+def test_a_name_that_has_no_blank(name: str) -> None:
+    assert levels(f"{HEAD}hostname > out/${name}.log", "unquoted-path") == []
+
+
+@pytest.mark.parametrize("name", ["SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "outdir", "file"])
+def test_a_name_that_may_have_blanks(name: str) -> None:
+    assert levels(f"{HEAD}hostname > ${name}/log", "unquoted-path") == ["note"]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(
+            "--venode=2",
+            "--venum-lhost=8",
+            "--use-hca=2",
+            "-T necmpi",
+            "-T openmpi",
+            "-b 4",
+            "-l elapstim_req=1:00:00",
+        ),
+        *("-l cpunum_job=4", "-l memsz_job=4gb", "-l gpunum_job=1"),
+    ],
+)
+def test_a_scheduler_that_is_not_known(option: str) -> None:
+    (only,) = check(f"#!/bin/bash\n#PBS -q sxs\n#PBS {option}\nhostname\n".encode())
+    assert (only.rule, only.severity, only.line) == ("foreign-scheduler", "note", 3)
+    assert option.split("=")[0].removeprefix("-l ") in only.reason
+
+
+@pytest.mark.parametrize(
+    ("word", "event"),
+    [
+        ("timeout", "TIME_LIMIT"),
+        ("Started", "BEGIN"),
+        ("FAILED", "FAIL"),
+        ("abort", "FAIL"),
+        ("done", "END"),
+        ("xyz", ""),
+    ],
+)
+def test_the_event_that_a_word_means(word: str, event: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type={word}\ntrue\n"
+    (reason,) = (one.reason for one in check(text.encode()) if one.rule == "bad-choice")
+    assert reason.endswith(f"; did you mean {event}?" if event else word)
+
+
+def test_a_tunnel_is_no_process_on_another_node() -> None:
+    assert levels(f"{HEAD}ssh -N -f -R $port:localhost:$port login", "ssh-between-nodes") == []
+    assert levels(f"{HEAD}ssh $node hostname", "ssh-between-nodes") == ["note"]
+
+
+def test_the_lines_of_the_node_file_of_nqsv() -> None:
+    text = 'NNODES=$(wc -l < "$PBS_NODEFILE")\nmpirun -np $NNODES ./a'
+    assert levels(f"#!/bin/bash\n#PBS -b 4\n{text}", "nodefile-count") == []
+    assert levels(f"#!/bin/bash\n#PBS -l select=4:ncpus=4:mpiprocs=4\n{text}", "nodefile-count") == [
+        "warning"
+    ]
+
+
+def test_export_in_small_letters() -> None:
+    assert levels(f"{HEAD}module load cuda\nsrun --export=all ./a", "export-names") == []

@@ -1,0 +1,174 @@
+"""The launchers of a script: behind wrappers and shells, in variables, arrays, functions and here-documents."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.check.checker import check
+from jobgen.check.rule import ERROR
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+
+HEAD = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=4
+#SBATCH --time=01:00:00
+set -eo pipefail
+M=$(hostname)
+"""
+RUN = "torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py"
+LAUNCHES = {
+    # wrappers and shells under srun
+    "srun>torchrun": [
+        f"srun apptainer exec --nv i.sif bash -c '{RUN}'",
+        f"srun apptainer exec --nv -B $A:$B \"$IMAGE\" bash -c '{RUN}'",
+        f"srun singularity exec $OPTS $D/i.sif bash -lc \"{RUN}\"",
+        f"srun podman-hpc run --rm -v a:b image:1 bash -c '{RUN}'",
+        f"srun shifter --image=docker:x bash -c 'cd x; {RUN}; python post.py'",
+        f"srun numactl --cpunodebind=0 bash -c 'exec {RUN}'",
+        f"srun nsys profile -o x --stats true bash -c '{RUN}'",
+        f"srun ./wrap.sh --verbose x bash -c '{RUN}'",
+        f"srun bash <<'END'\n{RUN}\nEND",
+        "srun $VENV/bin/torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py",
+        "srun python -u $(which torchrun) --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py",
+        # variables
+        f'C="{RUN}"\nsrun $C',
+        f'C="{RUN}"\nexport C\nsrun bash -c \'$C\'',
+        'L="torchrun --nnodes 2"\nC="$L --rdzv-backend c10d --rdzv-endpoint $M:0 t.py --x"\nsrun $C',
+        'L="torchrun \\\n  --nnodes 2 \\\n  --rdzv-backend c10d --rdzv-endpoint $M:0 \\\n"\nexport C="t.py"\nsrun bash -c "$L $C"',
+        'L="torchrun\n --nnodes 2\n --rdzv-backend c10d --rdzv-endpoint $M:0\n"\nsrun $L t.py',
+        'L=(torchrun --nnodes 2)\nL+=(--rdzv-backend c10d --rdzv-endpoint "$M:0")\nC=("${L[@]}" t.py)\nsrun "${C[@]}"',
+        'L="torchrun --nnodes 2"\nL+=" --rdzv-backend c10d --rdzv-endpoint $M:0"\nsrun $L t.py',
+        'L="torchrun --nnodes 2"\nL="$L --rdzv-backend c10d --rdzv-endpoint $M:0"\nsrun $L t.py',
+        'L=torchrun\nK=$L\nsrun $K --nnodes 2 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py',
+        # functions
+        f'f() {{\n  local C="{RUN}"\n  srun $C\n}}\nf',
+        f'f() {{\n  srun --ntasks 2 "$@"\n}}\nf {RUN}',
+        f'f() {{\n  shift\n  srun "$@"\n}}\nf name {RUN}',
+        f'f() {{\n  echo "$@"\n  eval "$@"\n}}\nf "srun {RUN}"',
+    ],
+    "torchrun": [
+        f"docker run --gpus all -v a:b image:1 bash -c 'cd /x && {RUN}'",
+        f"nsys profile -o x --trace=cuda,nvtx {RUN}",
+        f"singularity exec i.sif bash <<END\n{RUN}\nEND",
+        f'L="{RUN}"\nC="$L --x"\neval $C',
+    ],
+    "ssh:torchrun": [
+        f"for h in $HOSTS; do ssh -o X=no $h {RUN} & done",
+        f'for h in $HOSTS; do ssh $h "cd $PWD; {RUN}" & done',
+    ],
+    "pbsdsh:torchrun": [f"pbsdsh -- bash -c '{RUN}'"],
+}  # fmt: skip
+
+
+def chain(launch: Launch) -> str:
+    name = f"{launch.remote}:{launch.kind}" if launch.remote else launch.kind
+    return f"{chain(launch.outer)}>{name}" if launch.outer else name
+
+
+@pytest.mark.parametrize(("kinds", "body"), [(key, one) for key, some in LAUNCHES.items() for one in some])
+def test_a_launcher_is_found_with_its_options(kinds: str, body: str) -> None:
+    *_, last = Script(f"{HEAD}{body}\n".encode(), "slurm").launches
+    assert chain(last) == kinds
+    assert list(last.options) == ["--nnodes", "--rdzv-backend", "--rdzv-endpoint"]
+    assert (last.options["--nnodes"], last.options["--rdzv-backend"]) == ("2", "c10d")
+    assert (last.program[0].text.strip('"'), last.unknown) == ("t.py", ())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "srun python t.py --launcher torchrun",
+        "srun ./train --launcher torchrun",
+        'echo "srun torchrun t.py"',
+        "cat > run.sh <<END\nsrun torchrun t.py\nEND",
+        'f() {\n  srun "$@"\n}\nf python t.py',
+    ],
+)
+def test_what_only_looks_like_a_launcher(body: str) -> None:
+    assert "torchrun" not in {one.kind for one in Script(f"{HEAD}{body}\n".encode(), "slurm").launches}
+
+
+@pytest.mark.parametrize(
+    ("body", "unknown"),
+    [
+        ("srun torchrun --nnodes 2 $ARGS t.py", ["$ARGS"]),
+        ("srun torchrun --nnodes $N --node-rank $RANK t.py", []),
+        ('L="torchrun --nnodes 2"\nif x; then L+=" --standalone"; fi\nsrun $L t.py', ["$L"]),
+        ('L="torchrun"\nif x; then L="torchrun --nnodes 2"; fi\nsrun $L t.py', None),
+    ],
+)
+def test_the_words_that_may_be_options(body: str, unknown: list[str] | None) -> None:
+    found = Script(f"{HEAD}{body}\n".encode(), "slurm").launches
+    words = [[word.text for word in one.unknown] for one in found if one.kind == "torchrun"]
+    assert words == ([] if unknown is None else [unknown])
+
+
+def test_a_variable_has_the_value_of_its_place() -> None:
+    body = 'C="torchrun a.py"\nsrun $C\nC="torchrun b.py"\nsrun $C\n'
+    found = Script(f"{HEAD}{body}".encode(), "slurm").launches
+    assert [one.program[0].text for one in found if one.kind == "torchrun"] == ["a.py", "b.py"]
+
+
+RIGHT = [
+    'L="torchrun --nnodes 2 --rdzv_backend c10d --rdzv_endpoint $M:0"\nsrun $L t.py',
+    'L="torchrun --nnodes 2 --rdzv_backend c10d --rdzv_endpoint $M:0"\nsrun bash -c "$L t.py"',
+    'L=(torchrun --nnodes 2 --rdzv_backend c10d --rdzv_endpoint "$M:0")\nsrun "${L[@]}" t.py',
+    'O="--rdzv_backend c10d"\nL="torchrun --nnodes 2 $O --rdzv_endpoint $M:0"\nsrun $L t.py',
+    "L='accelerate launch --num_machines 2 --machine_rank $SLURM_PROCID'\nexport L\nsrun bash -c \"$L t.py\"",
+    'L="accelerate launch --config_file c.yaml --num_machines 2"\nsrun $L t.py',
+    "srun torchrun --nnodes 2 $DIST t.py",
+    'srun $OPTIONS torchrun --nnodes 2 --node_rank "$X" t.py',
+]
+EARLY = [
+    'L="accelerate launch --num_machines 2 --machine_rank $SLURM_PROCID --main_process_ip $M"\nsrun $L t.py',
+    'R="--machine_rank $SLURM_PROCID"\nL="accelerate launch --num_machines 2 $R"\nsrun bash -c "$L t.py"',
+    'L=(torchrun --nnodes 2 --node-rank "$SLURM_NODEID" --master-addr "$M")\nsrun "${L[@]}" t.py',
+]
+MISSING = [
+    'L="torchrun --nnodes 2 --master_addr $M"\nsrun $L t.py',
+    'L="accelerate launch --num_machines 2 --main_process_ip $M"\nC="$L t.py"\nsrun $C',
+    'L=(torchrun --nnodes 2)\nL+=(--master_addr "$M")\nsrun bash -c "${L[*]} t.py"',
+    "srun apptainer exec i.sif bash -c 'torchrun --nnodes=2 --master-addr $M t.py'",
+    'L="torchrun --nnodes 2 --master_addr $M"\nsrun $L t.py --node_rank 3',
+]
+
+
+def errors(body: str) -> dict[str, str]:
+    return {one.rule: one.fix for one in check(f"{HEAD}{body}\n".encode()) if one.severity == ERROR}
+
+
+@pytest.mark.parametrize("body", RIGHT)
+def test_a_right_launch_has_no_error(body: str) -> None:
+    assert errors(body) == {}
+
+
+@pytest.mark.parametrize("body", EARLY)
+def test_a_node_rank_that_is_expanded_too_early(body: str) -> None:
+    assert errors(body).keys() == {"early-expansion"}
+
+
+@pytest.mark.parametrize("body", MISSING)
+def test_a_missing_node_rank(body: str) -> None:
+    """The fix names options that the launcher has: accelerate has no endpoint."""
+    found = errors(body)
+    assert found.keys() == {"missing-node-rank"}
+    assert ("endpoint" in found["missing-node-rank"]) == ("torchrun" in body)
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        ("fixed-port", 'P=29500\nA="--master_port $P"\ntorchrun $A t.py'),
+        ("fixed-port", 'P=29500\nsrun torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint "$M:$P" t.py'),
+        ("fixed-master", 'A="--node_rank $R --master_addr gpu07"\nsrun torchrun --nnodes 2 $A t.py'),
+        ("bare-hostfile", 'H=$PBS_NODEFILE\ndeepspeed --hostfile "$H" t.py'),
+        ("old-nccl", 'A="-x NCCL_LL_THRESHOLD=0"\nmpirun $A ./a'),
+        ("fixed-interface", 'A="--mca btl_tcp_if_include eth0"\nmpirun $A ./a'),
+        ("hostname-master", "C='MASTER_ADDR=$(hostname) ./a'\nsrun bash -c \"$C\""),
+        ("fixed-node-rank", 'for h in $L; do ssh $h "torchrun --nnodes 2 --node_rank 1 t.py" & done'),
+    ],
+)
+def test_a_rule_reads_the_values_of_options(rule: str, body: str) -> None:
+    assert rule in {one.rule for one in check(f"{HEAD}{body}\n".encode())}

@@ -1,0 +1,5 @@
+"""Trains on one device."""
+
+import torch
+
+model = torch.nn.Linear(8, 8).cuda()

@@ -1,0 +1,82 @@
+"""Containers and commands around the launcher of a script, in its job file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from convert.conversions import job_file, values
+
+HEAD = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=4 -c 8\n"
+TORCHRUN = "torchrun --nnodes 2 --nproc-per-node 4"
+
+
+def converted(body: str) -> dict[str, Any]:
+    return values(job_file(f"{HEAD}{body}\n").text)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            f"srun apptainer exec --nv -B /d:/e:ro,/f --cleanenv i.sif {TORCHRUN} t.py -x",
+            {"container": "apptainer", "image": "i.sif", "bind": ["/d:/e:ro", "/f"],
+             "container_arg": ["--cleanenv"], "command": ["t.py", "-x"], "launcher": "torchrun"},
+        ),
+        (
+            f"I=a/b.sif\nsrun singularity exec --nv -H /h $I {TORCHRUN} -m a.b",
+            {"container": "singularity", "image": "a/b.sif", "container_arg": ["--home=/h"], "command": ["-m", "a.b"]},
+        ),
+        (f"srun shifter --image=docker:a/b:1 --module=mpich {TORCHRUN} t.py",
+         {"container": "shifter", "image": "docker:a/b:1", "container_arg": ["--module=mpich"]}),
+        (f"srun --container-image=a#b --container-workdir=/w {TORCHRUN} t.py",
+         {"container": "pyxis", "container_arg": ["--container-workdir=/w"]}),
+        (f"conda activate x\nsrun apptainer exec i.sif {TORCHRUN} t.py", {"container": "apptainer", "conda": None}),
+        (f"srun uv run {TORCHRUN} t.py", {"command": ["uv", "run", "python3", "t.py"]}),
+        (f"srun nsys profile -o r {TORCHRUN} -m a.b", {"command": ["nsys", "profile", "-o", "r", "python3", "-m", "a.b"]}),
+        (f"srun numactl --interleave=all {TORCHRUN} t.py", {"command": ["numactl", "--interleave=all", "python3", "t.py"]}),
+        (f"srun env A=b {TORCHRUN} t.py", {"command": ["env", "A=b", "python3", "t.py"]}),
+        (f"srun ./wrap.sh {TORCHRUN} t.py", {"command": ["./wrap.sh", "python3", "t.py"]}),
+        (f"conda run -n e {TORCHRUN} t.py", {"conda": "e", "command": ["t.py"]}),
+        ("timeout 60 srun ./a", {"command": ["timeout", "60", "./a"]}),
+        ("env A=1 srun ./a", {"command": ["env", "A=1", "./a"]}),
+        ("time srun ./a", {"command": ["./a"]}),
+        (f"srun bash -c '. e.sh && {TORCHRUN} t.py > log'", {"setup": "set +e\n. e.sh\n", "command": ["t.py"]}),
+        (
+            f"srun bash -c '. e.sh; {TORCHRUN} t.py; python p.py'",
+            {"setup": "set +e\n. e.sh\n", "command": ["bash", "-c", "python3 t.py; python p.py"]},
+        ),
+        (
+            f"srun apptainer exec i.sif bash -c '. e.sh; {TORCHRUN} t.py'",
+            {"container": "apptainer", "setup": None, "command": ["bash", "-c", ". e.sh; python3 t.py"]},
+        ),
+        (
+            f"srun bash -c 'cp a b; {TORCHRUN} -m a.b'",
+            {"setup": None, "command": ["bash", "-c", "cp a b; python3 -m a.b"]},
+        ),
+        (
+            f'Y=$(date)\nsrun bash -c "cp a b; {TORCHRUN} t.py \\$SLURM_PROCID $Y"',
+            {"command": ["bash", "-c", 'eval "cp a b; python3 t.py \\$SLURM_PROCID $Y"']},
+        ),
+        (f'bash -c "echo \\"a\\"; {TORCHRUN} t.py"', {"command": ["bash", "-c", 'echo "a"; python3 t.py']}),
+    ],
+)  # fmt: skip
+def test_what_is_around_a_launcher_is_kept(body: str, expected: dict[str, object]) -> None:
+    found = converted(body)
+    assert {key: found.get(key) for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (f"srun apptainer exec --nv $IMAGE {TORCHRUN} t.py", "apptainer"),
+        (f"P=\"t.py a\"\nsrun bash -c 'cp a b; {TORCHRUN} $P'", "torchrun"),
+        (f"srun bash << EOF\ncp a b\n{TORCHRUN} t.py\nEOF", "torchrun"),
+        (f"srun nsys profile {TORCHRUN} t.py", "nsys"),
+        (f"srun bash -c 'cp a b; {TORCHRUN} t.py'", "cp"),
+    ],
+)
+def test_what_is_otherwise_has_a_remark(body: str, what: str) -> None:
+    done = job_file(f"{HEAD}{body}\n")
+    assert what in {one.what for one in done.remarks}
+    assert any(one.of_program for one in done.remarks) == (what in ("apptainer", "torchrun"))

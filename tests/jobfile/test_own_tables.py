@@ -1,0 +1,70 @@
+"""The tables [slurm], [pbs] and [torque] of a job file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support import jobs
+
+TEXT = """
+[launch]
+launcher = "none"
+[resources]
+accelerator = "cpu"
+[program]
+command = ["./a"]
+[slurm]
+qos = "high"
+launcher = "srun"
+directive = ["--hint=nomultithread"]
+[torque]
+directive = ["-l nice=3"]
+[pbs]
+queue = "long"
+"""
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "has", "note"),
+    [
+        ("slurm", ["#SBATCH --qos=high", "#SBATCH --hint=nomultithread"], "directive of [torque] ({0}, line 12); queue of [pbs] ({0}, line 14)"),
+        ("pbs", ["#PBS -q long"], "directive of [torque] ({0}, line 12); qos, directive of [slurm] ({0}, line 8)"),
+        ("pbs --dialect torque", ["#PBS -q long", "#PBS -l nice=3"], "qos, directive of [slurm] ({0}, line 8)"),
+        ("local", [], "directive of [torque]"),
+    ],
+)  # fmt: skip
+def test_a_scheduler_has_its_own_options(scheduler: str, has: list[str], note: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(TEXT)
+    done = jobs.jobgen(*scheduler.split(), "--job", path)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    assert set(has) <= set(lines)
+    assert ("  exec srun" in done.stdout) == (scheduler == "slurm")
+    assert "#SBATCH --qos" not in done.stdout or scheduler == "slurm"
+    assert "left out, for other schedulers: " in done.stderr
+    assert done.stderr.count("note: ") == 1
+    for part in note.format(path).split("; "):
+        assert part in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [
+        ("[slurm]\nqoss = 'x'", "[slurm] has no such key: use name, queue"),
+        ("[slurm]\nnodes = 0", "nodes = 0 ("),
+        ("[slrum]\nqos = 'x'", "did you mean slurm?"),
+    ],
+)
+def test_a_mistake_is_one_sentence(table: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(table)
+    done = jobs.jobgen("slurm", "--job", tmp_path / "job.toml", "--", "./a")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert fault in done.stderr
+
+
+def test_a_set_option_changes_such_a_table(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(TEXT)
+    done = jobs.jobgen("slurm", "--job", tmp_path / "job.toml", "--set", "slurm.qos=low")
+    assert "#SBATCH --qos=low\n" in done.stdout
