@@ -41,7 +41,7 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a script's text; the files that it names are searched in ``folder``.
 
-    The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts on its nodes.
+    Read, too, are the scripts that it hands to sbatch or qsub, and those beside it that it starts on nodes.
     """
     script = _script(source, scheduler, folder, version, policies, file)
     whole, _ = _silenced(script)

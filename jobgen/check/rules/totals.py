@@ -82,9 +82,17 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not script.in_job or len(request.chunks) > 1:
         return
+    gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
+    environment = Environment(script)
+    for one in ranks(script) if gpus else ():
+        if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
+            yield Hit(
+                one.line,
+                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
+                f"write {gpus}, or request {one.tasks} GPUs",
+            )
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
             yield Hit(
