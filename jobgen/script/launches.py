@@ -228,7 +228,7 @@ class _Search(NamedTuple):
 def launches(
     found: list[Command], constants: Constants, starter: Start | None = None
 ) -> Iterator[Launch | Start]:
-    """Yield all launchers in the commands, also behind another one and in ``bash -c '...'``, and their programs.
+    """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs.
 
     ``starter`` has started the script of the commands.
     """
