@@ -221,7 +221,7 @@ def depends_on_size(node: Node) -> bool:
     """,
 )
 def standalone_nodes(script: Script) -> Iterator[Hit]:
-    if "PET_" in script.tree.text or not script.is_batch:
+    if "PET_" in script.tree.text or not script.in_job:
         return
     for one in ranks(script):
         launch, outer = one.inner, one.outer

@@ -40,7 +40,7 @@ from jobgen.script.script import Hit, Script
 )
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
-    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
+    if not request.nodes or not script.in_job or len(request.chunks) > 1:
         return
     for launch in script.launches:
         count = launch.number(*launch.row.line.nodes)
@@ -79,7 +79,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
 )
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
-    if not script.is_batch or len(request.chunks) > 1:
+    if not script.in_job or len(request.chunks) > 1:
         return
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)

@@ -57,7 +57,20 @@ def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[lis
         if found.replaces_ignored:
             break
     found.write()
-    return found.statements, without(statements, [*found.statements, *found.without_effect])
+    removed = [*found.statements, *found.without_effect]
+    removed += [one.node for one in found.kept if _only_for(script, one, removed)]
+    return found.statements, without(statements, removed)
+
+
+def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
+    """Return whether a statement sets a variable that only statements read that are options."""
+    statement, name = effects.node, effects.node.get("name")
+    if statement.type != "variable_assignment" or name is None or not effects.kinds <= {"variable", "text"}:
+        return False
+    text = bytearray(script.tree.source)
+    for one in (statement, *options, *script.tree.all("comment")):
+        text[one.start : one.end] = b" " * (one.end - one.start)
+    return bool(options) and not re.search(rf"\b{re.escape(name.text)}\b|\$\{{!|\beval\b".encode(), text)
 
 
 @dataclass
@@ -346,12 +359,14 @@ class Environment:
             return not any("directory" in one.kinds for one in self.kept)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        return self._passes("workdir") and not (kind == "workdir" and value[0] != "/" and self._at_home)
+        return self._passes("workdir") and not (
+            kind == "workdir" and not value.startswith("/") and self._at_home
+        )
 
 
 def _is_relative(kind: str, value: str) -> bool:
     """Return whether an environment is a path below the current directory."""
-    return value[0] != "/" and (kind == "venv" or (kind == "conda" and "/" in value))
+    return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
 def _given(command: Command) -> str:
