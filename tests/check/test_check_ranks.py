@@ -73,7 +73,7 @@ FOUND = [
         "signal-without-trap",
         SLURM.replace("#SBATCH --time", "#SBATCH --signal=B:10@60\n#SBATCH --time") + "srun ./a\n",
     ),
-    ("blocking-steps", ONE + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
+    ("blocking-steps", ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
     ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
     ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
 ]
@@ -162,3 +162,10 @@ def test_the_file_of_a_right_program_is_quiet(text: str, tmp_path: Path) -> None
     (tmp_path / "t.py").write_text(text)
     script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
     assert [one for one in check(script.encode(), folder=str(tmp_path)) if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("more", ["", "import own_package\n", "import multiprocessing\n"])
+def test_a_program_without_ranks_runs_the_same_in_each_task(more: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import torch\n{more}")
+    found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
+    assert ("identical-tasks" in {one.rule for one in found}) is (more == "")

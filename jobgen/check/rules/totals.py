@@ -47,12 +47,11 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
         if count > request.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
-        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
+            waits = (
+                "" if launch.row.line.reaches_nodes else ": its ranks wait forever for those of the others"
+            )
             yield Hit(
-                launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
-                level=WARNING,
+                launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}"
             )
 
 
