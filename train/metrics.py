@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from . import trees, user_code
 from .errors import CommonMistake
-from .loss_functions import BY_NAME, IGNORE_INDEX, alike, by_class, main
+from .loss_functions import BY_NAME, IGNORE_INDEX, alike, by_class, main, matrix
 from .trees import Tree
 
 Pair = tuple[torch.Tensor | float, torch.Tensor | int]
@@ -108,7 +108,8 @@ def _perplexity(outputs: Tree, targets: Tree) -> Pair:
             f"--metric perplexity needs class indices as targets; they are {trees.shapes(targets)}, and the "
             f"model returns {trees.shapes(logits)}"
         )
-    total = functional.cross_entropy(classes, targets.long(), ignore_index=IGNORE_INDEX, reduction="sum")
+    rows = matrix(classes, targets.long())
+    total = functional.cross_entropy(*rows, ignore_index=IGNORE_INDEX, reduction="sum")
     return total, (targets != IGNORE_INDEX).sum()
 
 

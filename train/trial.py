@@ -47,7 +47,8 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
     outputs: Any = None
     try:
         sample = _first(task, device, micro)
-        with engine.evaluation_mode():
+        # Not compiled: the user reads the errors of his own code, and other batches follow.
+        with engine.evaluation_mode(), torch.compiler.set_stance("force_eager"):
             outputs = _attempt(lambda: engine.predict(sample.inputs), f"{MODEL_RULE}; {_shapes(sample)}")
     except CommonMistake as error:
         if spec_of(settings).pipelined:

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 0d699b5f279735c15c998c0fa4d7142aa4da33ea52b5c6d4ba0f66e268d2bb8a ========
+# ======== jobgen runtime 0.2.0, SHA-256 be8c4def68df2d7d5f507f04f838c9eec00423f9bc90c9ea6b028486b913efca ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -1065,7 +1065,7 @@ job_main() {
   job_environment
   job_make_hostfile
   job_optional job_filter
-  job_rendezvous
+  job_starts_itself || job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
   job_optional job_read_program_variables
@@ -1076,12 +1076,14 @@ job_main() {
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
+  job_say "$job_title: ${job_hosts[*]:0:8}; $(job_starts_itself || echo "rendezvous at $(job_endpoint); ")files in $job_dir"
   [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge
 }
+
+job_starts_itself() { [[ $job_launcher_name == none && -z ${job_steps:-} ]]; }  # one process, without a rendezvous
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
   local file=${BASH_SOURCE[0]:-main} line='' sum=''

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from jobgen.check.ranks.model import ranks
 from jobgen.script.script import Script
 from jobgen.script.syntax import literal
 
@@ -13,16 +15,23 @@ _LARGEST = 1_000_000
 
 def find(script: Script) -> tuple[int, str, Any] | None:
     """Return the line that names a config, its name, and its content: the JSON value, or the error text."""
-    for command in script.commands:
-        words = [literal(word) for word in command.arguments]
+    for lines, words in _command_lines(script):
         for at, word in enumerate(words):
             name, equals, value = (word or "").partition("=")
             if name not in _OPTIONS:
                 continue
             file = value if equals else words[at + 1] if at + 1 < len(words) else None
             if file and file.endswith(".json") and (path := script.path(file)):
-                return command.arguments[at].line, file, _read(path)
+                return lines[at], file, _read(path)
     return None
+
+
+def _command_lines(script: Script) -> Iterator[tuple[list[int], Sequence[str | None]]]:
+    """Yield the words of each command, and of each program in the code of ranks, with their lines."""
+    for command in script.commands:
+        yield [word.line for word in command.arguments], [literal(word) for word in command.arguments]
+    for one in ranks(script):
+        yield [one.line] * len(one.program.words), one.program.words
 
 
 def _read(path: str) -> Any:

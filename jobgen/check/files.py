@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 _NAMED = 8  # lines in a summary
 _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
-_LOG = re.compile(
-    r"\.(?:out|log|err|[oe]\d+)$"
-)  # the name of the output of a job, which may begin with its script
+# The name of the output of a job, which may begin with its script.
+_LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 
 
 class Reading(NamedTuple):
@@ -89,6 +88,9 @@ class Reading(NamedTuple):
         lines = job.text.splitlines()
         found = set()
         for one in check(job.script.encode(), path, job.scheduler, folder, self.version, self.policies):
+            if one.file != path:
+                found.add(one)
+                continue
             line = job.line(one.source)
             found.add(one._replace(line=line, source=lines[line - 1], edits=()))
         return sorted(found, key=in_order)
@@ -104,10 +106,10 @@ def _importance(finding: Finding) -> tuple[int, bool]:
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:
     """Yield the findings; of each rule with a summary, one note."""
-    by_rule: dict[str, list[Finding]] = {}
+    by_rule: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
-        by_rule.setdefault(one.rule, []).append(one)
-    for name, found in by_rule.items():
+        by_rule.setdefault((one.rule, one.file), []).append(one)
+    for (name, _), found in by_rule.items():
         if not (summary := RULES[name].summary):
             yield from found
         elif len(found) == 1:

@@ -1,6 +1,8 @@
 """Options of aprun of Cray's ALPS that no other launcher needs."""
 
 NAME = "aprun"
+# Commands about what aprun started, which no other scheduler has.
+COMMANDS = ("apstat", "apkill")
 # Options without a value.
 FLAGS = ("-b", "-B", "-C", "-q", "-ss", "-T")
 NOTES = {

@@ -25,6 +25,8 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     bad = next((one for one in request.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
     content = ScriptRequest(request, whole, totals, bad)
     source.read_more(content, heeded(script.options, source.scheduler))
+    if content.directory and re.fullmatch(r"\./+", content.directory):
+        content.directory = "."
     return content
 
 

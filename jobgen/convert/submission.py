@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import variable_names
-from jobgen.convert.command_kinds import PRINT
 from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
+from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest

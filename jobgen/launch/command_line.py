@@ -71,7 +71,7 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
         elif values == 0 and text:
             return at
         else:
-            values = max(values - 1, 0)
+            values = 0 if values == 2 and "=" in text else max(values - 1, 0)  # -env NAME=VALUE
     return len(texts)
 
 

@@ -147,4 +147,4 @@ def unpattern(path: str) -> str:
     for scheduler in SCHEDULERS.values():
         for code, word in scheduler.log_codes.items():
             path = path.replace(word, f"%{code}")
-    return path
+    return path.replace("$PBS_JOBNAME", "%x")

@@ -154,7 +154,7 @@ def _read_nodes(request: Request, totals: dict[str, str]) -> None:
         request.ranks_per_node, request.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
         request.mem = mebibytes(totals["mem"], "b") if "mem" in totals and request.nodes == 1 else None
         if "pmem" in totals and (each := mebibytes(totals["pmem"], "b")) is not None:
-            request.mem = each * (request.ranks_per_node or 1)
+            request.mem = max(each * (request.ranks_per_node or 1), request.mem or 0)
         request.cpus_per_rank = 1 if request.ranks_per_node else None
     else:
         request.ranks_per_node, request.gpus_per_node = (

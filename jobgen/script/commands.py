@@ -62,12 +62,19 @@ class Command(NamedTuple):
         return after is not None and uses(after, "?")
 
     @property
+    def program(self) -> str:
+        """Return the name of the program that nice, apptainer exec and the like run; "" if it is unknown."""
+        return os.path.basename(self._behind_wrappers[0] or "")
+
+    @property
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
+        return _works(self.program) and "-c" not in self._behind_wrappers[1:2]  # python -c is a query
+
+    @property
+    def _behind_wrappers(self) -> list[str | None]:
         texts = [literal(word) for word in self.words]
-        at = command_start(texts)
-        name = os.path.basename(texts[at] or "") if at < len(texts) else ""
-        return _works(name) and "-c" not in texts[at + 1 : at + 2]  # python -c is a query
+        return texts[command_start(texts) :] or [None]
 
     @property
     def background(self) -> bool:

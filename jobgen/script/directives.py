@@ -191,10 +191,13 @@ def _lookalike(number: int, text: str, scheduler: Dialect) -> Line | None:
 
 
 def _near(word: str, name: str) -> bool:
-    """Return whether a word is the name with one letter more, less, at another place or another one."""
+    """Return whether a word is the name with one letter more, less, at another place or another one.
+
+    A letter before the whole name disables a directive.
+    """
     from difflib import SequenceMatcher  # late: few comments have options
 
-    return SequenceMatcher(None, word, name).ratio() > 0.99 * (1 - 1 / len(name))
+    return not word.endswith(name) and SequenceMatcher(None, word, name).ratio() > 0.99 * (1 - 1 / len(name))
 
 
 def _knows(option: Option, scheduler: Dialect) -> bool:

@@ -27,7 +27,8 @@ class Launch(NamedTuple):
     """A call of a launcher: its options by name (with dashes), the nodes of their values, and its program.
 
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
-    as ssh. ``unknown`` are the words that may be more options: the text does not determine their values.
+    as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
+    text does not determine their values.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Launch(NamedTuple):
     program: tuple[Node, ...] = ()
     unknown: tuple[Node, ...] = ()
     remote: str = ""
+    words: tuple[Node, ...] = ()
 
     @property
     def row(self) -> Launcher:
@@ -62,26 +64,37 @@ class Launch(NamedTuple):
         return any(name in self.options for name in names)
 
 
+class Start(NamedTuple):
+    """A program that a launcher, or a command such as ssh, starts on the nodes, as the word of its file."""
+
+    file: Node
+    arguments: tuple[Node, ...]
+    outer: Launch | None
+    remote: str
+
+
 class _Words(NamedTuple):
     """The words of a command, their values (None: unknown), and their forms.
 
     A form is the value, or of an unknown word the text; None for a word that may be options. ``origins`` are
-    the words of the script that are variables with values of more than one place.
+    the words of the script that they are from.
     """
 
     nodes: Sequence[Node]
     texts: Sequence[str | None]
     forms: Sequence[str | None]
-    origins: Sequence[Node | None]
+    origins: Sequence[Node]
 
-    def program(self, at: int) -> tuple[Node, ...]:
-        """Return the words from one on, with such variables unexpanded."""
+    def program(self, at: int, constants: Constants) -> tuple[Node, ...]:
+        """Return the words from one on. A variable that is a whole word of them is expanded once only."""
         found: list[Node] = []
-        before = self.origins[at - 1] if at else None
+        begun, last = (self.origins[at - 1] if at else None), None
         for node, origin in zip(self.nodes[at:], self.origins[at:], strict=True):
-            inside = origin is None or origin is before
-            if inside or found[-1:] != [origin]:
-                found.append(node if inside or origin is None else origin)
+            if origin is begun:
+                found.append(node)
+            elif origin is not last:
+                found += expanded(origin, constants)
+            last = origin
         return tuple(found)
 
 
@@ -89,6 +102,7 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in.
+    ``starter`` has started the script.
     """
 
     command: Command
@@ -98,21 +112,16 @@ class _Search(NamedTuple):
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
+    starter: Start | None = None
 
-    def of_words(self, nodes: Iterable[Node]) -> Iterator[Launch]:
-        pairs = [pair for node in nodes for pair in self._expanded(node)]
+    def of_words(self, nodes: Iterable[Node]) -> Iterator[Launch | Start]:
+        pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
         forms = [_form(*pair) for pair in zip(found, texts, strict=True)]
         yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
 
-    def _expanded(self, word: Node) -> list[tuple[Node, Node | None]]:
-        """Return the words that a word expands to, with their origins."""
-        found = expanded(word, self.constants, self.place)
-        several = found != [word] and len(found) != len(expanded(word, self.constants))
-        return [(node, word if several else None) for node in found]
-
-    def _behind(self, words: _Words, first: int) -> Iterator[Launch]:
+    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
@@ -130,6 +139,8 @@ class _Search(NamedTuple):
             if (behind := remote_start(forms, at)) > at:
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
+            if at == start and (self.outer or self.remote or self.starter):
+                yield self._start(words, at)
             if self.outer is None or (at >= start and is_python(os.path.basename(forms[at] or ""))):
                 return
 
@@ -145,24 +156,40 @@ class _Search(NamedTuple):
             self.command,
             {name: value for name, (value, _) in read.items()},
             {name: nodes[at] for name, (_, at) in read.items()},
-            self.outer,
+            self._outer,
             self.line,
-            words.program(end),
+            words.program(end, self.constants),
             tuple(unknown),
-            self.remote,
+            self._remote,
+            tuple(nodes),
         )
 
-    def _on_host(self, words: _Words, at: int) -> Iterator[Launch]:
+    def _start(self, words: _Words, at: int) -> Start:
+        """Return the program at a word, which may be that of a shell."""
+        if os.path.basename(words.forms[at] or "") in _SHELLS:
+            behind = range(at + 1, len(words.forms))
+            at = next((one for one in behind if not (words.forms[one] or "-").startswith("-")), at)
+        return Start(words.nodes[at], tuple(words.nodes[at + 1 :]), self._outer, self._remote)
+
+    @property
+    def _outer(self) -> Launch | None:
+        return self.outer or (self.starter.outer if self.starter else None)
+
+    @property
+    def _remote(self) -> str:
+        return self.remote or (self.starter.remote if self.starter else "")
+
+    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start]:
         """Yield the launchers in the words that a shell on another node reads, perhaps as one text."""
         nodes, name = words.nodes[at:], os.path.basename((words.forms[at : at + 1] or [""])[0] or "")
         is_text = any(node.type in ("string", "raw_string") and " " in node.text for node in nodes)
         if is_text and name not in _SHELLS:
-            yield from self._of_code(" ".join(map(_text, nodes)), nodes[0].line)
+            yield from self._of_code(" ".join(map(shell_text, nodes)), nodes[0].line)
         else:
             yield from self._behind(words, at)
 
-    def _code(self, words: _Words, at: int) -> tuple[str, int] | None:
-        """Return the text that a shell or eval gets as an argument or here-document, and its line."""
+    def _code(self, words: _Words, at: int) -> tuple[str, int | None] | None:
+        """Return the text that a shell or eval gets, and its line; None for that of the command."""
         forms, node = words.forms, words.nodes[at]
         if at > 0 and forms[at - 1] in ("eval", "-S", "--split-string"):
             return self._variable(node) if node.type in ("string", "raw_string") else None
@@ -176,42 +203,42 @@ class _Search(NamedTuple):
         body = _here_document(self.command) if behind == len(forms) else None
         return (_unescaped(body.text), body.line) if body is not None else None
 
-    def _variable(self, word: Node) -> tuple[str, int] | None:
-        """Return the text of a word, or of the variable that it is, and its line."""
+    def _variable(self, word: Node) -> tuple[str, int | None] | None:
+        """Return the text of a word and its line, or that of the variable that it is."""
         expansion = whole_expansion(word)
         if expansion is None:
-            return (_text(word), word.line) if word.type in _TEXTS else None
+            return (shell_text(word), word.line) if word.type in _TEXTS else None
         values = [
             one.value for one in self.constants.parts(variable_name(expansion), self.place) if one.value
         ]
         if not values or sum(one.end - one.start for one in values) > _LONGEST:
             return None
-        # On one line, that of the command; what ends a line ends a command.
-        return re.sub(r"\n", ";", "".join(map(_text, values)).replace("\\\n", " ")), self.line
+        return "".join(map(shell_text, values)), None
 
-    def _of_code(self, text: str, line: int) -> Iterator[Launch]:
+    def _of_code(self, text: str, line: int | None) -> Iterator[Launch | Start]:
         if self.depth > _DEEPEST or len(text) < 2:
             return
-        for command in commands(parse(text.encode(), line)):
+        for command in commands(parse(text.encode(), line or self.line)):
             own = command if self.outer is not None else self.command
-            inner = self._replace(command=own, line=command.line, depth=self.depth + 1)
+            place = command.line if line is not None else self.line
+            inner = self._replace(command=own, line=place, depth=self.depth + 1)
             yield from inner.of_words(command.words)
 
 
-def launches(found: list[Command], constants: Constants, outer: Launch | None = None) -> list[Launch]:
-    """Return all launchers in the commands, including those after another one and in ``bash -c '...'``.
+def launches(
+    found: list[Command], constants: Constants, starter: Start | None = None
+) -> Iterator[Launch | Start]:
+    """Yield all launchers in the commands, also behind another one and in ``bash -c '...'``, and their programs.
 
-    ``outer`` is the launcher that starts the script of the commands.
+    ``starter`` has started the script of the commands.
     """
     calls: dict[str, list[Command]] = {}
     for command in found:
         calls.setdefault(command.name, []).append(command)
-    return [
-        launch
-        for command in found
-        for words, line in _forms_of(command, calls)
-        for launch in _Search(command, line, constants, command.node, outer).of_words(words)
-    ]
+    for command in found:
+        for words, line in _forms_of(command, calls):
+            search = _Search(command, line, constants, command.node, starter=starter)
+            yield from search.of_words(words)
 
 
 def _forms_of(command: Command, calls: Mapping[str, list[Command]]) -> Iterator[tuple[Sequence[Node], int]]:
@@ -265,7 +292,8 @@ def _here_document(command: Command) -> Node | None:
 def expanded(word: Node, constants: Constants, place: Node | None = None, depth: int = 0) -> list[Node]:
     """Return the word, or the words of the variable or array of options that it expands to at a place.
 
-    Variables in these words are expanded, too. Without a place only variables are that are set once.
+    Variables in these words are expanded, too. Without a place only a variable is that is set once, and only
+    the variable itself.
     """
     expansion = whole_expansion(word)
     if expansion is None or depth > _DEEPEST:
@@ -280,36 +308,45 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
             found.append(word)  # it stands for words that the text does not determine
             continue
         is_text = value.type in ("string", "raw_string") and not quoted
-        is_copy = value.type in ("simple_expansion", "expansion") and not quoted
+        is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
         if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
             inner = value.children[1:-1]
         elif is_text and (not found or value.text[1:2].isspace()):
             inner = _split(value)
+            if not inner:
+                return [word]
         elif is_copy and not found:
             inner = [value]
         else:
             known = [constants.value(one) is not None for one in (word, value)]
             return [value] if len(parts) == 1 and known == [False, True] else [word]
-        found += [one for node in inner for one in expanded(node, constants, place and assignment, depth + 1)]
+        if place is None:
+            found += inner
+        else:
+            found += [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
     return found
 
 
 def _split(node: Node) -> list[Node]:
-    """Return the words in a string of options; variables in them are still expansions."""
+    """Return the words in a string of options; variables in them are still expansions. There are none if the
+    text cannot be read as words."""
     text = re.sub(r"\\?\n", lambda match: " " * len(match[0]), node.text[1:-1])
-    if len(text.split()) < 2 and "$" not in text:
+    if not text.strip():
+        return []
+    if not re.search(r"[\s$]", text):
         return [node]
-    found = next(commands(parse(text.encode(), node.line)), None)
-    return list(found.words) if found is not None else [node]
+    tree = parse(text.encode(), node.line)
+    found = next(commands(tree), None)
+    return list(found.words) if found is not None and not any(tree.all("ERROR")) else []
 
 
-def _text(word: Node) -> str:
+def shell_text(word: Node) -> str:
     """Return the text of a word for another shell, which expands the variables in it."""
     if word.type == "raw_string":
         return word.text[1:-1]
     if word.type == "string":
         return _unescaped(word.text[1:-1]).replace('\\"', '"')
-    return "".join(map(_text, word.children)) if word.type == "concatenation" else word.text
+    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
 
 
 def _unescaped(text: str) -> str:

@@ -18,13 +18,13 @@ _TEMPLATE = re.compile(
 _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
 _GAP = re.compile(
     r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
-    r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\byour[ _-][a-z]|"
+    r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\byour[ _-][a-z]|\bpath/to/|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
-    rf"(?:(?:time|nodes|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|\s-[tnc]\s)(?:\d+-)?(?-i:{_WORD})|"
+    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
-_FORMAT = re.compile(r"(?<=[=\s:])%\d*[sdif](?!\w)")
+_FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})")
 
 
 def has_gap(text: str, *, path: bool = False) -> bool:
@@ -33,7 +33,7 @@ def has_gap(text: str, *, path: bool = False) -> bool:
     In a line with the ``path`` of a log, ``%s`` is a code of Slurm.
     """
     patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _FORMAT)
-    value = re.sub(r"\s#\s.*", "", text)  # without a comment
+    value = re.sub(r"\s#(?!#?\w+#).*", "", text)  # without a comment
     return any(one.search(value) for one in patterns)
 
 

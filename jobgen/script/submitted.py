@@ -36,6 +36,7 @@ def _read(body: Node) -> str:
         known = _REPLACED.sub("value", line)
         # A directive whose value is not known is left out, and a line that may be one.
         directive = line.lstrip().startswith("#") and "!" not in line
-        given = "##" if known != line and (directive or known.strip() == "value") else known
+        alone = re.sub(r"\s#.*", "", known).strip() == "value"
+        given = "##" if known != line and (directive or alone) else known
         lines.append(re.sub(r"\\([$`\\])", r"\1", given))
     return "\n".join(lines)

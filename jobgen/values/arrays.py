@@ -30,6 +30,10 @@ class Array(NamedTuple):
     def size(self) -> int:
         return sum((last - first) // step + 1 for first, last, step in self.ranges)
 
+    def indices(self) -> list[int]:
+        """Return all indices in their order."""
+        return [one for first, last, step in self.ranges for one in range(first, last + 1, step)]
+
     def has(self, index: int) -> bool:
         return any(
             first <= index <= last and (index - first) % step == 0 for first, last, step in self.ranges

@@ -165,6 +165,8 @@ def memory(text: str) -> int:
     PBS and Slurm both count in powers of 1024, whatever the name of the unit.
     """
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([MGT])(?:i?B)?", text, re.ASCII | re.IGNORECASE)
+    if text == "0":
+        raise ValueError("is all memory of a node on Slurm only: use --directive=--mem=0")
     if not match:
         raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
     number, unit = match.groups()

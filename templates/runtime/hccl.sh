@@ -14,5 +14,5 @@ job_hccl() {
 }
 
 job_hccl_ports() {  # HCCL uses 16 or more ports from here; the range ends below the ports of the rendezvous.
-  export HCCL_IF_BASE_PORT=${HCCL_IF_BASE_PORT:-$((10000 + MASTER_PORT % 300 * 32))}
+  export HCCL_IF_BASE_PORT=${HCCL_IF_BASE_PORT:-$((10000 + ${MASTER_PORT:-$job_number} % 300 * 32))}
 }

@@ -13,7 +13,7 @@ job_main() {
   job_environment
   job_make_hostfile
   job_optional job_filter
-  job_rendezvous
+  job_starts_itself || job_rendezvous
   job_optional job_hccl_ports
   job_optional job_set_deadline
   job_optional job_read_program_variables
@@ -24,12 +24,14 @@ job_main() {
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
   job_optional job_preflight_or_end
-  job_say "$job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint); files in $job_dir"
+  job_say "$job_title: ${job_hosts[*]:0:8}; $(job_starts_itself || echo "rendezvous at $(job_endpoint); ")files in $job_dir"
   [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
   job_optional job_arm_deadline
   job_optional job_run_before
   job_launch_and_judge
 }
+
+job_starts_itself() { [[ $job_launcher_name == none && -z ${job_steps:-} ]]; }  # one process, without a rendezvous
 
 job_check_runtime() { # a warning if it is not the text that jobgen has written; the trap of the job part notices a missing end
   local file=${BASH_SOURCE[0]:-main} line='' sum=''

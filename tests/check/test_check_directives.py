@@ -16,7 +16,7 @@ def found(text: str) -> list[Finding]:
 
 PLACEHOLDERS = """
 {{x}} {x} {{job.time}} {1.number} ${job.time} $$x %s %d %(x)s <x> <your_time> XX XXX THE_NODES **FIXME** ##runHours##
-@x@ @TIME@ [[x]] CHANGEME CHANGE_ME TODO FIXME HH:MM:SS __TIME__ <%=x%> your_time
+@x@ @TIME@ [[x]] CHANGEME CHANGE_ME TODO FIXME HH:MM:SS __TIME__ <%=x%> your_time path/to/x
 """
 
 
@@ -149,6 +149,9 @@ def test_an_empty_form() -> None:
     (only,) = found(text)
     assert only.reason == "placeholders in 3 directives, such as --time="
     assert [one.severity for one in found(f"{SLURM}#SBATCH --time=")] == ["error"]
+    assert [
+        one.rule for one in found(f"{SLURM}#SBATCH -A # account\n#SBATCH -p # partition\n#SBATCH -t 60")
+    ] == ["placeholder"]
 
 
 @pytest.mark.parametrize("name", ["job.tmpl", "job_template.sh", "run.sh.in", "job.j2"])
@@ -163,6 +166,10 @@ def test_values_that_are_not_there_have_no_other_findings() -> None:
     assert [one.rule for one in found(text)] == ["placeholder"]
 
 
+def test_the_name_of_a_job_of_pbs_is_no_placeholder() -> None:
+    assert found(f"{PBS}#PBS -l walltime=1:00:00\n#PBS -N DBN-LR") == []
+
+
 def test_what_follows_an_exit_is_not_read() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\ntrue\nexit 0\n#SBATCH --mem=4G\necho $PBS_NP"
     assert found(text) == []
@@ -171,4 +178,32 @@ def test_what_follows_an_exit_is_not_read() -> None:
 
 def test_a_late_directive_below_a_mark_of_a_template() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\n{{{{#flags}}}}\n#SBATCH --{{{{name}}}}\n{{{{/flags}}}}\n#SBATCH --mem=4G"
+    assert "late-directive" not in [one.rule for one in found(text)]
+
+
+def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
+    text = f"{PBS}#PBS -l walltime=1:00:00\necho $SLURM_JOB_ID"  # sbatch reads #PBS, too
+    assert [(one.rule, one.severity) for one in found(text)] == [("foreign-variable", "note")]
+    assert [one.severity for one in found(f"{text} $PBS_JOBID")] == ["error"]
+
+
+def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
+    text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
+    assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "warning")]
+
+
+def test_a_late_directive_below_the_last_command() -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\nhostname\n#SBATCH --partition=debug\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "late-directive"] == ["note"]
+    later = check(f"{text}hostname\n".encode())
+    assert [one.severity for one in later if one.rule == "late-directive"] == ["error"]
+
+
+def test_words_for_the_cores_of_a_node_at_some_sites() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=all\n#PBS -l walltime=1:00:00\n#PBS -t 1-3"
+    assert [one.rule for one in found(text)] == []
+
+
+def test_a_line_of_a_submitted_script_that_a_variable_holds() -> None:
+    text = "#!/bin/bash\nsbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n$more    # --hint\n#SBATCH --mem=4G\nhostname\nEND"
     assert "late-directive" not in [one.rule for one in found(text)]

@@ -185,3 +185,40 @@ def test_what_to_do_about_an_interface(line: str, fix: str) -> None:
     [found] = [one for one in check(f"{SLURM}{line}\n./a\n".encode()) if one.rule == "fixed-interface"]
     assert fix in found.fix
     assert ("^" in found.fix) == ("CCL" in line)
+
+
+WORK = {
+    "./simulate --steps 3": True,
+    "julia -t 8 model.jl": True,
+    "bash run.sh": True,
+    "Rscript fit.R": True,
+    "matlab -batch main": True,
+    '"$EXE" input': True,
+    "apptainer exec --nv i.sif ./simulate": True,
+    "blastn -query q.fa -db nt": True,
+    "cp -r results /archive": False,
+    "bash --version": False,
+}
+
+
+@pytest.mark.parametrize(("command", "found"), WORK.items())
+def test_the_work_of_a_job_may_be_any_program(command: str, found: bool) -> None:
+    """Its status is that of echo, whatever its program does."""
+    rules = {one.rule for one in check(f"{SLURM}{command}\necho finished\n".encode())}
+    assert ("no-errexit" in rules) == found
+
+
+@pytest.mark.parametrize(
+    ("lines", "levels"),
+    [
+        ("srun ./a \\ \n  --x 1\n", ["error"]),
+        ("srun ./a --x=1 \\\t\n    t.py\n", ["error"]),
+        ("./a | \\ \n  ./b\n", ["error"]),
+        ("srun ./a \\ \n\necho\n", ["warning"]),
+        ("srun ./a \\\n  --x 1\n# x \\ \nawk '{ \\ \n}' f\ncat <<E\n \\ \nE\nx=\"a \\ \n\"\n", []),
+        ("ls a\\\\ \n", []),
+    ],
+)
+def test_blanks_behind_backslashes(lines: str, levels: list[str]) -> None:
+    found = check((SLURM + lines).encode())
+    assert [one.severity for one in found if one.rule == "blank-after-backslash"] == levels

@@ -98,3 +98,20 @@ def test_the_event_that_a_word_means(word: str, event: str) -> None:
     text = f"#!/bin/bash\n#SBATCH --time=01:00:00\n#SBATCH --mail-type={word}\ntrue\n"
     (reason,) = (one.reason for one in check(text.encode()) if one.rule == "bad-choice")
     assert reason.endswith(f"; did you mean {event}?" if event else word)
+
+
+def test_a_tunnel_is_no_process_on_another_node() -> None:
+    assert levels(f"{HEAD}ssh -N -f -R $port:localhost:$port login", "ssh-between-nodes") == []
+    assert levels(f"{HEAD}ssh $node hostname", "ssh-between-nodes") == ["note"]
+
+
+def test_the_lines_of_the_node_file_of_nqsv() -> None:
+    text = 'NNODES=$(wc -l < "$PBS_NODEFILE")\nmpirun -np $NNODES ./a'
+    assert levels(f"#!/bin/bash\n#PBS -b 4\n{text}", "nodefile-count") == []
+    assert levels(f"#!/bin/bash\n#PBS -l select=4:ncpus=4:mpiprocs=4\n{text}", "nodefile-count") == [
+        "warning"
+    ]
+
+
+def test_export_in_small_letters() -> None:
+    assert levels(f"{HEAD}module load cuda\nsrun --export=all ./a", "export-names") == []

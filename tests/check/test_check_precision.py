@@ -103,7 +103,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("inert-directive", f"{HEAD}# SBATCH --nodes=2", "note"),
         ("inert-directive", f"{HEAD}#SBATCh --nodes=2", "warning"),
         ("inert-directive", "#!/bin/bash\n# SBATCH --nodes=2\nsrun hostname", "warning"),
-        ("late-directive", f"{HEAD}hostname\n#SBATCH --nodes=2", "error"),
+        ("late-directive", f"{HEAD}hostname\n#SBATCH --nodes=2\nhostname", "error"),
         ("late-directive", "#!/bin/bash\n{{% if x %}}\n#SBATCH --nodes={{{{ n }}}}".format(), None),
         ("bad-walltime", "#!/bin/bash\n#SBATCH --time=<minutes>", None),
         ("bad-walltime", "#!/bin/bash\n#SBATCH --time=$TIME", "error"),

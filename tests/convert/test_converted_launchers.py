@@ -281,7 +281,7 @@ def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
         assert (True, 3, command) in remarks(done)
 
 
-HEAD = "#PBS -l nodes=2:ppn=16\n"
+HEAD = "#PBS -l nodes=1:ppn=16\n"
 END = "--kill-on-bad-exit=1 --mpi=pmi2 ./a"
 
 

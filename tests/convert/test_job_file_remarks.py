@@ -65,6 +65,8 @@ DIFFERENCES = {
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
     "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),
     "memory of all cores": (SLURM, "--exclusive --mem-per-cpu=1G", "srun ./a", 2, "of an exclusive node", False),
+    "both streams in a file": (SLURM, "", "srun ./a >& log.$X", 3, "the output is in the log", False),
+    "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),
     "a program of several GPUs": (GPUS, "", "python3 t.py", 3, "a library starts its own ranks", False),
     "a rendezvous": (GPUS, "", "torchrun --nproc-per-node=2 --rdzv-backend=c10d t.py", 3, "first node", False),
     "an unreadable program": (TORQUE, "", "cd /x\na --b=./%(k)d-x.txt", 4, "bash cannot read", True),

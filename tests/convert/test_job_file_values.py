@@ -156,6 +156,40 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         {"command": ["env", "-u", "SLURM_NTASKS_PER_NODE", "A=1", "python3.9", "t.py"], "gpus_per_node": 2},
     ),
     "a number of tasks that a library reads": (GPUS, "--ntasks-per-node=1", "python3 t.py", {"command": ["t.py"]}),
+    "numbers of directives": (
+        "#SBATCH -N 1 --gpus=2 --cpus-per-gpu=6 --mem-per-cpu=2G {}\n{}\n", "",
+        "./a $SLURM_GPUS $SLURM_CPUS_PER_GPU $SLURM_MEM_PER_CPU",
+        {"env": {"SLURM_GPUS": "2", "SLURM_CPUS_PER_GPU": "6", "SLURM_MEM_PER_CPU": "2048"}},
+    ),
+    "words that only a shell reads": (
+        SLURM, "", "E='-o a (\"b.*\",5)'\nsrun python t.py -x $E",
+        {"command": ["bash", "-c", "exec python t.py -x $E"], "setup": "set +e\nE='-o a (\"b.*\",5)'\nexport E\n"},
+    ),
+    "cores of a chunk with more ranks": (
+        "#PBS -l select=1:ncpus=2:mpiprocs=10{}\n{}\n", "", "./a", {"cpus_per_rank": 2, "ranks_per_node": 1},
+    ),
+    "an alias": (
+        SLURM, "", "alias e='python a.py'\nshopt -s expand_aliases\ne -x",
+        {"command": ["bash", "-c", "alias e='python a.py'\nshopt -s expand_aliases\ne -x"]},
+    ),
+    "a backslash behind a variable": (
+        SLURM, "", "O=r/$S\\_$D\nfor i in 1; do ./a $O; done", {"setup": "set +e\nO=r/$S\\_$D\nexport O\n"},
+    ),
+    "the log of a directory": (SLURM, "-D ./ -o ./a.log", "./a", {"log": "./a.log", "workdir": None}),
+    "the directory of Torque": (TORQUE, "#PBS -d .\n", "./a", {"setup": None, "workdir": None}),
+    "variables of an option with an equals sign": (
+        TORQUE, "", "mpiexec -n 4 -env A=1 -env B=2 ./a", {"env": {"A": "1", "B": "2"}, "command": ["./a"]},
+    ),
+    "a substitution in the options of a launcher in a string": (
+        GPUS, "", 'srun bash -c "torchrun --nproc-per-node 2 --rdzv-id $(date) t.py"', {"command": ["t.py"]},
+    ),
+    "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
+    "a signal for the script": (SLURM, "--signal=B:USR1@500", "./a", {"signal": "USR1@500", "directive": None}),
+    "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),
+    "another signal": (SLURM, "--signal=TERM@60", "./a", {"signal": None, "directive": ["--signal=TERM@60"]}),
+    "all memory": (SLURM, "--mem=0", "./a", {"directive": ["--mem=0"]}),
+    "the home directory": (TORQUE, "", "./a", {"setup": "cd\n"}),
+    "the directory of submission": (TORQUE, "#PBS -l wd\n", "./a", {"setup": None}),
     "one process on several nodes": ("#SBATCH -N 3 {}\n{}\n", "", "./a", {"launcher": "none", "nodes": 3}),
     "the MPI of a program with a Python file": (SLURM, "-n 2", "srun ./a t.py", {"mpi": "openmpi"}),
     "the MPI of Horovod": (SLURM, "-n 2 -J horovod", "module load mpich\nsrun python t.py # hvd", {"mpi": "mpich"}),

@@ -47,6 +47,10 @@ def converted(body: str) -> dict[str, Any]:
             {"setup": "set +e\n. e.sh\n", "command": ["bash", "-c", "python3 t.py; python p.py"]},
         ),
         (
+            f"srun apptainer exec i.sif bash -c '. e.sh; {TORCHRUN} t.py'",
+            {"container": "apptainer", "setup": None, "command": ["bash", "-c", ". e.sh; python3 t.py"]},
+        ),
+        (
             f"srun bash -c 'cp a b; {TORCHRUN} -m a.b'",
             {"setup": None, "command": ["bash", "-c", "cp a b; python3 -m a.b"]},
         ),
@@ -66,12 +70,13 @@ def test_what_is_around_a_launcher_is_kept(body: str, expected: dict[str, object
     ("body", "what"),
     [
         (f"srun apptainer exec --nv $IMAGE {TORCHRUN} t.py", "apptainer"),
-        (f"P=\"t.py a\"\nsrun bash -c 'cp a b; {TORCHRUN} $P'", None),
+        (f"P=\"t.py a\"\nsrun bash -c 'cp a b; {TORCHRUN} $P'", "torchrun"),
+        (f"srun bash << EOF\ncp a b\n{TORCHRUN} t.py\nEOF", "torchrun"),
         (f"srun nsys profile {TORCHRUN} t.py", "nsys"),
         (f"srun bash -c 'cp a b; {TORCHRUN} t.py'", "cp"),
     ],
 )
-def test_what_is_otherwise_has_a_remark(body: str, what: str | None) -> None:
+def test_what_is_otherwise_has_a_remark(body: str, what: str) -> None:
     done = job_file(f"{HEAD}{body}\n")
-    assert what is None or what in {one.what for one in done.remarks}
-    assert any(one.of_program for one in done.remarks) == (what == "apptainer")
+    assert what in {one.what for one in done.remarks}
+    assert any(one.of_program for one in done.remarks) == (what in ("apptainer", "torchrun"))

@@ -52,3 +52,4 @@ def test_the_process_has_no_variables_of_ranks(tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(render(JobSpec("local", program=program, runs_dir=str(tmp_path), **CPU)))
     done = subprocess.run(["bash", "job.sh"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (3, "0\n")
+    assert "rendezvous" not in done.stderr

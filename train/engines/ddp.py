@@ -77,6 +77,7 @@ class DdpEngine:
         self._after_resume, self._first = False, True
         self.average = Average(self.module, job.ema) if job.ema else None
         self._norm: torch.Tensor | None = None
+        self._factors: dict[int, torch.Tensor] = {}
 
     def _rebuild_buckets(self, micro: Micro) -> None:
         """Do one pass whose gradients are discarded.
@@ -102,15 +103,22 @@ class DdpEngine:
                 self._rebuild_buckets(micro)
             with self._exchange(i == len(micro_batches)):
                 loss = self._compiled(*micro)
-                # DDP averages the gradients over the ranks. This factor undoes that and gives the mean over
-                # samples.
-                loss.backward(self._scaler.scale(torch.full_like(loss, self.share.size / total)))
+                loss.backward(self._scaler.scale(self._factor(loss, total)))
             losses.append(loss.detach())
         if self._first:
             self._first = False
             self._check_gradients()
         self._step()
         return sum_of(losses)
+
+    def _factor(self, loss: torch.Tensor, total: int) -> torch.Tensor:
+        """Return the gradient of the loss, which is the same in almost all steps.
+
+        DDP averages the gradients over the ranks. This undoes that and gives the mean over samples.
+        """
+        if total not in self._factors:
+            self._factors = {total: torch.full_like(loss, self.share.size / total)}
+        return self._factors[total]
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""

@@ -105,8 +105,7 @@ def _fault(script: Script, text: str, node: Node, depth: int) -> str:
 def _of_variable(script: Script, name: str, index: str, depth: int) -> str:
     """Return the fault of the only value of a variable that no loop and no other command changes."""
     values = script.values.get(name, [])
-    read = any(name in one.literals for one in script.named("read", "mapfile", "readarray"))
-    if len(values) != 1 or read or values[0].under(*LOOPS, "function_definition"):
+    if len(values) != 1 or values[0].under(*LOOPS, "function_definition"):
         return ""
     value = values[0]
     if value.type == "array":

@@ -18,7 +18,7 @@ _STARTERS = ("subprocess", "multiprocessing", "torch.multiprocessing", "submitit
 _WORKERS = ("num_workers", "dataloader_num_workers")
 
 
-class Source(NamedTuple):
+class PythonSource(NamedTuple):
     """What a Python file shows: its modules, the variables that it needs and sets, and its data loaders."""
 
     text: str
@@ -34,12 +34,12 @@ class Source(NamedTuple):
         return any(one == name or one.startswith(f"{name}.") for one in self.modules for name in names)
 
 
-class Program(NamedTuple):
+class RankProgram(NamedTuple):
     """The words of a program, and its file; without a file only the words are known."""
 
     words: tuple[str | None, ...]
     file: str = ""
-    source: Source | None = None
+    source: PythonSource | None = None
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -87,14 +87,14 @@ class Program(NamedTuple):
         return None
 
 
-def program(script: Script, words: Sequence[str | None]) -> Program:
-    """Return the program that words call; its file is read only if no ``cd`` leads elsewhere."""
+def program(script: Script, words: Sequence[str | None], readable: bool) -> RankProgram:
+    """Return the program that words call, with its file if files can be read."""
     at = next((at for at, word in enumerate(words[:6]) if is_python(os.path.basename(word or ""))), -1)
     file = next((word for word in words[at + 1 :] if word and word.endswith(".py")), "")
     if "-m" in words[: words.index(file) if file else None]:
         file = ""
-    path = script.path(_relative(file)) if file and not _leaves(script) else None
-    return Program(tuple(words), file, _source(path) if path and os.path.isfile(path) else None)
+    path = script.path(_relative(file)) if file and readable else None
+    return RankProgram(tuple(words), file, _source(path) if path and os.path.isfile(path) else None)
 
 
 def _relative(file: str) -> str:
@@ -103,15 +103,15 @@ def _relative(file: str) -> str:
     return file
 
 
-def _leaves(script: Script) -> bool:
-    """Return whether the script changes to a directory other than that of its submission."""
+def stays(script: Script) -> bool:
+    """Return whether the script stays in the directory of its submission, where its files are."""
     own = {"$PBS_O_WORKDIR", "${PBS_O_WORKDIR}", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PWD", "."}
     moved = [word.text.strip("\"'") for one in script.named("cd", "pushd") for word in one.arguments[:1]]
     options = any(key in script.heeded for key in script.dialect.directory_options)
-    return options or any(text not in own for text in moved)
+    return not options and all(text in own for text in moved)
 
 
-def _source(path: str) -> Source | None:
+def _source(path: str) -> PythonSource | None:
     try:
         stamp = os.stat(path)
         return None if stamp.st_size > _LARGEST else _parsed(path, stamp.st_mtime_ns)
@@ -120,7 +120,7 @@ def _source(path: str) -> Source | None:
 
 
 @lru_cache(maxsize=64)
-def _parsed(path: str, stamp: int) -> Source | None:
+def _parsed(path: str, stamp: int) -> PythonSource | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -140,7 +140,9 @@ def _parsed(path: str, stamp: int) -> Source | None:
         if one.arg in ("devices", "num_nodes") and (number := _number(one.value)) is not None
     }
     known = [number for number in workers if number]
-    return Source(text, frozenset(_modules(nodes)), needs, reads, sets, max(known, default=None), trainer)
+    return PythonSource(
+        text, frozenset(_modules(nodes)), needs, reads, sets, max(known, default=None), trainer
+    )
 
 
 def _modules(nodes: Sequence[ast.AST]) -> Iterator[str]:

@@ -133,27 +133,21 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     """,
 )
 def master_address(script: Script) -> Iterator[Hit]:
-    several = script.request.several
-    if not script.is_batch:
-        return
-    seen: set[int] = set()
-    for one in addresses(script):
-        fault = host_fault(script, one)
-        if one.line in seen or not several:
-            continue
-        if fault:
-            seen.add(one.line)
+    for one in addresses(script) if script.is_batch and script.request.several else ():
+        if fault := host_fault(script, one):
             yield Hit(
-                one.line, f"{one.name} is {fault}, not a host of the job: no rank reaches the others there"
+                one.line,
+                f"{one.name} is {fault}, not a host of the job: the ranks wait for each other forever",
             )
-        elif loopback(script, one):
-            seen.add(one.line)
+            return
+        if loopback(script, one):
             yield Hit(
                 one.line,
                 "hostname --ip-address is 127.0.0.1 where /etc/hosts has the name of the host: the other nodes "
                 "then wait for a master that is not there",
                 level=NOTE,
             )
+            return
 
 
 @rule(

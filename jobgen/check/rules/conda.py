@@ -27,7 +27,7 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     #SBATCH --time=01:00:00 --export=NONE
     set -euo pipefail
     source activate training
-    srun python3 train.py
+    srun --export=ALL python3 train.py
     """,
     good="""
     #!/bin/bash
@@ -35,7 +35,7 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     set -euo pipefail
     eval "$(conda shell.bash hook)"
     conda activate training
-    srun python3 train.py
+    srun --export=ALL python3 train.py
     """,
 )
 def source_activate(script: Script) -> Iterator[Hit]:

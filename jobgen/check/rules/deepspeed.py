@@ -111,6 +111,7 @@ def ignored_launcher(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
+    # jobgen: disable=hostfile-slots
     #SBATCH --nodes=2
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00

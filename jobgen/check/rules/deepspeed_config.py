@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check import dsconfig
 from jobgen.check.dsconfig import contents, find, whole
+from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, rule
 from jobgen.errors import nearest
 from jobgen.script.script import Hit, Script
@@ -98,26 +99,34 @@ def batch(script: Script) -> Iterator[Hit]:
 
 
 def _world(script: Script) -> int | None:
-    """Return the number of ranks, if the request determines it, and no filter or model parallelism divides them."""
-    request = script.request
-    text = script.tree.text
-    if re.search(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", text, re.I):
-        return None
-    nodes = request.nodes or (None if request.ranks else script.dialect.default_nodes)
-    if not script.is_batch or not nodes or len(request.chunks) > 1:
+    """Return the number of ranks of the program that reads a config, if the text determines it, and no filter or
+    model parallelism divides them."""
+    if not script.is_batch or len(script.request.chunks) > 1 or re.search(_PARALLEL, script.tree.text, re.I):
         return None
     if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
-    each = next(
-        (
-            one.number("--nproc-per-node", "--num-gpus")
-            for one in script.launches
-            if one.has("--nproc-per-node", "--num-gpus")
-        ),
-        None,
+    reading = [
+        one for one in ranks(script) if any(word.startswith(_CONFIGS) for word in one.program.arguments)
+    ]
+    return _total(script, reading[0]) if len(reading) == 1 else None
+
+
+_PARALLEL = r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel"
+_CONFIGS = ("--deepspeed", "--ds_config", "--ds-config")
+
+
+def _total(script: Script, one: RankGroup) -> int | None:
+    """Return the number of ranks of a program; a launcher without their number starts one on each device."""
+    request = script.request
+    if not one.sets_ranks:
+        return one.total if one.chain else None
+    nodes = request.nodes or (None if request.ranks else script.dialect.default_nodes)
+    each = (
+        one.each
+        if one.inner is not None and one.inner.has(*one.inner.row.line.local_ranks)
+        else request.gpus_per_node
     )
-    each = each or request.gpus_per_node
-    return nodes * each if each else None
+    return nodes * each if nodes and each else None
 
 
 @rule(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import in_effect, text_of
-from jobgen.check.ranks.model import Ranks, ranks
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 _VISIBLE = (
     "CUDA_VISIBLE_DEVICES",
@@ -51,8 +52,11 @@ _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
     schedulers=("slurm",),
 )
 def task_devices(script: Script) -> Iterator[Hit]:
+    of_job = {key: script.heeded[key].value for key in _OF_TASKS if key in script.heeded}
+    if any(name == "SLURM_GPU_BIND" for name, _, _ in script.assignments):
+        return
     for one in ranks(script):
-        option = _own_device(script, one)
+        option = _own_device(of_job, one)
         if not option or one.sets_ranks or one.tasks == 1 or not (one.tasks or _several_on_a_node(script)):
             continue
         how, sure = _number_of_device(one)
@@ -66,21 +70,20 @@ def task_devices(script: Script) -> Iterator[Hit]:
             return
 
 
-def _own_device(script: Script, one: Ranks) -> str:
+_OF_TASKS = ("--gpus-per-task", "--gpu-bind")
+
+
+def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
     """Return the option with which each task of a step sees its own device; empty without one."""
     if not one.is_step or one.outer is None:
         return ""
-    options = {key: found.value for key, found in script.heeded.items()}
-    options |= {key: value or "" for key, value in one.outer.options.items()}
+    own = {key: one.outer.options[key] or "" for key in _OF_TASKS if one.outer.has(key)}
+    options = {**of_job, **own}
     bind = options.get("--gpu-bind", "").removeprefix("verbose,").removeprefix("v,")
-    if bind.startswith(("none", "closest")) or any(
-        name == "SLURM_GPU_BIND" for name, _, _ in script.assignments
-    ):
-        return ""
     if re.fullmatch(r"single:1|per_task:1|map_gpu:.*", bind):
         return f"--gpu-bind={bind}"
     count = options.get("--gpus-per-task", "").rpartition(":")[2]
-    return "--gpus-per-task=1" if count == "1" else ""
+    return "--gpus-per-task=1" if count == "1" and not bind else ""
 
 
 def _several_on_a_node(script: Script) -> bool:
@@ -88,7 +91,7 @@ def _several_on_a_node(script: Script) -> bool:
     return bool(request.ranks and request.ranks > (request.nodes or 1) and (request.nodes or 0) > 0)
 
 
-def _number_of_device(one: Ranks) -> tuple[str, bool]:
+def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
     source, code = one.program.source, one.text.text if one.text is not None else ""
@@ -138,11 +141,19 @@ def _number_of_device(one: Ranks) -> tuple[str, bool]:
     """,
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    settings = {
+        node.parent.start: (name, value)
+        for name, value, node in script.assignments
+        if name in _VISIBLE and node.parent
+    }
+    if not settings:
+        return
     for one in ranks(script):
         if not one.sets_ranks or one.inner is None:
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
-        listed = _listed(script, one)
+        listed = _listed(environment, settings.get(one.start), one)
         if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,
@@ -152,16 +163,14 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             return
 
 
-def _listed(script: Script, one: Ranks) -> tuple[str, int] | None:
-    """Return the setting of the visible devices that a launcher gets, and their number."""
-    own = {
-        name: value
-        for name, value, node in script.assignments
-        if name in _VISIBLE and node.parent is one.command.node
-    }
+def _listed(environment: Environment, own: tuple[str, Node] | None, one: RankGroup) -> tuple[str, int] | None:
+    """Return the setting of the visible devices that a launcher gets, and their number.
+
+    ``own`` is the variable and the value before the command itself.
+    """
     for name in _VISIBLE:
-        value = own.get(name) or in_effect(script, name, one.start)
-        text = text_of(script, value) if value is not None else ""
-        if re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
+        value = own[1] if own and own[0] == name else environment.in_effect(name, one.start)
+        text = environment.script.constants.value(value) if value is not None else ""
+        if text and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
             return f"{name}={text}", len(text.split(","))
     return None

@@ -9,7 +9,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.script.dialects.table import SHELL
-from jobgen.script.directives import Line, apart, recognized
+from jobgen.script.directives import Line, apart
 from jobgen.script.other_text import foreign_lines, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
@@ -85,10 +85,8 @@ def _rewritten(script: Script, line: Line) -> Edit:
     """,
 )
 def foreign_scheduler(script: Script) -> Iterator[Hit]:
-    if script.scheduler == SHELL:
-        guess = recognized([line.rstrip("\r") for line in script.lines])
-        if guess.foreign:
-            yield Hit(guess.foreign, guess.reason)
+    if script.guess.foreign and script.scheduler == SHELL:
+        yield Hit(script.guess.foreign, script.guess.reason)
 
 
 @rule(
@@ -98,7 +96,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported.)""",
+    are not reported; those below the last command are a note if the script has others.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -125,6 +123,7 @@ def late(script: Script) -> Iterator[Hit]:
         return  # sbatch refuses the script
     if is_template(script.line(script.directives.first_command)):
         return  # the first command may be none in the script that is made of the template
+    end = max((command.line for command in script.commands), default=0)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -132,6 +131,7 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            level=NOTE if script.directives.live and end < line.number else None,
             edits=_move(script, line),
         )
 
@@ -275,7 +275,10 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 )
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
+    later = list(script.components)
     for key, option in script.settings:
+        if later and option.line > later[0]:
+            seen, later = {}, later[1:]
         which = script.dialect.scheduler.grammar.precedence(key)
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start, may_miss
 from jobgen.check.rules.shell_and_paths import plain_sh
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
@@ -45,7 +46,7 @@ from jobgen.script.syntax import LOOPS, Node, expansions
 def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not script.commands or _keeps_status(script):
         return
-    works = [command for command in script.commands if _is_work(command)]
+    works = [command for command in script.commands if _is_work(command)] or _programs(script)
     if works and (lost := _ignored(script, works[-1])):
         only_trifles = all(_rarely_fails(script, command) for command in lost)
         yield Hit(script.commands[0].line, fix=_set(script, "-eo"), level=NOTE if only_trifles else None)
@@ -91,6 +92,14 @@ def _is_work(command: Command) -> bool:
     return command.works and not query and not command.node.under("command_substitution")
 
 
+def _programs(script: Script) -> list[Command]:
+    """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
+    common = {*TOOLS, *STATE, *_INFORM, *_SHELL, *script.functions}
+    found = [one for one in script.commands if script.is_batch and one.program not in common]
+    named = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
+    return [one for one in named if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one)]
+
+
 def _ignored(script: Script, work: Command) -> list[Command]:
     """Return the commands whose failure the script ignores, besides the last that works.
 
@@ -110,12 +119,16 @@ def _sets_status(command: Command) -> bool:
     return bool(command.arguments) if command.name == "exit" else command.name not in ("wait", "trap", "set")
 
 
+def _elsewhere(command: Command) -> bool:
+    """Return whether another process runs a command."""
+    return command.node.under("command_substitution", "process_substitution", "heredoc_body")
+
+
 def _handled(command: Command) -> bool:
     """Return whether a failure is handled, or is that of another process."""
-    elsewhere = command.node.under("command_substitution", "process_substitution", "heredoc_body")
     whole = command.statement
     after_or = whole.type == "list" and "||" in {part.type for part in whole.children}
-    return elsewhere or after_or or command.guarded or command.tested or command.background
+    return _elsewhere(command) or after_or or command.guarded or command.tested or command.background
 
 
 def _matters(script: Script, command: Command) -> bool:

@@ -229,3 +229,67 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
                 "a host that is listed twice",
             )
             return
+
+
+@rule(
+    "hostfile-slots",
+    WARNING,
+    "A hostfile with other slots than the job's devices",
+    """The deepspeed launcher starts a rank for each slot of a host. With more slots than the job has devices on
+    a node the ranks without one fail, with fewer some devices stay idle. The number of the request is in a
+    variable.""",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=8/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+    good="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes
+    #SBATCH --nodes=2
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    deepspeed --hostfile "$hostfile" train.py
+    """,
+)
+def hostfile_slots(script: Script) -> Iterator[Hit]:
+    gpus = script.request.gpus_per_node
+    if not gpus or script.request.exclusive or len(script.request.chunks) > 1:
+        return
+    for launch in script.launched("deepspeed"):
+        if launch.has("--include", "--exclude", "-i", "-e", "--num-gpus") or not launch.has(
+            "--hostfile", "-H"
+        ):
+            continue
+        for line, slots in _slots_written(script):
+            if slots != gpus:
+                effect = "the other ranks fail" if slots > gpus else f"{gpus - slots} stay idle"
+                yield Hit(
+                    line,
+                    f"the hostfile has {slots} slots a host, and the job {gpus} device{'s' if gpus > 1 else ''} a node: {effect}",
+                    f"write slots={gpus}",
+                )
+                return
+        return
+
+
+def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
+    """Yield the line and the number of each ``slots=N`` that the script writes into a hostfile."""
+    for node, _, text in written(script):
+        statement = node.parent
+        if statement is None or not _is_hostfile(script, target(script, node) or text):
+            continue
+        for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", statement.text):
+            variable = script.constants.node(match[2] or "")
+            value = match[1] or (variable is not None and script.constants.value(variable)) or ""
+            if value.isascii() and value.isdigit() and len(value) < 4:
+                yield node.line, int(value)

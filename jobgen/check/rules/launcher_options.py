@@ -1,130 +1,14 @@
-"""Rules about launchers: their options compared with the resources of the job."""
+"""Rules about launchers: on which nodes they start, and how often."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.model import Ranks, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
-
-
-@rule(
-    "nodes-mismatch",
-    ERROR,
-    "A launcher with another number of nodes than the job",
-    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle.""",
-    fix="use the number that the scheduler sets in a variable",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-)
-def nodes_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        count = launch.number(*launch.row.line.nodes)
-        if count is None or count == request.nodes or launch.has("--standalone"):
-            continue
-        if count > request.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
-        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
-                level=WARNING,
-            )
-
-
-@rule(
-    "ranks-mismatch",
-    WARNING,
-    "A launcher with more or fewer ranks than the job's GPUs or slots",
-    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
-    Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
-    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=8 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
-)
-def ranks_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        each = launch.number(*launch.row.line.local_ranks)
-        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
-        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
-            more = each > gpus
-            yield Hit(
-                launch.line,
-                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
-                + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or request {each} GPUs",
-            )
-        total = launch.number(*launch.row.line.ranks)
-        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
-        if (
-            total
-            and slots
-            and total > slots
-            and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
-        ):
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
-                "use the number that the scheduler sets in a variable",
-            )
-
-
-def _cores(script: Script) -> int | None:
-    """Return the cores of the tasks that the job requests; None if it has whole nodes."""
-    request = script.request
-    return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
-
-
-def _slots(script: Script) -> int | None:
-    """Return how many ranks a launcher may start; None if the request does not determine it."""
-    request = script.request
-    if not request.chunks:
-        return request.ranks
-    if (
-        request.nodes
-        and request.ranks_per_node
-        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
-    ):
-        return request.nodes * request.ranks_per_node
-    return None
 
 
 @rule(
@@ -242,7 +126,7 @@ def no_launcher(script: Script) -> Iterator[Hit]:
     )
 
 
-def _trains(one: Ranks) -> bool:
+def _trains(one: RankGroup) -> bool:
     """Return whether a program is a training, which leaves the start of its ranks to others."""
     named = re.search(r"train|tune|sft|fit", one.program.file, re.I)
     return one.program.source is not None or bool(one.program.frameworks) or named is not None
@@ -253,7 +137,7 @@ _DISTRIBUTES = re.compile(
 )
 
 
-def _starts_others(script: Script, one: Ranks) -> bool:
+def _starts_others(script: Script, one: RankGroup) -> bool:
     """Return whether a program may start processes on other nodes itself, or is no program of a training."""
     source, words = one.program.source, " ".join(word or "$" for word in one.program.words)
     if source is not None:
@@ -331,13 +215,14 @@ def depends_on_size(node: Node) -> bool:
     """,
 )
 def standalone_nodes(script: Script) -> Iterator[Hit]:
-    if "PET_" in script.tree.text or not script.is_batch:
+    if "PET_" in script.tree.text or not script.in_job:
         return
     for one in ranks(script):
         launch, outer = one.inner, one.outer
         if (
             launch is None
-            or launch.kind != "torchrun"
+            or launch.row.line.reaches_nodes
+            or launch.row.line.config_file
             or outer is launch
             or outer is None
             or (one.nodes or 1) < 2

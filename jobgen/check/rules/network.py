@@ -174,7 +174,10 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     way = f"start it with {script.dialect.scheduler.node_step or 'pbs_tmrsh or pbsdsh'}"
     for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
         variable = any(word.type != "word" for word in command.arguments)
-        if variable and _is_ssh(command.node):
+        tunnel = any(
+            re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals
+        )  # ssh -N runs no command
+        if variable and not tunnel and _is_ssh(command.node):
             yield Hit(command.line, fix=way)
             return
     for launch in script.launches:

@@ -98,6 +98,8 @@ def _names(node: Node) -> list[str]:
     """,
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
+    if script.guess.foreign:
+        return  # NQSV has one line a host
     each = script.request.lines_per_node
     # The name of the variable, or the option, shows what it counts.
     found = [(node.line, value) for name, value, node in script.assignments if _counts_nodes(name)]

@@ -11,6 +11,7 @@ from jobgen.errors import nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import Option
+from jobgen.schedulers.versions import Span
 from jobgen.script.dialects.slurm_values import MAIL_TYPES
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
@@ -45,12 +46,21 @@ def unknown(script: Script) -> Iterator[Hit]:
             and before.flag[2:] not in script.dialect.scheduler.grammar.long_options
         )
         free = not option.flag and before.flag.startswith("--") and added
+        escaped = not option.flag and before.line == option.line and before.value.endswith("\\")
         before = option
+        if escaped and script.dialect.scheduler.grammar.long_options and _ESCAPES.holds(script.version):
+            faulty.add(option.line)
+            if script.version is None:
+                reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
+                yield Hit(option.line, reason, "write the value in quotes", WARNING)
         if not free and option.line not in faulty and (fault := _fault(option, script)):
             if WARNING not in fault:
                 faulty.add(option.line)  # report only the first error of a line
             if fault[0]:
                 yield Hit(option.line, *fault)
+
+
+_ESCAPES = Span(since="24.05")  # reads a backslash before a blank; others refuse it
 
 
 def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from bisect import bisect
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.rule import WARNING, rule
-from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, literal
+from jobgen.script.syntax import LOOPS, Node
 
 # Commands that end at once, and those that are to end with the script.
 _TRIFLES = (
@@ -137,18 +135,11 @@ def unwaited(script: Script) -> Iterator[Hit]:
 def _lasts(command: Command) -> bool:
     """Return whether a process in the background does work, which has to be waited for."""
     inner = command.node.under("command_substitution", "process_substitution")
-    return not inner and _behind_wrappers(command) not in (*_TRIFLES, *_MONITORS)
+    return not inner and command.program not in (*_TRIFLES, *_MONITORS)
 
 
 def _is_busy(command: Command) -> bool:
-    return _behind_wrappers(command) not in _TRIFLES
-
-
-def _behind_wrappers(command: Command) -> str:
-    """Return the name of the program that nice, stdbuf, taskset and the like run; "" if it is unknown."""
-    words = [literal(word) for word in command.words]
-    at = command_start(words)
-    return os.path.basename(words[at] or "") if at < len(words) else ""
+    return command.program not in _TRIFLES
 
 
 @rule(
@@ -208,7 +199,7 @@ def _again(program: _Program, started: list[_Program]) -> bool:
 
 def _program(command: Command) -> _Program:
     first = command.words[1].text if len(command.words) > 1 else "-"
-    return _Program(_behind_wrappers(command), "" if first.startswith("-") else first, command.background)
+    return _Program(command.program, "" if first.startswith("-") else first, command.background)
 
 
 def _started_before(sleep: Command) -> list[_Program]:
@@ -237,7 +228,7 @@ def _next_work(script: Script, sleep: Command) -> _Program | None:
     loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
     after = (one for one in script.commands if sleep.node.end < one.node.start < loop.end)
     passed = ({*_TRIFLES, *_MONITORS} - {"sleep"}).__contains__
-    following = next((one for one in after if not passed(_behind_wrappers(one))), None)
+    following = next((one for one in after if not passed(one.program)), None)
     return None if following is None or _polls(following, loop) else _program(following)
 
 

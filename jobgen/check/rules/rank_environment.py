@@ -5,21 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import (
-    assigned_only,
-    in_effect,
-    is_used,
-    passed_names,
-    sets_before,
-)
-from jobgen.check.ranks.model import Ranks, is_work, ranks
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import uses
 
 # Variables that only libraries read, from the environment.
 _OF_LIBRARIES = re.compile(
-    r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|WANDB|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
+    r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
+    r"|WANDB_(MODE|PROJECT|ENTITY|NAME|DIR|API_KEY|RUN_ID|RESUME|RUN_GROUP|DISABLED|CACHE_DIR|TAGS|NOTES)"
     r"|OMP_NUM_THREADS|MKL_NUM_THREADS|OMP_PROC_BIND|OMP_PLACES|CUDA_LAUNCH_BLOCKING|PYTHONUNBUFFERED|TF_CPP_MIN_LOG_LEVEL"
     r"|PYTORCH_CUDA_ALLOC_CONF|TORCH_DISTRIBUTED_DEBUG|CUDA_DEVICE_ORDER|TORCH_HOME|TRANSFORMERS_(CACHE|OFFLINE)"
 )
@@ -53,40 +47,40 @@ _OF_LIBRARIES = re.compile(
     """,
 )
 def unexported(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
+    environment = Environment(script)
+    names = [name for name in environment.assignments if not _is_set(script, name)]
+    if not script.is_batch or environment.is_open or not names:
         return
+    of_libraries = {name for name in names if _OF_LIBRARIES.fullmatch(name)}
     seen: set[str] = set()
     for one in ranks(script):
         source = one.program.source
-        needs = set() if source is None else set(source.needs)
-        if not one.sets_ranks and one.chain:
-            needs |= {"MASTER_ADDR", "MASTER_PORT"} if _meets_by_address(one) else set()
-        lost = (
-            {name for name, _, _ in script.assignments if _OF_LIBRARIES.fullmatch(name)}
-            if one.program.words
-            else set()
-        )
-        for name in sorted((needs | lost) - seen):
-            node = assigned_only(script, name, one.start)
-            proof = source is not None and name in source.needs
-            if node is None or (not proof and is_used(script, name)) or _sets_itself(script, name):
+        proof = source.needs if source is not None else frozenset()
+        lost = (proof | _needs(one)).intersection(names) | of_libraries
+        for name in sorted(lost - seen):
+            node = environment.assigned_only(name, one.start)
+            if node is None or (name not in proof and name in environment.used):
                 continue
             seen.add(name)
-            who = f"{one.program.file} reads it" if proof else "only programs read it"
+            of_libraries.discard(name)
+            who = f"{one.program.file} reads it" if name in proof else "only programs read it"
             yield Hit(
                 node.line,
                 f"{name} is assigned, but not exported: {one.name} does not get it, and {who}",
                 f"write export {name}=...",
-                ERROR if proof else None,
+                ERROR if name in proof else None,
             )
 
 
-def _meets_by_address(one: Ranks) -> bool:
-    """Return whether the ranks may find each other by MASTER_ADDR; Lightning finds it itself."""
-    return not one.program.frameworks & {"lightning", "horovod"} and one.total != 1
+def _needs(one: RankGroup) -> frozenset[str]:
+    """Return the variables by which ranks find each other that have no launcher to set them; Lightning and
+    Horovod find them themselves."""
+    alone = not one.chain or one.sets_ranks or one.total == 1
+    own_way = one.program.frameworks & {"lightning", "horovod"}
+    return frozenset() if alone or own_way else frozenset({"MASTER_ADDR", "MASTER_PORT"})
 
 
-def _sets_itself(script: Script, name: str) -> bool:
+def _is_set(script: Script, name: str) -> bool:
     """Return whether the scheduler has exported a variable before the script assigns it."""
     return name in script.dialect.job_variables or (name == "OMP_NUM_THREADS" and script.dialect.sets_threads)
 
@@ -121,23 +115,20 @@ def _sets_itself(script: Script, name: str) -> bool:
     schedulers=("slurm",),
 )
 def export_none(script: Script) -> Iterator[Hit]:
-    for launch in script.launched("srun"):
-        if launch.has("--export") or launch.outer is not None or not is_work(script, launch):
+    environment, option = Environment(script), script.heeded.get("--export")
+    for launch in script.launched("srun") if option is not None else ():
+        passed = None if launch.has("--export") or launch.outer is not None else environment.passed(launch)
+        if passed is None or option is None or not is_work(script, launch):
             continue
-        passed = passed_names(script, launch)
-        lost = (
-            []
-            if passed is None
-            else [one for one in sets_before(script, launch.command.node.start) if one not in passed]
-        )
+        start = launch.command.node.start
+        lost = [name for at, name in environment.changes if at < start and name not in passed]
         if lost:
-            option = script.heeded["--export"]
             yield Hit(
                 launch.line,
                 f"--export={option.value} in line {option.line} holds for srun, too: its tasks get nothing of "
                 f"{', '.join(lost[:3])}{' and so on' if len(lost) > 3 else ''}",
             )
-            return
+        return
 
 
 @rule(
@@ -164,8 +155,9 @@ def export_none(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def export_names(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
     for launch in script.launched("srun"):
-        passed = passed_names(script, launch) if launch.has("--export") else None
+        passed = environment.passed(launch) if launch.has("--export") else None
         if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
             value = launch.options["--export"]
             yield Hit(
@@ -205,18 +197,15 @@ def export_names(script: Script) -> Iterator[Hit]:
     """,
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
+    environment = Environment(script)
+    if "OMP_NUM_THREADS" not in environment.assignments or not script.request.cpus_per_rank:
+        return
     for one in ranks(script):
-        value = in_effect(script, "OMP_NUM_THREADS", one.start)
+        value = environment.in_effect("OMP_NUM_THREADS", one.start)
         text = "" if value is None else script.constants.value(value) or ""
         threads = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
-        if (
-            one.chain
-            and one.cores
-            and one.each
-            and one.each > 1
-            and threads >= 2 * one.cores
-            and script.request.cpus_per_rank
-        ):
+        trains = one.sets_ranks or one.program.file
+        if trains and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
             yield Hit(
                 one.line,
                 f"{one.each} ranks on a node start {threads} threads each (OMP_NUM_THREADS), and each has "
@@ -228,10 +217,10 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
 
 @rule(
     "loader-cores",
-    WARNING,
+    NOTE,
     "Data loaders with one core",
-    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives more for each GPU: the
-    program and all processes of its data loader share it, and the GPU waits for data.""",
+    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives whole nodes or more for each
+    GPU: the program and all processes of its data loader share it, and the GPU waits for data.""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks-per-node=4
@@ -260,7 +249,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
-                "each task has one",
+                "each task has one, unless the site gives more",
                 f"add --cpus-per-task={workers + 1}",
             )
             return
@@ -270,6 +259,10 @@ _CACHES = re.compile(
     r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR)"
     r"|(TRITON_CACHE_DIR|TORCHINDUCTOR_CACHE_DIR|TORCH_EXTENSIONS_DIR|NUMBA_CACHE_DIR|CUDA_CACHE_PATH)"
 )
+
+
+_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/"
+_ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
 
 
 @rule(
@@ -299,14 +292,8 @@ _CACHES = re.compile(
 def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         match = _CACHES.fullmatch(name)
-        text = value.text.strip("\"'")
-        if (
-            match
-            and script.is_batch
-            and (
-                text.startswith(("~/", "/home/")) or (uses(value, "HOME") and text[:5] in ("$HOME", "${HOM"))
-            )
-        ):
+        path = value.text.strip("\"'")
+        if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
             fix = (
                 "use a local disk: " + name + "=/tmp/$USER.JOBID" if match[2] else "use a directory for data"

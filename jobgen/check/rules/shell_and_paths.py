@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.script.script import Hit, Script
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions
 
 _BASH_COMMANDS = (
@@ -147,3 +147,50 @@ def _keeps(script: Script, name: str, assignment: Node) -> bool:
                 seen.add(other)
                 todo += script.values.get(other, [])
     return False
+
+
+@rule(
+    "blank-after-backslash",
+    ERROR,
+    "A blank behind a backslash",
+    """A backslash continues a command on the next line only if it is the last character of its line. With a
+    blank behind it the command gets an argument that is a blank, and ends: the next line is a command of its
+    own. (It is a warning if the next line looks like one.)""",
+    message="the backslash does not continue the line: a blank is behind it, and the next line is another command",
+    fix="delete the blanks at the end of the line",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py \\ \n      --epochs 3
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py \\
+      --epochs 3
+    """,
+)
+def blank_after_backslash(script: Script) -> Iterator[Hit]:
+    lines = script.lines
+    found = [
+        (at, blank) for at, line in enumerate(lines) if (blank := re.search(r"(?<!\\)\\[ \t]+\r?$", line))
+    ]
+    texts: set[int] = set()  # lines whose end is a part of a text
+    for node in script.tree.all("string", "raw_string", "heredoc_body", "comment") if found else ():
+        texts |= set(range(node.line, node.line + node.text.count("\n") + (node.type == "comment")))
+    for at, blank in found:
+        if at + 1 in texts or lines[at].lstrip().startswith("#"):
+            continue
+        after = lines[at + 1].strip() if at + 1 < len(lines) else ""
+        option = re.match(r"[-|&<>$\"']|\S+\.(py|jl|sh|R)\b", after)
+        continues = bool(option or re.search(r"(\||&&)\s*$", lines[at][: blank.start()]))
+        start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
+        end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
+        yield Hit(
+            at + 1,
+            "" if continues else "the command gets an argument that is a blank: one is behind the backslash",
+            level=None if continues else WARNING,
+            edits=(Edit(start, end),) if continues else (),
+        )

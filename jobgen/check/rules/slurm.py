@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.errors import shown
 from jobgen.script.script import Hit, Script
 
 
@@ -96,56 +97,6 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
 
 
 @rule(
-    "signal-to-steps",
-    WARNING,
-    "A signal that is not handled",
-    """Without `B:` Slurm sends `--signal` only to the job's steps: a trap in the batch script never runs.
-    torchrun, accelerate and deepspeed do not forward USR1 to the training processes.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --signal=USR1@60
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-    srun /opt/site/solver &
-    pid=$!
-    wait "$pid"
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=B:USR1@60
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-    srun /opt/site/solver &
-    pid=$!
-    wait "$pid"
-    """,
-)
-def signal_to_steps(script: Script) -> Iterator[Hit]:
-    swallower = next((one for one in script.launches if one.row.once_a_node), None)
-    traps = {word.upper() for command in script.named("trap") for word in command.literals[1:]}
-    for option in script.options:
-        name = option.value.partition("@")[0]
-        if option.flag != "--signal" or ":" in name:
-            continue
-        caught = name.upper().removeprefix("SIG")
-        if any(caught in word for word in traps):
-            yield Hit(
-                option.line,
-                "without B: the signal goes to the job's steps, and the trap of this script never "
-                f"hears {name}",
-                f"write --signal=B:{option.value}",
-            )
-        elif swallower is not None and caught in ("USR1", "USR2"):
-            yield Hit(
-                option.line,
-                f"{swallower.kind} does not forward {name} to the training processes",
-                "start the ranks with srun, or add B: and catch the signal in this script",
-            )
-
-
-@rule(
     "bad-dependency",
     ERROR,
     "A dependency that Slurm refuses",
@@ -207,6 +158,6 @@ def bad_count(script: Script) -> Iterator[Hit]:
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
             yield Hit(
                 option.line,
-                f"{option.given} takes a number, not {option.value or 'nothing'}",
+                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
                 f"write {option.flag}=N",
             )

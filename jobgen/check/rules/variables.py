@@ -19,7 +19,8 @@ from jobgen.script.syntax import Node, expansions, literal
     """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
-    script may be for several schedulers.)""",
+    script may be for several schedulers. A script with variables of Slurm alone is a note: sbatch reads `#PBS`,
+    too.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -39,6 +40,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
+    prefix = script.dialect.variable_prefix
+    for_sbatch = script.is_pbs and not any(name.startswith(prefix) for name, _ in script.expansions)
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
@@ -51,6 +54,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
+                NOTE if for_sbatch else None,
             )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
@@ -14,6 +13,7 @@ from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
+from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported
@@ -25,8 +25,11 @@ _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
 def misread(assignment: Node) -> bool:
-    """Return whether tree-sitter has read ``A=$B/$C/d`` as the variable of a command."""
-    return assignment.text.endswith("$")
+    """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
+    after = assignment.next()
+    return assignment.text.endswith("$") or (
+        after is not None and after.start == assignment.end and after.text[0] == "\\"
+    )
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
@@ -107,6 +110,9 @@ class Body:
     def _starts_at_home(self) -> bool:
         """Return whether the script relies on the home directory, in which its scheduler starts it."""
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
+            return False
+        directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
+        if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
         return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))

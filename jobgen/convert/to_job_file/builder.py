@@ -31,7 +31,7 @@ class JobFile:
 
     values: dict[str, object] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
-    own: set[str] = field(default_factory=lambda: {"dialect", "directive"})
+    own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
     shared: dict[str, object] = field(default_factory=dict)
 
     def add(self, key: str, value: object, line: int = 1) -> None:

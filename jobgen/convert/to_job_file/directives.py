@@ -25,8 +25,9 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.request_forms["walltime"].format(0))
-    if script.request.mem == 0:  # that of the node
-        file.add("directive", f"{source.scheduler.keys.memory[0]}=0")
+    all_memory = f"{source.scheduler.keys.memory[0]}=0"
+    if script.request.mem == 0 and all_memory not in file.list("directive"):
+        file.add("directive", all_memory)
 
 
 def set_name(file: JobFile, source: Dialect, line: int) -> None:
@@ -48,7 +49,7 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     )
     plain = {
         "name": request.name, "queue": request.queue, "account": account, "mail": request.mail_user,
-        "workdir": content.directory,
+        "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
         "nodes": request.nodes, "gpus_per_node": _devices(file, request),
@@ -120,6 +121,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         if one in refused or not file.try_add(key, one.value):
             others.append(_quoted(one.option, one.text))
     for option, text, why in content.unconverted:
+        if option.flag == "--signal" and _signal(file, request, option.value):
+            continue
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
@@ -142,13 +145,21 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     path, option = str(script.request.output), None
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
-        path = os.path.join(content.directory or "", path)
+        path = path if content.directory == "." else os.path.join(content.directory or "", path)
     appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
     if option is not None and not appends and not re.search("%[^%x]", path) and not path.startswith("/dev/"):
         why = "a later job appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)
     return [] if fits else [source.scheduler.request_forms["output"].format(path)]
+
+
+def _signal(file: JobFile, request: Request, value: str) -> bool:
+    """Set the signal that asks the ranks to save, for the ranks or the script; return whether it is one."""
+    match = re.fullmatch(r"(?:B:)?(?:SIG)?(USR[12])(?:@(\d+))?", value)
+    if match is None or int(match[2] or 60) >= (request.walltime or 10**6):
+        return False
+    return file.try_add("signal", f"{match[1]}@{match[2] or 60}")  # Slurm's default
 
 
 def _quoted(option: Option, text: str) -> str:

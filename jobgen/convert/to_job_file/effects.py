@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.convert.command_kinds import PRINT, TOOLS
 from jobgen.convert.variable_names import names_read
+from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported

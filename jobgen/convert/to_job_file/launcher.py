@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import aprun
-from jobgen.convert.command_kinds import TOOLS
 from jobgen.convert.mpi_of_script import recognized_mpi
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
@@ -15,7 +14,8 @@ from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.command_kinds import TOOLS
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 
@@ -170,59 +170,35 @@ def _of_script(launch: Launch, kind: str, name: str) -> bool:
 
 def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:
     """Yield each option of the launcher with its values."""
-    words = _words(script, launch)
-    at = _start(script, launch, words)
-    while at < len(words) and (count := _count(script, launch, words, at)):
-        yield tuple(words[at : at + count])
+    at = 0
+    while count := _count(script, launch, at):
+        yield launch.words[at : at + count]
         at += count
 
 
-def _unread(script: Script, launch: Launch) -> list[Node]:
+def _unread(script: Script, launch: Launch) -> tuple[Node, ...]:
     """Return the words between the options of the launcher and its program."""
-    words = _words(script, launch)
-    at = _start(script, launch, words)
-    while at < len(words) and (count := _count(script, launch, words, at)):
-        at += count
-    return words[at:] if launch.program else []
-
-
-def _words(script: Script, launch: Launch) -> list[Node]:
-    """Return the words of the command before those of the program."""
-    words = [one for word in launch.command.words for one in expanded(word, script.constants)]
-    first = [(one.source, one.start) for one in launch.program[:1]]
-    return words[: next((at for at, one in enumerate(words) if (one.source, one.start) in first), len(words))]
+    return launch.words[sum(map(len, _options(script, launch))) :] if launch.program else ()
 
 
 def program_of(script: Script, launch: Launch) -> tuple[Node, ...]:
     """Return the words of the program, also if its name is known only when the job runs."""
-    if launch.program:
-        return launch.program
-    words = _words(script, launch)
-    at = _start(script, launch, words)
-    while at < len(words) and (count := _count(script, launch, words, at)):
-        at += count
-    return tuple(words[at:])
+    return launch.program or launch.words[sum(map(len, _options(script, launch))) :]
 
 
-def _count(script: Script, launch: Launch, words: list[Node], at: int) -> int:
+def _count(script: Script, launch: Launch, at: int) -> int:
     """Return the number of words of the option at a place; 0 if there is none."""
-    text = script.constants.value(words[at]) or words[at].text
+    words = launch.words[at : at + 2]
+    text = (script.constants.value(words[0]) or words[0].text) if words else ""
     if not text.startswith("-"):
         return 0
     count = values_of(text, launch.row.line)
-    follow = words[at + 1 : at + 2]
+    follow = words[1:]
+    if count == 2 and follow and "=" in follow[0].text:  # -env NAME=VALUE
+        return 2
     if count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-")):
         return 1
     return 1 + count
-
-
-def _start(script: Script, launch: Launch, words: list[Node]) -> int:
-    """Return the index of the first word behind the name of the launcher."""
-    names = {*launch.row.names, *launch.row.line.modules}
-    texts = [(script.constants.value(word) or "").rpartition("/")[2] for word in words]
-    at = max((at for at, text in enumerate(texts) if text in names), default=len(words))
-    word = launch.row.line.subcommand
-    return at + 1 + bool(word and word in texts[at + 1 : at + 2])
 
 
 def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], launch: Launch) -> list[str]:

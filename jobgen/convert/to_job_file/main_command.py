@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.convert.command_kinds import STATE, TOOLS
 from jobgen.convert.to_job_file import launcher
 from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.rendering.hooks import complaint
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -19,7 +19,7 @@ from jobgen.script.syntax import assignments, literal
 
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
-    found = [one for one in script.launches if launcher.program_of(script, one)]
+    found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 

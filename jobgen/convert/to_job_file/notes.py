@@ -6,12 +6,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.command_kinds import PRINT, STATE, TOOLS
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -189,6 +189,15 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         if statement.text == "deactivate":
             why = "the commands after the program run in the environment, too"
             yield Remark(statement.line, statement.text, why, lost=False)
+
+
+def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on quotes in the value of a variable, which the shell would not remove."""
+    for node in nodes:
+        text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
+        if text and node.source is not script.tree.source and not node.under("command_substitution"):
+            why = "the quotes are a part of the value of a variable, and the script passes them on"
+            yield Remark(line, node.text[:60], why, lost=False)
 
 
 def python(script: Script, command: Command) -> Iterator[Remark]:

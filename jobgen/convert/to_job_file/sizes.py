@@ -37,7 +37,7 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     gpus = _gpus(file, script, launch, line)
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
-    if launch is None and (request.ranks or 1) > 1:
+    if launch is None and _tasks(request) > 1:
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
@@ -193,6 +193,11 @@ def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
     return True
 
 
+def _of_chunk(request: Request) -> int | None:
+    """Return the cores of a node that all chunks of a select have; None without a select."""
+    return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
+
+
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
@@ -201,7 +206,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         if launch and not launch.row.once_a_node
         else None
     )
-    cores = (request.cpus_per_rank or 1) * _tasks(request)
+    cores = _of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if own and request.cpus_per_rank is None:
         cores = own * each
         if cores > 1:
@@ -230,6 +235,26 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
         else:
             file.values["cpus_per_node"] = cores
+
+
+# Variables of Slurm with the value of a directive for which a job file has another number.
+_OF_DIRECTIVES = {
+    "SLURM_GPUS": "--gpus", "SLURM_CPUS_PER_GPU": "--cpus-per-gpu", "SLURM_GPUS_PER_TASK": "--gpus-per-task",
+    "SLURM_NTASKS_PER_GPU": "--ntasks-per-gpu", "SLURM_MEM_PER_CPU": "--mem-per-cpu",
+    "SLURM_MEM_PER_GPU": "--mem-per-gpu",
+}  # fmt: skip
+
+
+def variables(file: JobFile, script: Script) -> None:
+    """Set the variables of directives that the script reads, and that the job of the job file has not."""
+    read = {name for name, _ in script.expansions}
+    for name, flag in _OF_DIRECTIVES.items():
+        kept = any(one.startswith(f"{flag}=") for one in file.list("directive"))
+        if name in read and flag in script.heeded and not kept:
+            value = script.heeded[flag].value
+            text = str(mebibytes(value) or "") if "MEM" in name else value
+            if text:
+                file.set_variable(name, text, script.heeded[flag].line)
 
 
 def threads(file: JobFile, script: Script) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -128,7 +129,7 @@ def _redirections(statement: Node) -> Iterator[Remark]:
             "<"
         ):
             yield Remark(child.line, text, "the ranks have no standard input")
-        elif child.type == "file_redirect" and "&" not in child.text[1:3]:
+        elif child.type == "file_redirect" and not re.match(r"\d*[<>]&\s*[\d-]", child.text):
             why = "the output is in the log of the job and in its run directory"
             yield Remark(child.line, text, why, lost=False)
 

@@ -58,6 +58,7 @@ def convert(script: Script) -> Converted:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         sizes.threads(file, script)
+    sizes.variables(file, script)
     _own_launcher(file)
     make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
@@ -143,7 +144,10 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
-    in_shell = command.name in script.functions or (not command.name and "/" not in command.words[0].text)
+    aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
+    in_shell = command.name in {*script.functions, *aliases} or (
+        not command.name and "/" not in command.words[0].text
+    )
     return compound(command.node) or (command.node if in_shell else None)
 
 
@@ -227,6 +231,7 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
+        file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node

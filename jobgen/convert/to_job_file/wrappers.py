@@ -15,7 +15,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import commands
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.launches import Launch, expanded, shell_text
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
 
@@ -34,11 +34,13 @@ _BINDS = ("--bind", "--volume")
 
 class Surroundings(NamedTuple):
     """The words before the outermost launcher and those between it and the launcher of the ranks; the string
-    with the launcher that a shell reads, and the command of the launcher in it."""
+    with the launcher that a shell reads, and the command of the launcher in it. ``hidden``: a shell reads
+    the launcher in another text, such as a here-document."""
 
     words: tuple[Node, ...] = ()
     text: Node | None = None
     inner: Node | None = None
+    hidden: bool = False
 
 
 class Container(NamedTuple):
@@ -67,6 +69,9 @@ def around(script: Script, launch: Launch) -> Surroundings:
             shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
             before = front if outermost is not launch else []
             return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
+    first = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
+    if first is not None and inner is not None and inner.source is not outermost.command.node.source:
+        return Surroundings((*(front if outermost is not launch else ()), *behind[:first]), hidden=True)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)
@@ -110,7 +115,7 @@ def _text_of(script: Script, word: Node) -> Node | None:
 
 def _reads(script: Script, word: Node, source: bytes) -> bool:
     node = _text_of(script, word)
-    return node is not None and node.text[1:-1].replace("\\$", "$").encode() == source
+    return node is not None and shell_text(node).encode() == source
 
 
 def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) -> tuple[Node, ...]:
@@ -234,19 +239,22 @@ def text_program(
     """Return the text of a shell with the program in the place of its launcher; None if the launcher is alone
     in it. If the commands before it only set up an environment, they become a part of setup."""
     text, inner = found.text, found.inner
+    if found.hidden:
+        why = "is in a text for a shell that is not read as a whole: other commands in it are missing"
+        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
     if text is None or inner is None or not program:
         return None
     root, call = parse(inner.source), next(commands(inner))
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
-    after = [one.name for one in commands(root) if one.node.start > inner.start]
+    after = [one.name for one in commands(root) if one.node.start >= inner.end]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
         file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
         return None
-    places = _places(text.text[1:-1])
+    places = _places(text)
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
@@ -267,13 +275,13 @@ def text_program(
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
 
 
-def _places(text: str) -> list[int]:
-    """Return the place in a text for each byte of it, and for its end, in which ``\\$`` is read as ``$``."""
-    found: list[int] = []
-    for at, letter in enumerate(text):
-        if text[at : at + 2] != "\\$":
+def _places(text: Node) -> list[int]:
+    """Return the place in the text of a string for each byte that the shell gets, and for its end."""
+    inner, found = text.text[1:-1], list[int]()
+    for at, letter in enumerate(inner):
+        if text.type == "raw_string" or inner[at : at + 2] not in ("\\$", '\\"'):
             found += [at] * len(letter.encode())
-    return [*found, len(text)]
+    return [*found, len(inner)]
 
 
 def _unescaped(text: Node, code: str) -> str:

@@ -30,7 +30,7 @@ def read(words: LaunchWords) -> LaunchLine:
     Raises:
         Unreadable: the line cannot be translated.
     """
-    line = LaunchLine()
+    line = LaunchLine(marks=[aprun.NAME])
     for word in words:
         name, value = _option(word, words)
         text = f"{name} {value.text}".strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobgen.convert import directive_options, request_reader, submission
+from jobgen.convert import aprun, directive_options, request_reader, submission
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import launch_translation, request_writer, review, variables
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
@@ -161,13 +161,12 @@ def _body(
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
     replaced_nodes += shown
     if source.scheduler.family != target.scheduler.family:
+        owners = dict.fromkeys(source.commands, source.title) | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
         found += [
             Remark(
-                command.line,
-                command.node.text.split("\n")[0][:60],
-                f"is a command of {source.title}",
+                command.line, command.node.text.split("\n")[0][:60], f"is a command of {owners[command.name]}"
             )
-            for command in script.named(*source.commands)
+            for command in script.named(*owners)
             if command.node not in replaced_nodes
         ]
     of_array = bool(script.request.array) or content.index_later

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -11,7 +12,10 @@ from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, s
 from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import inner_names
+from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.wrappers import command_start
+from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 
@@ -81,18 +85,26 @@ def _unknown_nodes(line: LaunchLine, script: Script, source: Dialect) -> bool:
 def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
-    Where other calls start several ranks, all find the variables of one launcher.
+    Where other calls start several ranks, all find the variables of one launcher, except programs that are
+    known to read none.
     """
     names = variables.rank_names(source, target, mpi_of(script))
-    inner = inner_names(script)
-    return (
+    own = {"hosts", "chdir", "label"} & set(line.values) or line.marks or inner_names(script).keys() & names
+    if own or _ranks(call, script) != "1":
+        return False
+    return _reads_no_rank(call, line, script) or (
         all(_ranks(one, script) == "1" for one in launch_calls.calls(script, _SRUN))
-        and not {"hosts", "chdir", "label"} & set(line.values)
-        and not line.marks
         and named_mpi(script) is None
         and not any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
-        and not inner.keys() & names.keys()
     )
+
+
+def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
+    """Return whether the program of a call is a common tool, or Python in a script without an MPI for it."""
+    words = [word for word in call.words if line.program and word.start >= line.program.start]
+    texts = [os.path.basename(script.constants.value(word) or "") for word in words]
+    name = texts[command_start(texts)] if command_start(texts) < len(texts) else ""
+    return name in TOOLS or (is_python(name) and not re.search(r"mpi4py|horovod|hvd", script.tree.text))
 
 
 def _ranks(call: Call, script: Script) -> str | None:

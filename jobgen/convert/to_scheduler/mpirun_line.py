@@ -192,6 +192,23 @@ def ranks_of(line: LaunchLine, request: Request) -> str | None:
     return _shape(replace(line, notes=[]), request)[0]
 
 
+def _each(line: LaunchLine, nodes: int | None) -> str | None:
+    """Return the ranks of a node if only the job knows those of all nodes."""
+    given = line.values.get("each")
+    if given or "nodes" not in line.values or (nodes and "ranks" in line.numbers):
+        return given
+    ranks, number = (_bare(line.values[key]) for key in ("ranks", "nodes"))
+    if number == "1":
+        return line.values["ranks"]
+    return f"$((({ranks} + {number} - 1) / {number}))"
+
+
+def _bare(text: str) -> str:
+    """Return a number as a part of an expression."""
+    inner = re.fullmatch(r'"?\$\(\((.*)\)\)"?', text)
+    return f"({inner[1].strip()})" if inner else text.strip('"')
+
+
 def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
     """Return the ranks and those of a node, as srun starts them: src/srun/libsrun/opt.c of Slurm.
 
@@ -205,7 +222,7 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
         known = numbers.get("ranks")
         if request.submitted and nodes is None and "each" not in values:
             return values["ranks"], "1" if values["ranks"] == values.get("nodes") else None
-        return values["ranks"], str(-(-known // nodes)) if known and nodes else values.get("each")
+        return values["ranks"], str(-(-known // nodes)) if known and nodes else _each(line, nodes)
     counted = request.ranks_per_node or not request.nodes or (request.ranks or 0) > request.nodes
     of_job = request.ranks if counted else None  # SLURM_NTASKS
     if of_job and nodes == request.nodes:

@@ -91,11 +91,32 @@ def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, defaul
     return lines
 
 
+_LONGEST_LIST = 1000  # indices
+
+
+def listed(request: Request, target: Dialect) -> list[int]:
+    """Return the indices of an array if the script must look them up, because the scheduler has one range."""
+    array = arrays.read(request.array) if request.array else None
+    if (
+        array is None
+        or array.size > _LONGEST_LIST
+        or array.size < 2
+        or target.scheduler.array(array) is not None
+    ):
+        return []
+    whole = arrays.Array(((0, array.size - 1, 1),), array.limit)
+    return array.indices() if target.scheduler.array(whole) is not None else []
+
+
 def _array(request: Request, target: Dialect, lost: Lost) -> str | None:
     if request.array is None:
         return None
     array = arrays.read(request.array)
     text = target.scheduler.array(array) if array else None
+    if array and (indices := listed(request, target)):
+        text = target.scheduler.array(arrays.Array(((0, len(indices) - 1, 1),), array.limit))
+        why = f"becomes {text}, by which the script looks up its index; names of logs have the new one"
+        lost.append(Lack("array", f"the array {request.array}", why, lost=False))
     if text is None:
         lost.append(Lack("array", f"the array {request.array}", f"{target.title} takes {target.array_forms}"))
     return text
@@ -130,6 +151,12 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
         log = log.removesuffix(target.task_suffix) if request.array else log
+        if target.percent_codes and "$" in log:
+            log = re.sub(r"\$(USER|LOGNAME|PBS_O_LOGNAME)\b", "%u", log)
+            if "$" in log:
+                why = f"{target.title} expands no variables in a name: write the path"
+                lost.append(Lack(key, f"the output file {path}", why))
+                continue
         if _at_run_time(content, log, target) and _by_script(content, key, log, target):
             continue
         placed = _placed(log, key, content, source, target, lost)
@@ -157,7 +184,7 @@ def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target:
         why = f"{target.title} writes it below {directory}: write the whole path"
         lost.append(Lack(key, f"the output file {log}", why, lost=False))
         return log
-    return os.path.join(directory, log)
+    return os.path.join(directory, log.removeprefix("./"))
 
 
 def _default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> str:

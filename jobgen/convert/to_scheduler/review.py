@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.convert import misreadings
-from jobgen.convert.command_kinds import STATE, TOOLS
 from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line, variables
+from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, has_first_line, line_starts
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
@@ -68,7 +69,14 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.commands} - STATE - TOOLS
-    if script.request.array and old != new and programs and str(old) not in script.tree.text:
+    looked_up = listed(script.request, target)
+    if (
+        script.request.array
+        and old != new
+        and not looked_up
+        and programs
+        and str(old) not in script.tree.text
+    ):
         why = f"programs that read {old} find {new}"
         yield from _at(script, source, "array", why)
 
@@ -141,7 +149,8 @@ def leftovers(
     for name, why, at, line in _names(script, source, target):
         lost = name not in mpirun_line.NAMES
         inside = any(start <= at < end for start, end in (*ranges, *comments))
-        if not inside and name not in own and not {(line, name), (0, name)} & known:
+        named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
+        if not inside and not named and not {(line, name), (0, name)} & known:
             known |= {(line, name), (0, name)}
             yield Remark(line, name, why, lost)
 
@@ -154,13 +163,13 @@ def _names(script: Script, source: Dialect, target: Dialect) -> Iterator[tuple[s
     )
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": f"is not set by {target.title}",
-        rf"(?<![\w/.$-])({commands})(?![\w/.=-])": f"is a command of {source.title}",
+        rf"(?<![\w/.$\{{-])({commands})(?![\w/.=-])": f"is a command of {source.title}",
         rf"(?i)(?<![\w/.$-])({words})(?![\w/.-])": f"names {source.title}",
     }
     if not script.request.output:
         patterns[source.own_logs] = f"is a log of {source.title}: that of {target.title} has another name"
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[rf"(?<![\w/.$-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = "stays in this text"
+        patterns[rf"(?<![\w/.$\{{-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = "stays in this text"
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jobgen.convert import aprun
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value, quoted
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.directive_options import whole
@@ -29,7 +30,7 @@ SHORT = {
 
 # Options that change nothing about the ranks of a step.
 _NEUTRAL = """
-account acctg-freq comment compress cpus-per-task debugger-test disable-status exact exclusive
+account acctg-freq comment compress debugger-test disable-status exact exclusive
 immediate interactive job-name jobid kill-on-bad-exit mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
 msg-timeout no-kill overlap oversubscribe share partition preserve-env profile qos quiet quit-on-interrupt
 reservation resv-ports slurmd-debug threads treewidth unbuffered use-min-nodes verbose wait wckey whole
@@ -38,8 +39,8 @@ _DEVICES = (
     "gpus gpus-per-node gpus-per-task gpus-per-socket gres gpu-bind ntasks-per-gpu cpus-per-gpu tres-per-task"
 )
 _OTHER = {
-    "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "export": "export", "cpu-bind": "bind",
-    "output": "output", "error": "error",
+    "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "cpus-per-task": "cores",
+    "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
     "input": "input", "nodelist": "hosts", "chdir": "chdir", "label": "label", "overcommit": "overcommit",
     # Without a counterpart for the whole line.
     "multi-prog": "refused", "het-group": "refused", "pack-group": "refused", "pty": "refused",
@@ -85,6 +86,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _stream(line, meaning, value, text)
         elif meaning == "device":
             _device(line, name, value, text, request)
+        elif meaning == "cores":
+            _cores_of_rank(line, value, text, request)
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif meaning != "neutral":
@@ -153,6 +156,12 @@ def _device(line: LaunchLine, name: str, value: Value, text: str, request: Reque
         line.notes.append((text, "each rank sees all devices of its node"))
 
 
+def _cores_of_rank(line: LaunchLine, value: Value, text: str, request: Request) -> None:
+    """Note another number of cores of a rank than that of the job: mpirun binds the ranks to none."""
+    if value.known is None or (value.known.isdigit() and int(value.known) != (request.cpus_per_rank or 1)):
+        line.notes.append((text, "the ranks share all cores of the job on their node"))
+
+
 def write(line: LaunchLine, request: Request, plugin: str) -> str:
     """Return the command with its options."""
     words = [NAME]
@@ -164,6 +173,8 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks={_of_all_nodes(line, request)}")
     if "each" in line.values:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
+    if nodes := _fewer_nodes(line, request):
+        words.append(f"--nodes={nodes}")
     if cores := line.values.get("cpus") or _cores(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
@@ -174,6 +185,15 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--chdir={line.values['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
+
+
+def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
+    """Return the nodes that mpirun fills, if these are not all: srun would use all."""
+    ranks, each = line.numbers.get("ranks"), line.numbers.get("each")
+    if each is None and "each" not in line.values:
+        each = request.ranks_per_node
+    nodes = -(-ranks // each) if ranks and each else None
+    return nodes if nodes and request.nodes and nodes < request.nodes else None
 
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:
@@ -189,10 +209,11 @@ def _cores(line: LaunchLine, request: Request) -> str:
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
-        each = -(-ranks // (request.nodes or 1))
-    if each is None or cores == 1:
+        each = -(-ranks // (_fewer_nodes(line, request) or request.nodes or 1))
+    if each is None or (cores == 1 and aprun.NAME in line.marks):  # whose default is one core
         return str(cores) if cores > 1 else ""
-    return str(max(cores * of_job // each, 1))
+    own = max(cores * of_job // each, 1)
+    return str(own) if max(cores, own) > 1 else ""
 
 
 def masks(text: str) -> str:

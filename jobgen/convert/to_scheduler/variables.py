@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.convert import variable_names
 from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
 from jobgen.schedulers.request import Request
@@ -84,11 +85,14 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
     if request.mem:
         values["mem_per_node"] = str(request.mem)
     if (array := arrays.read(request.array) if request.array else None) is not None:
-        indices = [one for first, last, step in array.ranges for one in range(first, last + 1, step)]
+        indices = array.indices()
         values |= {"array_count": str(len(indices)), "array_step": str(array.ranges[0][2])}
         values |= {"array_first": str(min(indices)), "array_last": str(max(indices))}
     if request.gpus_per_node:
         values["gpus_per_node"] = str(request.gpus_per_node)
+        values["gpus"] = str(request.gpus or request.gpus_per_node * (request.nodes or 1))
+        if cpus * ranks % request.gpus_per_node == 0:
+            values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(source, target), *target.job_variables}
     known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
@@ -114,6 +118,12 @@ def translate(
     mpi = mpi_of(script)
     other = {**_node_rank(script.request, source, target, mpi), **names(source, target, mpi)}
     defined = definitions(script.request, source, target)
+    if indices := listed(script.request, target):
+        index, new = str(source.variable("array_index")), target.variable("array_index")
+        del other[index]
+        defined[index] = f"$(echo {' '.join(map(str, indices))} | cut -d ' ' -f $(({new} + 1)))"
+        if all(index != name for name, _ in script.expansions):
+            yield Definition(index, defined[index])  # for the programs
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
     own = variable_names.kept(script) | unset(script.request, source)

@@ -23,8 +23,8 @@ class PbsProDialect(PbsDialect):
     foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
     foreign_variables = TORQUE_VARIABLES
     marks = (
-        Mark(r"\bselect=[^,\s]+"),
-        Mark(r"\bplace=[^,\s]+"),
+        Mark(r"(?:\b|-l)select=[^,\s]+"),
+        Mark(r"(?:\b|-l)place=[^,\s]+"),
         Mark(r"\b(?:filesystems|mpiprocs|ngpus|ompthreads)=[^,:\s]+"),
         Mark(r"\bncpus=\d+", 1),
         Mark(r"(?<=\s)-J\s*\d+-\d+"),

@@ -75,6 +75,7 @@ class SlurmDialect(Dialect):
         "SLURM_JOB_CPUS_PER_NODE": "cpus_per_node", "SLURM_MEM_PER_NODE": "mem_per_node",
         "SLURM_JOB_USER": "user", "SLURMD_NODENAME": "host",
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
+        "SLURM_GPUS": "gpus", "SLURM_JOB_NUM_GPUS": "gpus", "SLURM_CPUS_PER_GPU": "cpus_per_gpu",
     }  # fmt: skip
     substitutes = {
         **Dialect.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",

@@ -30,8 +30,8 @@ class TorqueDialect(PbsDialect):
     foreign_resources = dict.fromkeys(("select", "place"), "of PBS Pro: Torque takes nodes=N:ppn=M")
     foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
     marks = (
-        Mark(r"\bnodes=[^,\s]*:gpus=\d+"),
-        Mark(r"\bnodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=\d+", 1),
+        Mark(r"(?:\b|-l)nodes=[^,\s]*:gpus=\d+"),
+        Mark(r"(?:\b|-l)nodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=\d+", 1),
         Mark(r"(?<=\s)-t\s*\d[\d,%-]*"),
         Mark(r"\bwalltime=\d+:\d+:\d+:\d+"),
         Mark(r"(?<=\s)-W\s*\"?x=\S+"),

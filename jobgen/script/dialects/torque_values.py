@@ -29,7 +29,7 @@ FORMS: Mapping[str, Form] = {
     "-l nice": _COUNT,
     "-l file": (r"(?i:[+-]?\d+[kmgtpe]?[bw]?)|", "a size, such as 10gb"),
     "-l nodes": (
-        value_forms.nodes(r"(?:ppn|gpus|mics)=0*[1-9]\d*"),
+        value_forms.nodes(r"(?:ppn|gpus|mics)=0*[1-9]\d*|ppn=(?:all|half|quarter)"),  # words of VSC's filter
         "NUMBER:ppn=NUMBER, or the name of a host, with plus signs between them",
     ),
     "-W depend": (rf"(?:,?{_WAIT})*|", "KIND:ID, such as afterok:12"),

@@ -1,0 +1,158 @@
+"""Rules about files that only some nodes have, or that every rank deletes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.model import code_of_tasks, ranks
+from jobgen.check.rule import WARNING, rule
+from jobgen.script.commands import Command, commands
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
+
+_LOCAL = re.compile(
+    r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
+)
+_COPIES = (
+    "tar",
+    "cp",
+    "rsync",
+    "unzip",
+    "wget",
+    "curl",
+    "git",
+    "virtualenv",
+    "conda-unpack",
+    "unsquashfs",
+    "pigz",
+    "dd",
+)
+_FIRST = 20  # copies that are compared with each launch
+_RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
+
+
+@rule(
+    "first-node-files",
+    WARNING,
+    "Files that only the first node has",
+    """A batch script runs on the first node: what it copies or unpacks into `/tmp` or another local disk is not on
+    the others, and their ranks fail with "No such file or directory". Start the copy once on each node, or
+    broadcast the file with `sbcast`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    tar -xf env.tar -C /tmp
+    srun /tmp/env/bin/python train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --ntasks-per-node=1 tar -xf env.tar -C /tmp
+    srun /tmp/env/bin/python train.py
+    """,
+)
+def first_node_files(script: Script) -> Iterator[Hit]:
+    if (
+        not script.request.several
+        or not script.is_batch
+        or any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
+    ):
+        return
+    copies = [(one, path) for one in script.named(*_COPIES) if (path := _target(script, one))][:_FIRST]
+    steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
+    everywhere = " ".join(script.constants.text(word) for words in steps for word in words)
+    staged = [(one, path) for one, path in copies if path not in everywhere]
+    for one in ranks(script) if staged else ():
+        outer = one.outer
+        if outer is None or not outer.row.line.reaches_nodes or (one.nodes or 1) < 2:
+            continue
+        words = " ".join(script.constants.text(word) for word in outer.command.words)
+        for command, path in staged:
+            if command.node.start < one.start and _is_below(path, words):
+                yield Hit(
+                    command.line,
+                    f"{path} is on the first node only: the ranks of the other nodes do not find it",
+                    "start the copy once on each node: srun --ntasks-per-node=1",
+                )
+                return
+
+
+def _target(script: Script, command: Command) -> str:
+    """Return the directory of the local disk that a command of the script itself fills; empty without one."""
+    if command.node.under("function_definition", "command_substitution", "heredoc_body", "if_statement"):
+        return ""
+    words = [script.constants.text(word).strip("\"'") for word in command.arguments]
+    found = [match[0] for word in words[-2:] if (match := _LOCAL.fullmatch(word.partition("=")[2] or word))]
+    return found[-1].rstrip("/") if found else ""
+
+
+def _stages(script: Script, program: tuple[Node, ...]) -> bool:
+    """Return whether the words of a launch copy files themselves."""
+    words = {re.split(r"[\s;&(]+", script.constants.text(word).strip("\"'"))[0] for word in program}
+    text = " ".join(word.text for word in program)
+    return bool(words & {*_COPIES, "mkdir"}) or re.search(rf"\b({'|'.join(_COPIES)})\s", text) is not None
+
+
+def _is_below(path: str, words: str) -> bool:
+    return re.search(rf"(^|[\s=:\"',]){re.escape(path)}(/|\s|$|[\"':,])", words) is not None
+
+
+@rule(
+    "rm-in-ranks",
+    WARNING,
+    "A directory that every rank deletes",
+    """Code that every task runs deletes the directory in each of them, at different times: a slow task deletes
+    what a fast one has just written. Delete it in the script, before the launcher, or in one task only.""",
+    fix="delete it in the script, above the launcher",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'rm -rf checkpoints; exec python3 train.py --out checkpoints'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rm -rf checkpoints
+    srun bash -c 'exec python3 train.py --out checkpoints'
+    """,
+)
+def rm_in_ranks(script: Script) -> Iterator[Hit]:
+    for one, code in code_of_tasks(script):
+        tasks = (one.nodes or 1) * (one.tasks or 1)
+        inner = list(commands(code))
+        for at, command in enumerate(inner):
+            paths = [word.text for word in command.arguments if not word.text.startswith("-")]
+            deletes = command.name == "rm" and any(
+                re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
+            )
+            own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
+            if deletes and tasks > 1 and not _on_condition(command.node) and not own and at + 1 < len(inner):
+                yield Hit(
+                    command.line,
+                    f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
+                    "there since they started",
+                )
+                return
+
+
+def _on_condition(node: Node) -> bool:
+    """Return whether a command runs only if another one succeeds or fails, as that behind ``[ ... ] &&``."""
+    for above in node.above():
+        if above.type in ("if_statement", "case_statement"):
+            return True
+        if above.type == "list" and above.children[0].end <= node.start:
+            return True
+    return False

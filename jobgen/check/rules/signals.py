@@ -1,0 +1,140 @@
+"""Rules about the signal that Slurm sends before the time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.check.ranks.model import is_work, ranks
+from jobgen.check.rule import WARNING, rule
+from jobgen.script.script import Hit, Script
+
+
+class _Signal(NamedTuple):
+    """A directive ``--signal``: its line and value, the name of the signal, and whether the shell gets it."""
+
+    line: int
+    value: str
+    name: str
+    to_shell: bool
+
+
+def _signals(script: Script) -> Iterator[_Signal]:
+    for option in script.options:
+        if option.flag == "--signal":
+            letters, _, name = option.value.partition("@")[0].rpartition(":")
+            name = name.upper().removeprefix("SIG")
+            yield _Signal(option.line, option.value, _NUMBERS.get(name, name), "B" in letters)
+
+
+_NUMBERS = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
+
+
+def _caught(script: Script) -> set[str]:
+    """Return the signals for which the script has a trap."""
+    words = {word.upper() for command in script.named("trap") for word in command.literals[1:]}
+    return {_NUMBERS.get(name, name) for name in (word.removeprefix("SIG") for word in words)}
+
+
+@rule(
+    "signal-to-steps",
+    WARNING,
+    "A signal that is not handled",
+    """Without `B:` Slurm sends `--signal` only to the job's steps, the processes of `srun`: a trap in the batch
+    script never runs, and a program that the script starts without `srun` gets nothing. torchrun, accelerate and
+    deepspeed do not forward USR1 to the training processes.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+    srun /opt/site/solver &
+    pid=$!
+    wait "$pid"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@60
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
+    srun /opt/site/solver &
+    pid=$!
+    wait "$pid"
+    """,
+)
+def signal_to_steps(script: Script) -> Iterator[Hit]:
+    caught = _caught(script)
+    for signal in _signals(script):
+        if signal.to_shell:
+            continue
+        if signal.name in caught:
+            yield Hit(
+                signal.line,
+                f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}",
+                f"write --signal=B:{signal.value}",
+            )
+        elif reason := _lost_in_steps(script, signal.name):
+            fix = "start the ranks with srun, or add B: and catch the signal in this script"
+            yield Hit(signal.line, reason, fix)
+
+
+def _lost_in_steps(script: Script, name: str) -> str:
+    """Return why no training process gets a signal that goes to the steps; empty if one may get it."""
+    swallower = next((one for one in script.launches if one.row.once_a_node), None)
+    if swallower is not None and name in ("USR1", "USR2"):
+        return f"{swallower.kind} does not forward {name} to the training processes"
+    if any(is_work(script, one) for one in script.launches) or _calls_others(script):
+        return ""
+    last = next((one for one in reversed(list(ranks(script))) if not one.chain and one.program.file), None)
+    if last is None:
+        return ""
+    return (
+        f"the signal goes to the job's steps, and the job has none: {last.program.file} does not get {name}"
+    )
+
+
+def _calls_others(script: Script) -> bool:
+    """Return whether the script runs other scripts, which may start steps or set traps."""
+    words = (word for command in script.commands for word in command.literals)
+    return any(script.named("source", ".", "bash", "sh", "eval")) or any(
+        word.endswith(".sh") for word in words
+    )
+
+
+@rule(
+    "signal-without-trap",
+    WARNING,
+    "A signal for a shell that has no trap",
+    """With `B:` Slurm sends the signal to the batch script only. A shell without a trap for it ends at once: the
+    job is over before its time limit, and the training has not saved. (HUP, INT and TERM end it as well.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@120
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=USR1@120
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def signal_without_trap(script: Script) -> Iterator[Hit]:
+    caught = _caught(script)
+    others = any(script.named("source", ".", "eval", "exec")) or not script.for_a_shell
+    for signal in _signals(script):
+        if signal.to_shell and signal.name in _ENDING and signal.name not in caught and not others:
+            yield Hit(
+                signal.line,
+                f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it",
+                f"catch it: trap ... {signal.name}, with the training in the background, or remove B:",
+            )
+
+
+_ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")

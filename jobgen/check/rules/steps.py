@@ -1,0 +1,119 @@
+"""Rules about steps that run side by side in one job of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.schedulers.versions import Span
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS
+
+_WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
+_SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
+_CORES = ("-c", "--cpus-per-task")  # implies --exact
+_MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+
+
+@rule(
+    "blocking-steps",
+    WARNING,
+    "Steps that wait for each other",
+    """Since Slurm 20.11 a step takes all cores of its nodes, unless `--exact` or `--cpus-per-task` says how many,
+    and all memory of the job, unless `--mem` says how much: steps that were to run side by side run one after
+    the other, or the second one waits for ever ("step creation temporarily disabled"). `--overlap` shares what
+    another step has.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --ntasks=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --ntasks=1 python3 train.py --fold 1 &
+    one=$!
+    srun --ntasks=1 python3 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --ntasks=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --exact --ntasks=1 python3 train.py --fold 1 &
+    one=$!
+    srun --exact --ntasks=1 python3 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+    schedulers=("slurm",),
+)
+def blocking_steps(script: Script) -> Iterator[Hit]:
+    request = script.request
+    one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
+    if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
+        return
+    steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
+    beside = [one for one in steps if one.command.background]
+    if not beside or "--overcommit" in script.heeded:
+        return
+    first = beside[0]
+    alone = steps[-1] is first and not first.command.node.under(*LOOPS)
+    if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
+        return
+    memory = script.heeded.get("--mem")
+    if not first.has(*_CORES):
+        yield Hit(
+            first.line,
+            "this step takes all cores of the job: the steps beside it wait until it ends",
+            "add --exact and the number of its tasks and cores, or --overlap for a monitor",
+        )
+    elif memory is not None and memory.value not in ("0", "") and not first.has(*_MEMORY):
+        yield Hit(
+            first.line,
+            f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
+            "add --mem with the part of this step",
+        )
+
+
+@rule(
+    "exclusive-memory",
+    NOTE,
+    "A whole node without its memory",
+    """`--exclusive` gives all cores of a node, but only as much memory as the job requests, or the default of
+    the site, which may be a small part: the job is killed although the node has more. `--mem=0` requests all of
+    it.""",
+    message="--exclusive gives all cores, but the default memory of the site, which may be less than the node has",
+    fix="add --mem=0",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --exclusive
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --exclusive
+    #SBATCH --mem=0
+    #SBATCH --gpus-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    schedulers=("slurm",),
+)
+def exclusive_memory(script: Script) -> Iterator[Hit]:
+    option = script.heeded.get("--exclusive")
+    # Jobs without devices seldom need more than the default of all cores.
+    if (
+        option is not None
+        and script.request.exclusive
+        and script.request.gpus_per_node
+        and not script.heeded.keys() & set(_MEMORY)
+    ):
+        yield Hit(option.line)

@@ -1,0 +1,112 @@
+"""Kinds of scripts whose meaning a conversion must not change silently."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import body, convert, remarks
+
+TORQUE = "-l nodes=2:ppn=48"
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "expected"),
+    [
+        ("-N 4 -n 16", "srun -n $((4*c)) -N 4 ./a", "ppr:$((((4*c) + 4 - 1) / 4)):node"),
+        ("-N 4 -n 16", "srun -n $T -N 2 ./a", "ppr:$((($T + 2 - 1) / 2)):node"),
+        ("-N 1 -n 16", 'srun -n "$T" -N 1 ./a', 'ppr:"$T":node'),
+        (TORQUE, "mpirun -np 4 -perhost 2 ./a", "--cpus-per-task=24"),
+        (TORQUE, "mpirun -np 96 ./a", "srun --ntasks=96 --kill"),
+        (TORQUE, "mpirun -np 24 ./a", "srun --ntasks=24 --nodes=1 --cpus-per-task=2 --kill"),
+        (
+            TORQUE,
+            "mpirun -np 4 -perhost 4 ./a",
+            "srun --ntasks=4 --ntasks-per-node=4 --nodes=1 --cpus-per-task=12",
+        ),
+        ("-l nodes=1:ppn=8", "mpirun -np 2 ./a", "--cpus-per-task=4"),
+        ("-l nodes=1:ppn=8", "aprun -n 2 ./a", "srun --ntasks=2 --kill"),
+    ],
+)
+def test_ranks_and_their_cores(options: str, line: str, expected: str) -> None:
+    assert (
+        expected
+        in body(options, line, "slurm" if "-l" in options else "pbspro")[0][0 if "-l" in options else -1]
+    )
+
+
+@pytest.mark.parametrize("cores", ["$((32/c))", "4"])
+def test_other_cores_of_a_rank_have_a_remark(cores: str) -> None:
+    [found] = [
+        one
+        for one in convert(f"#SBATCH -n 2 -c 8\nsrun -c {cores} ./a", "pbspro").remarks
+        if "share all" in one.why
+    ]
+    assert (found.line, found.lost) == (3, False)
+
+
+def test_a_variable_of_the_name_of_a_launcher_hides_no_launcher() -> None:
+    done = convert("#SBATCH -N 2 -n 4\nsrun='srun --mpi=pmi2'\n$srun ./a\nbash -c 'srun ./b'", "pbspro")
+    assert (True, 5, "srun") in remarks(done)
+    assert [one.line for one in done.remarks if one.what == "srun" and one.lost] == [5]
+
+
+def test_commands_of_alps_have_a_remark() -> None:
+    done = convert(f"#PBS {TORQUE}\naprun -n 4 ./a\napstat\napkill 3", "slurm", "torque")
+    assert {(True, 4, "apstat"), (True, 5, "apkill 3")} <= {*remarks(done)}
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("python pre.py", "python pre.py"),
+        ("hostname", "hostname"),
+        ("env A=1 python3 -m a.b", "env A=1 python3 -m a.b"),
+        ("./a", "mpirun -np 1 "),
+        ("python pre.py  # mpi4py", "mpirun -np 1 "),
+    ],
+)
+def test_one_task_without_mpi_is_started_by_the_script(program: str, expected: str) -> None:
+    lines = body("-N 2 -n 8", f"module load openmpi\nsrun -N 1 -n 1 {program}\nsrun ./a")[0]
+    assert lines[-2].startswith(expected)
+
+
+def test_numbers_of_gpus_are_set() -> None:
+    names = ("SLURM_CPUS_PER_GPU", "SLURM_JOB_NUM_GPUS", "SLURM_GPUS")
+    done = convert(
+        f"#SBATCH -N 2 --gpus-per-node=4 --cpus-per-gpu=6\necho {' '.join('$' + one for one in names)}",
+        "torque",
+    )
+    assert {"SLURM_CPUS_PER_GPU=6", "SLURM_JOB_NUM_GPUS=8", "SLURM_GPUS=8"} <= set(done.text.split("\n"))
+
+
+def test_the_directory_of_a_log_is_not_doubled() -> None:
+    lines = convert("#SBATCH -D ./ -o ./a.log\n./a", "pbspro").text.split("\n")
+    assert "#PBS -o ./a.log" in lines
+    assert "cd ./ || exit 1" not in lines
+    assert "#PBS -o /d/a.log" in convert("#SBATCH -D /d -o ./a.log\n./a", "pbspro").text.split("\n")
+
+
+def test_an_array_of_a_list_looks_up_its_index() -> None:
+    done = convert("#SBATCH --array=1,5,7%2\n./a $SLURM_ARRAY_TASK_ID", "pbspro")
+    lines = done.text.split("\n")
+    assert "#PBS -J 0-2%2" in lines
+    assert "SLURM_ARRAY_TASK_ID=$(echo 1 5 7 | cut -d ' ' -f $((PBS_ARRAY_INDEX + 1)))" in lines
+    assert lines[-2] == "./a $SLURM_ARRAY_TASK_ID"
+    assert (False, 2, "the array 1,5,7%2") in remarks(done)
+
+
+def test_programs_find_the_index_that_a_script_looks_up() -> None:
+    lines = convert("#SBATCH --array=1,5,7\n./a", "pbspro").text.split("\n")
+    assert "export SLURM_ARRAY_TASK_ID" in lines
+
+
+def test_the_name_of_a_log_has_no_variables_on_slurm() -> None:
+    done = convert("#PBS -o ${PBS_JOBNAME}.o${PBS_JOBID}\n#PBS -e $USER.err\n./a", "slurm", "torque")
+    assert {"#SBATCH --output=%x.o%j", "#SBATCH --error=%u.err"} <= set(done.text.split("\n"))
+    done = convert("#PBS -j oe\n#PBS -o $HOME/a.log\n./a", "slurm", "torque")
+    assert (True, 3, "the output file $HOME/a.log") in remarks(done)
+    assert "#SBATCH --output" not in done.text
+
+
+def test_the_greater_of_two_memories_is_requested() -> None:
+    assert "--mem=256G" in convert("#PBS -l nodes=1:ppn=32,pmem=4gb,mem=256gb\n./a", "slurm", "torque").text
+    assert "--mem=512G" in convert("#PBS -l nodes=1:ppn=32,pmem=16gb,mem=256gb\n./a", "slurm", "torque").text
