@@ -112,7 +112,7 @@ class Environment:
                 self._set(one, *setting)
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
                 self.reports |= {one.node.line: one.node for one in self.kept if "report" in one.kinds}
-            own = any(kind not in _WHY for kind, _ in settings)
+            own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
 
     @property
@@ -126,7 +126,9 @@ class Environment:
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
         uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.kept)
         found = any(kind in self.values for kind in _STAGES[:3])
-        return not (texts and "conda" not in self.values) and not (modules and uses and not found)
+        return not (texts and "conda" not in {*self.values, *self.file.values}) and not (
+            modules and uses and not found
+        )
 
     def write(self) -> None:
         """Set the options in the job file."""
@@ -307,7 +309,7 @@ class Environment:
             return self._is_variable(value, later)
         if kind in ("workdir", "submission"):
             return self._moves(kind, value)
-        if kind in ("conda", "venv") and (kind in self.values or "container" in self.file.values):
+        if kind in ("conda", "venv") and {kind, "container"} & {*self.values, *self.file.values}:
             return False
         moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.kept)
         if _is_relative(kind, value) and moved:
