@@ -11,8 +11,8 @@ from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, pl
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
+from jobgen.script.beside import started
 from jobgen.script.script import Edit, Hit, Policy, Script
-from jobgen.script.started import started
 from jobgen.script.submitted import scripts
 
 _OF_OPTIONS = ("no-walltime", "missing-directive")  # the options of sbatch may be what is missing
@@ -41,7 +41,7 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a script's text; the files that it names are searched in ``folder``.
 
-    The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts on its nodes.
+    The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts.
     """
     script = _script(source, scheduler, folder, version, policies, file)
     whole, _ = _silenced(script)

@@ -228,7 +228,7 @@ class _Search(NamedTuple):
 def launches(
     found: list[Command], constants: Constants, starter: Start | None = None
 ) -> Iterator[Launch | Start]:
-    """Yield all launchers in the commands, also behind another one and in ``bash -c '...'``, and their programs.
+    """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs.
 
     ``starter`` has started the script of the commands.
     """
@@ -312,9 +312,9 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
         if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
             inner = value.children[1:-1]
         elif is_text and (not found or value.text[1:2].isspace()):
-            inner = _split(value)
-            if not inner:
+            if (words := _split(value)) is None:
                 return [word]
+            inner = words
         elif is_copy and not found:
             inner = [value]
         else:
@@ -327,17 +327,17 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
     return found
 
 
-def _split(node: Node) -> list[Node]:
-    """Return the words in a string of options; variables in them are still expansions. There are none if the
-    text cannot be read as words."""
+def _split(node: Node) -> list[Node] | None:
+    """Return the words in a string of options; variables in them are still expansions. None: the text cannot
+    be read as words."""
     text = re.sub(r"\\?\n", lambda match: " " * len(match[0]), node.text[1:-1])
-    if not text.strip():
-        return []
     if not re.search(r"[\s$]", text):
-        return [node]
+        return [node] if text else []
     tree = parse(text.encode(), node.line)
     found = next(commands(tree), None)
-    return list(found.words) if found is not None and not any(tree.all("ERROR")) else []
+    if any(tree.all("ERROR")):
+        return None
+    return list(found.words) if found is not None else [node] * bool(text.strip())
 
 
 def shell_text(word: Node) -> str:

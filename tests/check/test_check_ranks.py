@@ -17,6 +17,7 @@ SLURM = """#!/bin/bash
 """
 NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
 ONE = SLURM.replace("nodes=2", "nodes=1")
+EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
 SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; python train.py"
@@ -42,6 +43,11 @@ FOUND = [
     ("task-devices", SLURM + f"srun --gpus-per-task=1 bash -c '{SET}'\n"),
     ("task-devices", SLURM + f"srun --gpu-bind=map_gpu:0,1,2,3 bash -c '{SET}'\n"),
     ("visible-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=4 t.py\n"),
+    (
+        "visible-devices",
+        EIGHT + "export CUDA_VISIBLE_DEVICES=0,1,2,3\nsrun -u python t.py --deepspeed_config d\n",
+    ),
+    ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun python t.py\n"),
     ("visible-devices", ONE + "export HIP_VISIBLE_DEVICES=0\naccelerate launch --num_processes 2 t.py\n"),
     ("unexported-variable", ONE + "NCCL_DEBUG=INFO\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "MASTER_PORT=2000\necho $MASTER_PORT\nsrun python t.py\n"),
@@ -67,7 +73,10 @@ FOUND = [
         "signal-without-trap",
         SLURM.replace("#SBATCH --time", "#SBATCH --signal=B:10@60\n#SBATCH --time") + "srun ./a\n",
     ),
-    ("blocking-steps", ONE + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
+    (
+        "blocking-steps",
+        ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n",
+    ),
     ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
     ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
 ]
@@ -91,6 +100,8 @@ SILENT = [
     ("task-devices", SLURM + "srun --gpus-per-task=1 python train.py\n"),
     ("task-devices", SLURM + "srun -N 2 --ntasks-per-node=1 --gpus-per-task=1 bash -c 'LOCAL_RANK=$SLURM_LOCALID ./a'\n"),
     ("visible-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=2 t.py\n"),
+    ("ranks-mismatch", EIGHT + "srun python t.py\n"),
+    ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun --ntasks-per-node=4 python t.py\n"),
     ("unexported-variable", SLURM + "set -a\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "source env.sh\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "MASTER_ADDR=$(hostname)\nsrun python t.py --master $MASTER_ADDR\n"),
@@ -154,3 +165,10 @@ def test_the_file_of_a_right_program_is_quiet(text: str, tmp_path: Path) -> None
     (tmp_path / "t.py").write_text(text)
     script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
     assert [one for one in check(script.encode(), folder=str(tmp_path)) if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("more", ["", "import own_package\n", "import multiprocessing\n"])
+def test_a_program_without_ranks_runs_the_same_in_each_task(more: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import torch\n{more}")
+    found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
+    assert ("identical-tasks" in {one.rule for one in found}) is (more == "")

@@ -161,7 +161,7 @@ def test_a_job_at_home_stays_there() -> None:
     """PBS starts a script in the home directory; an environment below it is none of the submission."""
     assert found("module load a", PBS, "\nmpirun ./a\n")["setup"] == "cd\n"
     got = found(". .venv/bin/activate", PBS, "\nmpirun ./a\n")
-    assert got["setup"] == "cd\n. .venv/bin/activate\n"
+    assert got["setup"] == "cd\nset -e\n. .venv/bin/activate\n"
     assert "venv" not in got
 
 

@@ -348,3 +348,10 @@ def test_several_programs_of_a_job_file(launcher: str) -> None:
     done = job_file(APRUN.format(f"{launcher} -n 2 ./a x : -n 6 ./b"))
     assert values(done.text)["command"] == ["./a", "x"]
     assert [(one.line, one.what) for one in done.remarks if "are missing" in one.why] == [(3, ": -n 6 ./b")]
+
+
+@pytest.mark.parametrize("value", ['""', "''", "' '"])
+def test_options_of_an_empty_variable(value: str) -> None:
+    done = job_file(f"{HEAD}EXTRA={value}\nsrun $EXTRA ./a $EXTRA b")
+    assert values(done.text)["command"] == ["./a", "b"]
+    assert not [one for one in done.remarks if one.lost]

@@ -159,7 +159,7 @@ def test_a_file_can_say_all_that_flags_can(tmp_path: Path) -> None:
         if BY_KEY[key].multiple:
             given_flags.setdefault(key, []).append(text)  # type: ignore[attr-defined]
         else:
-            given_flags[key] = "no" if BY_KEY[key].switch else text
+            given_flags[key] = ("no" if flag.startswith("no-") else "yes") if BY_KEY[key].switch else text
     typed = read_spec("slurm", given_flags, ("train.py", "--lr", "0.1"))  # type: ignore[arg-type]
     assert read._replace(origins={}, texts={}) == typed._replace(origins={}, texts={})
     for key in BY_KEY:

@@ -70,7 +70,7 @@ class RankGroup(NamedTuple):
 
     ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on
     the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
-    outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank.
+    outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank, ``total`` all ranks.
     """
 
     line: int
@@ -83,6 +83,7 @@ class RankGroup(NamedTuple):
     tasks: int | None
     each: int | None
     cores: int | None
+    total: int | None
 
     @property
     def outer(self) -> Launch | None:
@@ -91,10 +92,6 @@ class RankGroup(NamedTuple):
     @property
     def inner(self) -> Launch | None:
         return self.chain[-1] if self.chain else None
-
-    @property
-    def total(self) -> int | None:
-        return self.nodes * self.each if self.nodes and self.each else None
 
     @property
     def sets_ranks(self) -> bool:
@@ -142,6 +139,7 @@ def ranks(script: Script) -> Iterator[RankGroup]:
                 1,
                 1,
                 None if request.exclusive else cores,
+                1,
             )
 
 
@@ -170,7 +168,16 @@ def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
         tasks,
         each,
         cores,
+        nodes * each if nodes and each else _total(script, outer, launch),
     )
+
+
+def _total(script: Script, outer: Launch, launch: Launch) -> int | None:
+    """Return the number of tasks that srun starts on any number of nodes."""
+    if launch.row.once_a_node or not outer.row.by_scheduler:
+        return None
+    own = outer.has(*outer.row.line.ranks, *outer.row.line.nodes, "--ntasks-per-node")
+    return outer.number(*outer.row.line.ranks) if own else script.request.ranks
 
 
 def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,7 +15,9 @@ from jobgen.launch.command_line import is_python
 from jobgen.script.script import Script
 
 _LARGEST = 500_000
-_DISTRIBUTED = ("torch.distributed", "mpi4py", "jax", "tensorflow", "ray", "dask", "dask_mpi", "distributed")
+_KNOWN = sys.stdlib_module_names | {
+    *("torch", "torchvision", "numpy", "pandas", "sklearn", "scipy", "tqdm", "yaml", "PIL")
+}
 _STARTERS = ("subprocess", "multiprocessing", "torch.multiprocessing", "submitit", "concurrent", "joblib")
 _WORKERS = ("num_workers", "dataloader_num_workers")
 
@@ -58,13 +62,13 @@ class RankProgram(NamedTuple):
 
     @property
     def is_single(self) -> bool:
-        """Return whether the file has no trace of several ranks or processes."""
-        if self.source is None:
+        """Return whether neither the file nor what it imports knows several ranks."""
+        if self.source is None or self.frameworks or self.source.imports(*_STARTERS, "torch.distributed"):
             return False
-        ranks = any(
-            name.endswith("RANK") or name.startswith(("SLURM_", "OMPI_", "PMI")) for name in self.source.reads
+        roots = {one.partition(".")[0] for one in self.source.modules}
+        return roots <= _KNOWN and not any(
+            re.search(r"RANK|SLURM_|OMPI_|PMI|PALS", name) for name in self.source.reads
         )
-        return not ranks and not self.frameworks and not self.source.imports(*_DISTRIBUTED, *_STARTERS)
 
     @property
     def workers(self) -> int | None:

@@ -150,10 +150,25 @@ def visible_devices(script: Script) -> Iterator[Hit]:
     if not settings:
         return
     for one in ranks(script):
-        if not one.sets_ranks or one.inner is None:
+        if one.inner is None:
+            continue
+        listed = _listed(environment, settings.get(one.start), one)
+        if not one.sets_ranks:
+            how, sure = _number_of_device(one)
+            if listed and one.tasks and one.tasks > listed[1] and (how or environment.has_devices(one)):
+                yield Hit(
+                    one.line,
+                    f"{one.tasks} ranks of a node see {listed[1]} devices ({listed[0]})"
+                    + (
+                        f", but {how}: the ranks from {listed[1]} on fail"
+                        if how
+                        else ": some share one, or fail"
+                    ),
+                    level=None if sure else WARNING,
+                )
+                return
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
-        listed = _listed(environment, settings.get(one.start), one)
         if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,

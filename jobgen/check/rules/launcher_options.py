@@ -117,12 +117,13 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         if waits
         else f"the other {others(script)} stay{'s' if request.nodes == 2 else ''} idle"
     )
-    step = script.dialect.scheduler.node_step or "mpirun"
+    step, trains = script.dialect.scheduler.node_step or "mpirun", _trains(last)
     yield Hit(
         last.line,
-        f"this runs once, on the first node: {effect}",
+        f"this runs once, on the first node: {effect}"
+        + ("" if trains else ", unless it starts processes there itself"),
         f"start it with {step}, once for each rank, or request one node",
-        ERROR if waits and last.program.source is not None else None if _trains(last) else NOTE,
+        ERROR if waits and last.program.source is not None else None if trains else NOTE,
     )
 
 
@@ -137,6 +138,9 @@ _DISTRIBUTES = re.compile(
 )
 
 
+_STARTS = re.compile(r"\b(srun|mpirun|mpiexec|ibrun|aprun|jsrun)\b")
+
+
 def _starts_others(script: Script, one: RankGroup) -> bool:
     """Return whether a program may start processes on other nodes itself, or is no program of a training."""
     source, words = one.program.source, " ".join(word or "$" for word in one.program.words)
@@ -144,9 +148,11 @@ def _starts_others(script: Script, one: RankGroup) -> bool:
         return source.imports(
             "subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py"
         )
+    texts = script.tree.all("string_content", "raw_string")
     return (
         not one.program.file
         or _DISTRIBUTES.search(words) is not None
+        or any(_STARTS.search(node.text) for node in texts)
         or any(_DISTRIBUTES.search(command.name) for command in script.commands)
     )
 
@@ -239,6 +245,48 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
                 "its own, which does not know the others",
+            )
+            return
+
+
+@rule(
+    "identical-tasks",
+    WARNING,
+    "The same run in every task",
+    """`srun` and `mpirun` start the program once for each task of the job. One that knows nothing of ranks does the
+    same work in each, and all of them write the same files. The Python file beside the script is read, and only
+    one that imports nothing unknown is reported.""",
+    fix="start one task, or let each take its part of the work",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 bad.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 good.py
+    """,
+    files={
+        "bad.py": "import torch\n\ntorch.save(torch.nn.Linear(8, 8), 'model.pt')\n",
+        "good.py": "import os\nimport torch\n\nrank = os.environ['SLURM_PROCID']\ntorch.save(torch.nn.Linear(8, 8), f'model{rank}.pt')\n",
+    },
+)
+def identical_tasks(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        outer = one.outer
+        if outer is None or not outer.row.line.reaches_nodes or outer.unknown or not one.program.is_single:
+            continue
+        words = " ".join(word.text for word in outer.command.words)
+        if one.total and one.total > 1 and not re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog", words):
+            yield Hit(
+                one.line,
+                f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
+                "the same, and writes the same files",
             )
             return
 

@@ -11,7 +11,7 @@ from jobgen.script.syntax import LOOPS
 
 _WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
 _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
-_CORES = ("-c", "--cpus-per-task")  # implies --exact
+_CORES = ("-c", "--cpus-per-task")  # implies --exact; some versions take it from the job
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 
 
@@ -63,7 +63,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
-    if not first.has(*_CORES):
+    if not first.has(*_CORES) and not request.cpus_per_rank:
         yield Hit(
             first.line,
             "this step takes all cores of the job: the steps beside it wait until it ends",

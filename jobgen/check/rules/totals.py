@@ -47,12 +47,11 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
         if count > request.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
-        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
+            waits = (
+                "" if launch.row.line.reaches_nodes else ": its ranks wait forever for those of the others"
+            )
             yield Hit(
-                launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
-                level=WARNING,
+                launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}"
             )
 
 
@@ -82,9 +81,17 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not script.in_job or len(request.chunks) > 1:
         return
+    gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
+    environment = Environment(script)
+    for one in ranks(script) if gpus else ():
+        if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
+            yield Hit(
+                one.line,
+                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
+                f"write {gpus}, or request {one.tasks} GPUs",
+            )
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
             yield Hit(

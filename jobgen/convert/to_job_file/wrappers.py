@@ -275,13 +275,14 @@ def text_program(
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
 
 
-def _places(text: Node) -> list[int]:
-    """Return the place in the text of a string for each byte that the shell gets, and for its end."""
-    inner, found = text.text[1:-1], list[int]()
-    for at, letter in enumerate(inner):
-        if text.type == "raw_string" or inner[at : at + 2] not in ("\\$", '\\"'):
+def _places(word: Node) -> list[int]:
+    """Return the place in the text of a word for each byte that a shell reads, and for the end."""
+    found: list[int] = []
+    text, escapes = word.text[1:-1], ("\\$", '\\"') if word.type == "string" else ()
+    for at, letter in enumerate(text):
+        if text[at : at + 2] not in escapes:
             found += [at] * len(letter.encode())
-    return [*found, len(inner)]
+    return [*found, len(text)]
 
 
 def _unescaped(text: Node, code: str) -> str:
