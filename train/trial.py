@@ -8,6 +8,7 @@ statistics nor random states.
 import re
 import traceback
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,8 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
     try:
         sample = _first(task, device, micro)
         # Not compiled: the user reads the errors of his own code, and other batches follow.
-        with engine.evaluation_mode(), torch.compiler.set_stance("force_eager"):
+        eager = torch.compiler.set_stance("force_eager") if settings.compile else nullcontext()
+        with engine.evaluation_mode(), eager:
             outputs = _attempt(lambda: engine.predict(sample.inputs), f"{MODEL_RULE}; {_shapes(sample)}")
     except CommonMistake as error:
         if spec_of(settings).pipelined:

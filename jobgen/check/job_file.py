@@ -52,6 +52,7 @@ def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
     from jobgen.jobfile.reader import read_job, read_text
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
+    from jobgen.script import foreign_variables
     from jobgen.sites.loader import load
 
     layer = read_job(path, (), ())
@@ -62,7 +63,7 @@ def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
         raise JobgenError(f'{visible(path)}: name the scheduler or the site, as in scheduler = "slurm"')
     plan = resolve(read_spec(scheduler, {}, (), layer))
     if say is not None:
-        for warning in plan.warnings:
+        for warning in (*plan.warnings, *foreign_variables.warnings(plan.spec, plan.scheduler)):
             say(f"{visible(path)}: {visible(warning)}")
     folders = os.environ.get("JOBGEN_TEMPLATE_PATH", "").split(os.pathsep)
     script = render(plan, tuple(filter(None, folders)), cache_dir())

@@ -186,7 +186,9 @@ def plan_of(
 
 def print_warnings(plan: Plan) -> None:
     """Print the warnings on a job."""
-    for text in plan.warnings:
+    from jobgen.script import foreign_variables
+
+    for text in (*plan.warnings, *foreign_variables.warnings(plan.spec, plan.scheduler)):
         click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 

@@ -73,7 +73,10 @@ FOUND = [
         "signal-without-trap",
         SLURM.replace("#SBATCH --time", "#SBATCH --signal=B:10@60\n#SBATCH --time") + "srun ./a\n",
     ),
-    ("blocking-steps", ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
+    (
+        "blocking-steps",
+        ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n",
+    ),
     ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
     ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
 ]

@@ -68,3 +68,36 @@ def test_a_set_option_changes_such_a_table(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(TEXT)
     done = jobs.jobgen("slurm", "--job", tmp_path / "job.toml", "--set", "slurm.qos=low")
     assert "#SBATCH --qos=low\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "warning"),
+    [
+        ("slurm", "PBS_JOBID (setup; use SLURM_JOB_ID), PBS_ARRAY_INDEX (program; use SLURM_ARRAY_TASK_ID)"),
+        (
+            "pbs",
+            "SLURM_JOB_ID (before; use PBS_JOBID), SLURM_ARRAY_TASK_ID (program; use PBS_ARRAY_INDEX), "
+            "SLURM_LOCALID (program)",
+        ),
+        ("pbs --dialect torque", "PBS_ARRAY_INDEX (program; use PBS_ARRAYID)"),
+        ("local", "PBS_JOBID (setup), SLURM_JOB_ID (before)"),
+    ],
+)
+def test_a_variable_of_another_scheduler_is_a_warning(scheduler: str, warning: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    text = TEXT.replace("[resources]", "expand = true\n[resources]").replace(
+        '["./a"]',
+        "['bash', '-c', './a $SLURM_LOCALID \"${SLURM_NTASKS:-1}\" \\$SLURM_NODEID', '$SLURM_ARRAY_TASK_ID', "
+        "'$PBS_ARRAY_INDEX']",
+    )
+    blocks = "[blocks]\nsetup = 'SLURM_PROCID=0; echo $PBS_JOBID $SLURM_PROCID # $SLURM_NNODES'\n"
+    path.write_text(f"{text}{blocks}before = 'echo ${{SLURM_JOB_ID}}'\n")
+    done = jobs.jobgen(*scheduler.split(), "--job", path)
+    warned = [line for line in done.stderr.splitlines() if "does not set" in line]
+    assert done.returncode == 0, done.stderr
+    assert len(warned) == 1
+    for part in warning.split("), "):
+        assert part in warned[0]
+    assert "SLURM_NTASKS" not in done.stderr
+    assert "SLURM_NNODES" not in done.stderr
+    assert "SLURM_PROCID" not in done.stderr

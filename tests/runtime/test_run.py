@@ -393,7 +393,7 @@ STEPS = [
     "job_arm_deadline",
     "job_run_before",
 ]
-MAIN = """job_title=title job_hosts=(a b) MASTER_ADDR=a MASTER_PORT=7 job_parent='/p q' job_status=
+MAIN = """job_title=title job_launcher_name=torchrun job_hosts=(a b) MASTER_ADDR=a MASTER_PORT=7 job_parent='/p q' job_status=
 job_run() { echo run; job_status=0; }; job_judge() { echo judge; job_status=$status; }
 job_run_after() { echo "after $1"; }; job_go_on() { echo go on; }; job_submit_command() { echo qsub; }
 job_save_requested() { [[ $asked == yes ]]; }; job_save_reason() { echo TERM; }; job_finish_with() { echo "finish $1"; exit; }

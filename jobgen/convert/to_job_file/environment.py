@@ -51,14 +51,14 @@ Setting = tuple[str, str]  # an option and its value, or what the statement does
 
 def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[list[Node], list[Node]]:
     """Set the options that statements are; return the statements that are options, and those that stay."""
-    for ignored in (("hook", "modules"), ("modules",), ("hook",), ()):
-        found = Environment(file, script, ignored)
+    for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
+        found = Environment(file, script, preparations)
         found.read(statements)
-        if found.replaces_ignored:
+        if found.replaces_preparations:
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    removed += [one.node for one in found.kept if _only_for(script, one, removed)]
+    removed += [one.node for one in found.block if _only_for(script, one, removed)]
     return found.statements, without(statements, removed)
 
 
@@ -77,21 +77,21 @@ def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool
 class Environment:
     """The options that the statements before the program are.
 
-    ``ignored``: the statements that have no effect beside the options for conda and modules.
+    ``preparations``: the statements that have no effect beside the options for conda and modules.
     """
 
     file: JobFile
     script: Script
-    ignored: Sequence[str]
+    preparations: Sequence[str]
     values: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     statements: list[Node] = field(default_factory=list)
     without_effect: list[Node] = field(default_factory=list)
-    kept: list[Effects] = field(default_factory=list)
+    block: list[Effects] = field(default_factory=list)
     reports: dict[int, Node] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     stage: int = 0
-    submitted: bool = False  # the directory is that of the submission
+    at_submission: bool = False  # the directory is that of the submission
 
     def read(self, statements: Sequence[Node]) -> None:
         """Find each statement that is an option, and that may change places with those that stay."""
@@ -106,12 +106,12 @@ class Environment:
             ):
                 settings = [("env", f"OMP_NUM_THREADS={settings[0][1]}")]
             if settings is None or not all(self._fits(*setting, plain[at + 1 :]) for setting in settings):
-                self.kept.append(effects_of(self.script, one))
+                self.block.append(effects_of(self.script, one))
                 continue
             for setting in settings:
                 self._set(one, *setting)
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
-                self.reports |= {one.node.line: one.node for one in self.kept if "report" in one.kinds}
+                self.reports |= {one.node.line: one.node for one in self.block if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
 
@@ -120,11 +120,11 @@ class Environment:
         return self.values.get("workdir", [str(self.file.values.get("workdir", ""))])[0]
 
     @property
-    def replaces_ignored(self) -> bool:
-        """Return whether the options do what the ignored statements prepare."""
+    def replaces_preparations(self) -> bool:
+        """Return whether the options do what the preparations do for it."""
         texts = {one.what for one in self.remarks if one.why == _WHY["hook"]}
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
-        uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.kept)
+        uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.block)
         found = any(kind in self.values for kind in _STAGES[:3])
         return not (texts and "conda" not in {*self.values, *self.file.values}) and not (
             modules and uses and not found
@@ -151,7 +151,7 @@ class Environment:
             name, _, text = value.partition("=")
             self.variables[name] = (text, statement.line)
         elif kind == "submission":
-            self.submitted = True
+            self.at_submission = True
             self.values.pop("workdir", None)
             if value:
                 self.values["workdir"] = [value]
@@ -200,7 +200,7 @@ class Environment:
         if [name for name, _, _ in pairs] == ["OMP_NUM_THREADS"]:
             return [("threads", self._value("OMP_NUM_THREADS", pairs[0][1]) or "")]
         if [name for name, _, _ in pairs] == ["__conda_setup"] and (match := _HOOK.search(statement.text)):
-            return _at(match[1]) if "hook" in self.ignored else None
+            return _at(match[1]) if "hook" in self.preparations else None
         if not exports or statement.children[0].type != "export":
             return None
         names = [one.text for one in statement.children if one.type == "variable_name"]
@@ -231,7 +231,7 @@ class Environment:
         if name in ("source", ".") and (found := self._of_file(command)) is not None:
             return found
         if name == "eval" and (match := _HOOK.search(command.node.text)):
-            return _at(match[1]) if "hook" in self.ignored else None
+            return _at(match[1]) if "hook" in self.preparations else None
         if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))) and not self._is_set(match[0]):
             return [("submission", (match[1] or "").strip("/"))]
         words = self._words(command)
@@ -277,7 +277,7 @@ class Environment:
             folder = path.removesuffix("/bin/activate")
             fits = folder != path and path.startswith("/") and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
-        if _MODULES.fullmatch(path) and "modules" in self.ignored:
+        if _MODULES.fullmatch(path) and "modules" in self.preparations:
             return [("modules", "")]
         venv = path.removesuffix("/bin/activate")
         return [("venv", venv)] if venv != path else [("source", path)]
@@ -302,7 +302,7 @@ class Environment:
     def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
         """Return whether an option does what a statement does at its place."""
         if kind in _WHY:
-            return kind in self.ignored and self._passes("conda" if kind == "hook" else "module")
+            return kind in self.preparations and self._passes("conda" if kind == "hook" else "module")
         if kind == "threads":
             return self._is_default(later)
         if kind == "env":
@@ -311,7 +311,7 @@ class Environment:
             return self._moves(kind, value)
         if kind in ("conda", "venv") and {kind, "container"} & {*self.values, *self.file.values}:
             return False
-        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.kept)
+        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.block)
         if _is_relative(kind, value) and moved:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
@@ -320,11 +320,11 @@ class Environment:
 
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
-        return all(may_follow(one, kind) for one in self.kept)
+        return all(may_follow(one, kind) for one in self.block)
 
     def _is_default(self, later: Sequence[Node]) -> bool:
         """Return whether only the program reads the number of threads, which the job sets for it."""
-        if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.kept):
+        if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
             return False
         others = [one for one in later if self._settings(one) is None]
         return not any(
@@ -337,7 +337,7 @@ class Environment:
         name = value.partition("=")[0]
         if not self.file.accepts("env", value) or not self._passes("env"):
             return False
-        if any(mentions(one.node, name) for one in self.kept if not one.node.text.startswith(f"{name}=")):
+        if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
         if not PATHS.fullmatch(name):
             return True
@@ -348,7 +348,7 @@ class Environment:
     @property
     def _at_home(self) -> bool:
         """Return whether the script is in the home directory, in which its scheduler starts it."""
-        known = self.submitted or "workdir" in {*self.values, *self.file.values}
+        known = self.at_submission or "workdir" in {*self.values, *self.file.values}
         return self.script.dialect.starts_at_home and not known
 
     def _moves(self, kind: str, value: str) -> bool:
@@ -358,7 +358,7 @@ class Environment:
         if kind == "submission" and "workdir" in self.file.values:
             return False
         if kind == "submission" and not (value or self._at_home):
-            return not any("directory" in one.kinds for one in self.kept)
+            return not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
         return self._passes("workdir") and not (
