@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
@@ -289,6 +290,12 @@ class _Names:
         return found
 
 
+@cache
+def _names_of_jobs(environment: frozenset[str]) -> _Names:
+    """Return the names of the variables that a scheduler sets in a job."""
+    return _Names(environment)
+
+
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
@@ -364,7 +371,10 @@ def misspelt(script: Script) -> Iterator[Hit]:
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
     """Yield the variables that are almost those that the scheduler sets in a job."""
     dialect = script.dialect
-    names, seen = _Names(dialect.environment), {*known, *dialect.environment, *dialect.foreign_variables}
+    names, seen = (
+        _names_of_jobs(dialect.environment),
+        {*known, *dialect.environment, *dialect.foreign_variables},
+    )
     for name, node in script.expansions:
         if name in seen or "_" not in name or name.startswith(dialect.foreign_prefixes):
             continue
@@ -396,7 +406,8 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
 def unchecked(script: Script) -> Iterator[Hit]:
     if not script.is_batch or script.nounset or _loads(script) or "{{" in script.tree.text:
         return
-    known, names = _set_names(script), _Names({*script.values, *script.dialect.environment})
+    known, names = _set_names(script), _Names(script.values)
+    of_jobs = _names_of_jobs(script.dialect.environment)
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }
@@ -408,6 +419,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             f"write ${{{number}:?}}",
         )
     for name, node in _uses(script):
+        if of_jobs.near(name):
+            continue  # misspelt-variable reports it
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
         yield Hit(
