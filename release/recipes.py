@@ -17,7 +17,7 @@ import jinja2
 import msgspec
 
 HERE = Path(__file__).resolve().parent
-CONDA_NAMES = {"tree-sitter": "tree_sitter"}  # conda-forge's name, if it is another one
+CONDA_NAMES = {"tree-sitter": "tree_sitter", "hjson": "hjson-py"}  # conda-forge's name, if it is another one
 RECIPES = {"conda/recipe.yaml": "conda", "spack/py-jobgen/package.py": "spack"}
 
 

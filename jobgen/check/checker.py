@@ -11,6 +11,7 @@ from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, pl
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
 from jobgen.script import directives
+from jobgen.script.beside import started
 from jobgen.script.script import Edit, Hit, Policy, Script
 from jobgen.script.submitted import scripts
 
@@ -40,7 +41,7 @@ def check(
 ) -> list[Finding]:
     """Return the findings of a script's text; the files that it names are searched in ``folder``.
 
-    The scripts that it hands to sbatch or qsub are read, too.
+    The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts.
     """
     script = _script(source, scheduler, folder, version, policies, file)
     whole, _ = _silenced(script)
@@ -50,12 +51,23 @@ def check(
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line = one.line + above
                 found.add(one._replace(line=line, source=script.line(line), edits=()))
-    return sorted(found, key=in_order)
+    return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 
 
-def in_order(finding: Finding) -> tuple[int, str, str]:
+def _of_started(script: Script, file: str, silenced: set[str]) -> set[Finding]:
+    """Return the findings of the scripts that a script starts, by their own files and lines."""
+    folder = os.path.dirname(file)
+    return {
+        one._replace(edits=())
+        for name, inner in started(script)
+        for one in _findings(inner, os.path.join(folder, name))
+        if one.rule not in silenced
+    }
+
+
+def in_order(finding: Finding) -> tuple[str, int, str, str]:
     """Return the place of a finding among those of its file."""
-    return finding.line, finding.rule, finding.reason
+    return finding.file, finding.line, finding.rule, finding.reason
 
 
 def _script(

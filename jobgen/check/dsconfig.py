@@ -27,7 +27,7 @@ def find(script: Script) -> tuple[int, str, Any] | None:
 
 
 def _command_lines(script: Script) -> Iterator[tuple[list[int], Sequence[str | None]]]:
-    """Yield the words of each command, and of each program in the code of ranks, with the line of each word."""
+    """Yield the words of each command, and of each program in the code of ranks, with their lines."""
     for command in script.commands:
         yield [word.line for word in command.arguments], [literal(word) for word in command.arguments]
     for one in ranks(script):

@@ -88,6 +88,9 @@ class Reading(NamedTuple):
         lines = job.text.splitlines()
         found = set()
         for one in check(job.script.encode(), path, job.scheduler, folder, self.version, self.policies):
+            if one.file != path:
+                found.add(one)
+                continue
             line = job.line(one.source)
             found.add(one._replace(line=line, source=lines[line - 1], edits=()))
         return sorted(found, key=in_order)
@@ -103,10 +106,10 @@ def _importance(finding: Finding) -> tuple[int, bool]:
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:
     """Yield the findings; of each rule with a summary, one note."""
-    by_rule: dict[str, list[Finding]] = {}
+    by_rule: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
-        by_rule.setdefault(one.rule, []).append(one)
-    for name, found in by_rule.items():
+        by_rule.setdefault((one.rule, one.file), []).append(one)
+    for (name, _), found in by_rule.items():
         if not (summary := RULES[name].summary):
             yield from found
         elif len(found) == 1:

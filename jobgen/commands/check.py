@@ -146,6 +146,7 @@ def _check(
             report = [found for path in work.of(scripts) for found in _fix(path, findings, write)]
         else:
             report = [found for path in work.of(scripts) for found in findings(path)]
+        report = list(dict.fromkeys(report))  # several scripts may start the same one
     if not fix:
         _print(report, form)
     if form == "text":

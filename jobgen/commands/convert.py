@@ -71,8 +71,8 @@ def convert(
     script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
     if script.components:
         raise JobgenError(
-            f"{shown(file)}, line {script.components[0]}: begins another component of the job, with a request "
-            "of its own: convert each component as a script of its own"
+            f"{shown(file)}, line {script.components[0]}: begins another component of the job, which has a "
+            "request of its own: convert each component as a script"
         )
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.script.syntax import LATER, LOOPS, Node, expansions, literal
@@ -28,7 +29,9 @@ class Constants:
     ``given`` are the variables that the scheduler sets.
     """
 
-    def __init__(self, assignments: list[tuple[str, Node, Node]], given: dict[str, int | None]) -> None:
+    def __init__(
+        self, assignments: list[tuple[str, Node, Node]], given: Mapping[str, int | str | None]
+    ) -> None:
         found: dict[str, list[tuple[Node, Node]]] = {}
         for name, value, assignment in assignments:
             found.setdefault(name, []).append((value, assignment))

@@ -64,6 +64,15 @@ class Launch(NamedTuple):
         return any(name in self.options for name in names)
 
 
+class Start(NamedTuple):
+    """A program that a launcher, or a command such as ssh, starts on the nodes, as the word of its file."""
+
+    file: Node
+    arguments: tuple[Node, ...]
+    outer: Launch | None
+    remote: str
+
+
 class _Words(NamedTuple):
     """The words of a command, their values (None: unknown), and their forms.
 
@@ -93,6 +102,7 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in.
+    ``starter`` has started the script.
     """
 
     command: Command
@@ -102,15 +112,16 @@ class _Search(NamedTuple):
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
+    starter: Start | None = None
 
-    def of_words(self, nodes: Iterable[Node]) -> Iterator[Launch]:
+    def of_words(self, nodes: Iterable[Node]) -> Iterator[Launch | Start]:
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
         forms = [_form(*pair) for pair in zip(found, texts, strict=True)]
         yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
 
-    def _behind(self, words: _Words, first: int) -> Iterator[Launch]:
+    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
@@ -128,6 +139,8 @@ class _Search(NamedTuple):
             if (behind := remote_start(forms, at)) > at:
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
+            if at == start and (self.outer or self.remote or self.starter):
+                yield self._start(words, at)
             if self.outer is None or (at >= start and is_python(os.path.basename(forms[at] or ""))):
                 return
 
@@ -143,15 +156,30 @@ class _Search(NamedTuple):
             self.command,
             {name: value for name, (value, _) in read.items()},
             {name: nodes[at] for name, (_, at) in read.items()},
-            self.outer,
+            self._outer,
             self.line,
             words.program(end, self.constants),
             tuple(unknown),
-            self.remote,
+            self._remote,
             tuple(nodes),
         )
 
-    def _on_host(self, words: _Words, at: int) -> Iterator[Launch]:
+    def _start(self, words: _Words, at: int) -> Start:
+        """Return the program at a word, which may be that of a shell."""
+        if os.path.basename(words.forms[at] or "") in _SHELLS:
+            behind = range(at + 1, len(words.forms))
+            at = next((one for one in behind if not (words.forms[one] or "-").startswith("-")), at)
+        return Start(words.nodes[at], tuple(words.nodes[at + 1 :]), self._outer, self._remote)
+
+    @property
+    def _outer(self) -> Launch | None:
+        return self.outer or (self.starter.outer if self.starter else None)
+
+    @property
+    def _remote(self) -> str:
+        return self.remote or (self.starter.remote if self.starter else "")
+
+    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start]:
         """Yield the launchers in the words that a shell on another node reads, perhaps as one text."""
         nodes, name = words.nodes[at:], os.path.basename((words.forms[at : at + 1] or [""])[0] or "")
         is_text = any(node.type in ("string", "raw_string") and " " in node.text for node in nodes)
@@ -187,7 +215,7 @@ class _Search(NamedTuple):
             return None
         return "".join(map(shell_text, values)), None
 
-    def _of_code(self, text: str, line: int | None) -> Iterator[Launch]:
+    def _of_code(self, text: str, line: int | None) -> Iterator[Launch | Start]:
         if self.depth > _DEEPEST or len(text) < 2:
             return
         for command in commands(parse(text.encode(), line or self.line)):
@@ -197,20 +225,20 @@ class _Search(NamedTuple):
             yield from inner.of_words(command.words)
 
 
-def launches(found: list[Command], constants: Constants, outer: Launch | None = None) -> list[Launch]:
-    """Return all launchers in the commands, including those after another one and in ``bash -c '...'``.
+def launches(
+    found: list[Command], constants: Constants, starter: Start | None = None
+) -> Iterator[Launch | Start]:
+    """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs.
 
-    ``outer`` is the launcher that starts the script of the commands.
+    ``starter`` has started the script of the commands.
     """
     calls: dict[str, list[Command]] = {}
     for command in found:
         calls.setdefault(command.name, []).append(command)
-    return [
-        launch
-        for command in found
-        for words, line in _forms_of(command, calls)
-        for launch in _Search(command, line, constants, command.node, outer).of_words(words)
-    ]
+    for command in found:
+        for words, line in _forms_of(command, calls):
+            search = _Search(command, line, constants, command.node, starter=starter)
+            yield from search.of_words(words)
 
 
 def _forms_of(command: Command, calls: Mapping[str, list[Command]]) -> Iterator[tuple[Sequence[Node], int]]:

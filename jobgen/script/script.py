@@ -19,7 +19,7 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, expanded, launches
+from jobgen.script.launches import Launch, Start, expanded, launches
 from jobgen.script.other_text import (
     has_escape,
     has_gap,
@@ -65,9 +65,19 @@ class Policy(NamedTuple):
     forbidden_modules: tuple[str, ...] = ()
 
 
+class Starter(NamedTuple):
+    """What starts a script on the nodes of a job: another script, and the call in it."""
+
+    script: Script
+    call: Start
+
+
 @dataclass
 class Script:
-    """A script. Each part is parsed once, at its first use."""
+    """A script. Each part is parsed once, at its first use.
+
+    One with a ``starter`` is a part of the job of another: it has its request and its exported variables.
+    """
 
     source: bytes
     scheduler: str
@@ -75,6 +85,7 @@ class Script:
     version: str | None = None  # of the scheduler; None: unknown
     policies: tuple[Policy, ...] = ()
     name: str = ""  # of its file
+    starter: Starter | None = None
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,6 +139,8 @@ class Script:
 
     @cached_property
     def request(self) -> Request:
+        if self.starter is not None:
+            return self.starter.script.request
         return self.dialect.request({key: option.value for key, option in self.heeded.items()})
 
     @cached_property
@@ -194,11 +207,32 @@ class Script:
 
     @cached_property
     def constants(self) -> Constants:
-        return Constants(self.assignments, self.dialect.variables(self.request))
+        given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
+        return Constants(self.assignments, given | self._values_of_starter())
+
+    def _values_of_starter(self) -> dict[str, str | None]:
+        """Return the exported variables of the script that starts this one, and the arguments of the call."""
+        if self.starter is None:
+            return {}
+        outer, call = self.starter
+        exports = [(name, value) for name, value, node in outer.assignments if syntax.exported(node)]
+        found = {name: outer.constants.value(value) for name, value in exports if outer.constants.node(name)}
+        if not any(self.named("shift")) and not any("--" in one.literals for one in self.named("set")):
+            found |= {str(at): outer.constants.value(word) for at, word in enumerate(call.arguments, 1)}
+        return found
+
+    @cached_property
+    def _started(self) -> list[Launch | Start]:
+        return list(launches(self.commands, self.constants, self.starter.call if self.starter else None))
 
     @cached_property
     def launches(self) -> list[Launch]:
-        return launches(self.commands, self.constants)
+        return [one for one in self._started if isinstance(one, Launch)]
+
+    @property
+    def programs(self) -> list[Start]:
+        """The programs that launchers, and commands such as ssh, start on the nodes."""
+        return [one for one in self._started if isinstance(one, Start)]
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""
@@ -288,6 +322,11 @@ class Script:
         """The lines of the other directives in effect that have a variable of the shell."""
         found = {line.number for line in self.directives.live if has_variable(line.rest)}
         return found - self.placeholders
+
+    @property
+    def in_job(self) -> bool:
+        """Return whether a job runs the script: the scheduler, or another script of the job, starts it."""
+        return self.is_batch or self.starter is not None
 
     @cached_property
     def errexit(self) -> bool:

@@ -222,3 +222,30 @@ def test_the_work_of_a_job_may_be_any_program(command: str, found: bool) -> None
 def test_blanks_behind_backslashes(lines: str, levels: list[str]) -> None:
     found = check((SLURM + lines).encode())
     assert [one.severity for one in found if one.rule == "blank-after-backslash"] == levels
+
+
+ENV = "NAME=1\nout_dir=x\n[ -n x ] && source ./more.sh\nread -r line < f\n"
+VARIABLES = [
+    (SLURM, "echo $SLRUM_JOB_ID", {("misspelt-variable", "$SLURM_JOB_ID")}),
+    (SLURM, ". /site/env\necho ${SLURM_ARRAY_TASKID}", {("misspelt-variable", "$SLURM_ARRAY_TASK_ID")}),
+    (SLURM, "echo $SLURM_JOBID $SLURM_JOB_ID $SLURM_NODEID $SLURM_JOB_QOS $SLURM_MY_OWN", set()),
+    (SLURM, "export SLURM_NODE_ID=1\necho $SLURM_NODE_ID", set()),
+    (PBS, "module load x\ncd $PBS_O_WORKIDR", {("misspelt-variable", "$PBS_O_WORKDIR")}),
+    (SLURM, "NAMES=a\nsource env.sh\n./a $NAME $NAMES $DEEP $line", set()),
+    (SLURM, "NAMES=a\nsource /site/env.sh\n./a $NAME $NAMES", set()),
+    (SLURM, "source ./env.sh\n./a $out_dri", {("unset-variable", "out_dir")}),
+    (SLURM, "module load x\nsource $PWD/env.sh\n./a $outdir", {("misspelt-variable", "$out_dir")}),
+]
+
+
+@pytest.mark.parametrize(("head", "body", "expected"), VARIABLES)
+def test_names_that_are_almost_those_of_variables(
+    head: str, body: str, expected: set[tuple[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "env.sh").write_text(ENV)
+    (tmp_path / "more.sh").write_text("export DEEP=1\n")
+    found = check((head + body + "\n").encode(), folder=str(tmp_path))
+    names = ("misspelt-variable", "unset-variable")
+    texts = [(one.rule, f"{one.reason} {one.fix}") for one in found if one.rule in names]
+    assert len(texts) == len(expected)
+    assert all(any(rule == one and name in text for one, text in texts) for rule, name in expected)

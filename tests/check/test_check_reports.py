@@ -16,8 +16,8 @@ cp $SRC/a $SRC/b
 cd $OUT
 module load gcc cuda/10.2
 python train.py > log.txt
-echo done
 #SBATCH --nodes=2
+echo done
 """
 
 

@@ -271,7 +271,13 @@ def test_modules(shell: Shell, where: str) -> None:
     assert len(done.lines) == (1 if where == "defined" else 2)
 
 
-@pytest.mark.parametrize("call", ["job_module one", "job_module_use /a"])
+def test_modules_are_unloaded(shell: Shell) -> None:
+    done = shell.run("modules", f"{MODULE} job_module_purge; echo $-; cat calls")
+    assert done.lines[1:] == ["module purge"]
+    assert set("eu") <= set(done.lines[0])
+
+
+@pytest.mark.parametrize("call", ["job_module one", "job_module_use /a", "job_module_purge"])
 def test_each_call_finds_the_modules_and_keeps_the_options_of_the_shell(shell: Shell, call: str) -> None:
     for where in ("lmod", "tcl"):
         (shell.folder / where / "init").mkdir(parents=True)

@@ -19,6 +19,7 @@ from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 
 RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "5", "--log-every", "5"]  # 23 steps
 LAST = "step-000023"
+SELDOM = ["--save-every", "1", "--log-every", "100"]
 
 
 def checkpoint(place: Path, step: int, content: bytes = b"weights") -> Path:
@@ -214,3 +215,26 @@ def test_a_run_with_nothing_whole(copy: Path, tmp_path: Path) -> None:
 def test_errors_of_places(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no checkpoint in"):
         checkpoints.at(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--engine", "ddp", "--optimizer", "sgd", "--lr", "1e30"], "step-000001"),
+        (["--zero-stage", "3", "--lr", "1e30"], "step-000001"),
+        (["--engine", "ddp", "--optimizer", "sgd", "--lr", "3e38", "--weight-decay", "99"], None),
+    ],
+)
+def test_numbers_that_are_not_finite_are_not_saved(
+    tmp_path: Path, options: list[str], kept: str | None
+) -> None:
+    """The losses are reported only later, and with --keep 1 the last good checkpoint would be removed."""
+    done = start(tmp_path, "warm", ["--epochs", "1", "--keep", "1", *SELDOM, "--model", "mlp", *options])
+    assert done.returncode == 1
+    rest = f"{kept} is intact and is kept" if kept else "there is no earlier checkpoint"
+    assert (
+        f"not finite at step {2 if kept else 1}, which is not saved: try a smaller --lr; {rest}"
+        in done.stderr
+    )
+    folder = done.directory / "checkpoints"
+    assert [each.name for each in folder.glob("step-*")] == ([kept] if kept else [])

@@ -202,6 +202,25 @@ def test_bad_config_files(tmp_path: Path, text: str, says: str) -> None:
         merge.read(tmp_path / "absent.json")
 
 
+def test_a_config_is_read_as_deepspeed_reads_it(tmp_path: Path) -> None:
+    """With comments and commas at the end."""
+    file = tmp_path / "ds.json"
+    file.write_text(
+        """{
+  // of a tutorial
+  "train_batch_size": 8, # on 2 GPUs
+  /* half precision */
+  "fp16": {"enabled": true, "loss_scale_window": 100,},
+  "optimizer": {"type": "AdamW", "params": {"lr": 1e-5, "betas": [0.9, 0.95,]}},
+}
+"""
+    )
+    config, autos = merge.read(file)
+    assert (config["train_batch_size"], autos) == (8, [])
+    assert config["fp16"] == {"enabled": True, "loss_scale_window": 100}
+    assert config["optimizer"]["params"] == {"lr": 1e-5, "betas": [0.9, 0.95]}
+
+
 def test_an_engine_is_one_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new engine is an option, a reason and a word of help; what it does not declare is refused."""
     toy = EngineSpec(

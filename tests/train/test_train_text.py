@@ -17,6 +17,7 @@ from jobgen.train import config, data  # noqa: E402
 from jobgen.train.config import language  # noqa: E402
 from jobgen.train.data import text  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
+from jobgen.train.models import selection  # noqa: E402
 
 
 @settings(max_examples=50, deadline=None)
@@ -78,6 +79,25 @@ def test_a_tokenizer_file(tmp_path: Path) -> None:
     before = tokens.stat().st_mtime_ns
     data.of(asked(*options, "--cache", str(tmp_path / "cache")))
     assert tokens.stat().st_mtime_ns == before
+
+
+def test_a_model_of_transformers_may_have_exactly_the_vocabulary_of_its_tokenizer(tmp_path: Path) -> None:
+    """As GPT-2 has, whose 50257 tokens are no multiple of 64."""
+    import transformers
+
+    file, _ = tokenizer(tmp_path)
+    write(tmp_path, **{"text": "the cat and the dog\n" * 20})
+    options = ["--data", str(tmp_path / "text"), "--tokenizer", str(file), "--context", "5"]
+    for vocabulary in (5, 4):
+        form = transformers.GPT2Config(vocab_size=vocabulary, n_positions=8, n_embd=4, n_layer=1, n_head=1)
+        form.save_pretrained(tmp_path / "model")
+        made = asked(*options, "--model", f"hf:{tmp_path / 'model'}")
+        task = data.of(made)
+        if vocabulary == 5:
+            assert list(selection.build(made, task.train.shape, task.outputs).parameters())
+            continue
+        with pytest.raises(CommonMistake, match="has a vocabulary of 4, and the text needs 5"):
+            selection.build(made, task.train.shape, task.outputs)
 
 
 def tokenizer(folder: Path) -> tuple[Path, object]:

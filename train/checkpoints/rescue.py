@@ -16,7 +16,7 @@ from .. import atomic
 from ..config.engines import ENGINES
 from . import storage
 from .directory import RECORD, WRITING, Entries
-from .save import Saver
+from .save import Saver, largest
 
 PATIENCE = 60.0  # seconds; the file system may hang, too
 
@@ -43,6 +43,8 @@ def _save(saver: Saver) -> None:
     rank, here, name = distributed.get_rank(), saver.here, f"step-{saver.here.step:06d}"
     draft = saver.directory / f".{name}.hanging{WRITING}"
     try:
+        if not largest(saver.engine.module).isfinite():
+            return
         draft.mkdir(parents=True, exist_ok=True)
         writer = storage.FileWriter(draft)
         saver.engine.save(draft, writer.save, here.numbers())

@@ -1,5 +1,6 @@
 """Saving checkpoints and resuming from them, on all ranks. For the files see __init__.py."""
 
+import math
 import subprocess
 import sys
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any
 
-from torch import distributed
+import torch
+from torch import distributed, nn
 
 from .. import randomness, report
 from ..config import to_record
@@ -71,12 +73,13 @@ class Saver(Publisher):
     def save(self, progress: Progress, best: bool = False) -> None:
         """Save a checkpoint. Called on all ranks. A second call at the same position does nothing.
 
-        best: name it in the file `best`. Raise CannotSave on all ranks if any rank cannot write. The previous
-        checkpoint is then kept.
+        best: name it in the file `best`. Raise CannotSave on all ranks if any rank cannot write, and
+        TrainingFailure if a loss or a weight is not finite. The previous checkpoint is then kept.
         """
         if _place(progress) == self._saved_at:
             return
         start = time.monotonic()
+        self._check_numbers(progress)
         name = f"step-{progress.step:06d}"
         draft = self.begin(name)
         record = self.record(name, progress, self._write(draft, progress))
@@ -85,6 +88,21 @@ class Saver(Publisher):
         self.latest, self.seconds = name, time.monotonic() - start
         seconds = round(self.seconds, 3)
         self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=seconds)
+
+    def _check_numbers(self, progress: Progress) -> None:
+        """Raise TrainingFailure, on all ranks, if a loss not yet reported or a weight is not finite."""
+        weight = largest(self.engine.module)
+        losses = [loss.float().to(weight.device) for loss in progress.since_log]
+        values = torch.stack([sum(losses, torch.zeros_like(weight)), weight]).to(self.device.torch)
+        distributed.all_reduce(values)
+        loss, weights = values.tolist()
+        if math.isfinite(loss) and math.isfinite(weights):
+            return
+        what = "a weight" if math.isfinite(loss) else "a loss"
+        rest = f"{self.latest} is intact and is kept" if self.latest else "there is no earlier checkpoint"
+        raise TrainingFailure(
+            f"{what} is not finite at step {progress.step}, which is not saved: try a smaller --lr; {rest}",
+        )
 
     def mark(self, progress: Progress) -> None:
         """Note that there is a checkpoint of this position."""
@@ -109,6 +127,24 @@ class Saver(Publisher):
     def record(self, name: str, progress: Progress, files: Entries) -> dict[str, Any]:
         """Return the content of checkpoint.json."""
         return {"format": 1, "id": name, **self.facts, "progress": progress.numbers(), "files": files}
+
+
+def largest(module: nn.Module) -> torch.Tensor:
+    """Return the sum of the greatest magnitudes of the weights to train, not finite if one of them is not."""
+    weights = [_held(p) for p in module.parameters() if p.requires_grad]
+    weights = [each for each in weights if each.numel() and each.untyped_storage().nbytes()]
+    device = weights[0].device if weights else "cpu"
+    norms = [each.abs().amax().float().to(device) for each in weights]
+    return torch.stack(norms).sum() if norms else torch.zeros(())
+
+
+def _held(parameter: nn.Parameter) -> torch.Tensor:
+    """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
+    share = getattr(parameter, "ds_tensor", None)
+    if share is None:
+        return parameter.detach()
+    before = distributed.get_rank(parameter.ds_process_group) * share.ds_numel
+    return share.detach().flatten()[: max(0, parameter.ds_numel - before)]
 
 
 def _place(progress: Progress) -> tuple[int, int, int]:

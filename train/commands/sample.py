@@ -33,7 +33,8 @@ def main(argv: Sequence[str]) -> None:
     if not prompt:
         raise CommonMistake("--prompt is empty: the model needs at least one token to go on with")
     context, mine = language.size(settings).context, evaluate.alone()
-    model = evaluate.model_with(settings, (context,), alphabet.size, mine, state, options.source)
+    outputs = text.vocabulary(settings, alphabet)
+    model = evaluate.model_with(settings, (context,), outputs, mine, state, options.source)
     model = model.to(mine.torch).eval()
 
     def predict(window: torch.Tensor) -> torch.Tensor:

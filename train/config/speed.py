@@ -13,6 +13,7 @@ from .engines import spec_of
 from .settings import Settings
 
 COMPILE = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+CUDA_GRAPHS = ("reduce-overhead", "max-autotune")  # the modes that record them
 MATMUL = ("highest", "high", "medium")
 FUSED = NO_KERNELS, TORCH_KERNELS, DEEPSPEED_KERNELS = ("none", "torch", "deepspeed")
 # The optimizers of torch that have a fused kernel, and those of DeepSpeed.

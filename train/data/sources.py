@@ -36,7 +36,12 @@ class Scale(NamedTuple):
         mean, std = (
             torch.tensor(each, device=device).view(1, -1, 1, 1) * self.full for each in (self.mean, self.std)
         )
-        return lambda images: images.float().sub(mean).div_(std)
+
+        def normalise(images: torch.Tensor) -> torch.Tensor:
+            # A subtraction makes uint8 to fp32 by itself.
+            return (images if images.dtype == torch.uint8 else images.float()).sub(mean).div_(std)
+
+        return normalise
 
 
 class Changes(NamedTuple):

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from ..config import Settings
+from ..config.converters import is_hf
 from ..config.language import HELD_OUT, size
 from ..errors import BadInput, CommonMistake
 from .sources import Batch, Source
@@ -130,7 +131,12 @@ def task(settings: Settings) -> Task:
     tokens = alphabet(settings.tokenizer)
     pieces = tokens_of(settings.data, tokens, settings.cache)
     train, test = split(pieces, size(settings).context, settings.held_out or HELD_OUT)
-    return Task(train, test, outputs=tokens.size, metrics=("perplexity",))
+    return Task(train, test, outputs=vocabulary(settings, tokens), metrics=("perplexity",))
+
+
+def vocabulary(settings: Settings, tokens: Alphabet) -> int:
+    """Return the number of tokens for which a model is made. That of a directory has its own, not rounded."""
+    return tokens.count if is_hf(settings.model) else tokens.size
 
 
 def split(pieces: Sequence[np.ndarray], context: int, held_out: float) -> tuple[Sequences, Sequences]:

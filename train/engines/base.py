@@ -11,7 +11,7 @@ from torch import distributed, nn
 
 from .. import loss_functions, trees
 from ..config.schedules import Plan
-from ..config.speed import Speed
+from ..config.speed import CUDA_GRAPHS, Speed
 from ..data.feed import Micro, MicroBatches
 from ..device import Device
 from ..loss_functions import LossSum, Objective
@@ -151,6 +151,11 @@ def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> 
     return loss_functions.of_module(module, result, micro.real)
 
 
+def value_of(loss: torch.Tensor, speed: Speed) -> torch.Tensor:
+    """Return the loss of a pass without its gradient. CUDA graphs write that of the next pass over theirs."""
+    return loss.detach().clone() if speed.compile in CUDA_GRAPHS else loss.detach()
+
+
 def sum_of(losses: list[torch.Tensor]) -> LossSum:
-    """Return the sum of the losses of several micro batches, as a new tensor: CUDA graphs reuse theirs."""
-    return LossSum(torch.stack(losses).sum() if len(losses) > 1 else losses[0].clone())
+    """Return the sum of the losses of several micro batches."""
+    return LossSum(torch.stack(losses).sum() if len(losses) > 1 else losses[0])

@@ -16,7 +16,7 @@ from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
 from . import optimizers
-from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of
+from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of, value_of
 from .ema import Average
 from .tuning import with_compile
 
@@ -54,7 +54,7 @@ class DdpEngine:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
-        self._type = job.device.type
+        self._type, self._speed = job.device.type, job.speed
         self.module = job.model.to(job.device.torch, self._dtype)
         whole = WithLoss(self.module, job.loss, self._dtype, self._autocast)
         self._outputs = with_compile(whole.outputs, job.speed)
@@ -104,7 +104,7 @@ class DdpEngine:
             with self._exchange(i == len(micro_batches)):
                 loss = self._compiled(*micro)
                 loss.backward(self._scaler.scale(self._factor(loss, total)))
-            losses.append(loss.detach())
+            losses.append(value_of(loss, self._speed))
         if self._first:
             self._first = False
             self._check_gradients()

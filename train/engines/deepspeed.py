@@ -12,7 +12,7 @@ from ..device import Device
 from ..loss_functions import LossSum
 from ..models.division import WHOLE, Division
 from ..trees import Tree, call, cast
-from .base import Job, Part, Share, evaluation, loss_of, pad, sum_of
+from .base import Job, Part, Share, evaluation, loss_of, pad, sum_of, value_of
 from .batch_norm import normalise_in_fp32
 from .deepspeed_common import (
     Common,
@@ -32,7 +32,7 @@ class DeepSpeedEngine(Common):
 
     def __init__(self, job: Job) -> None:
         deepspeed = load_deepspeed(job.device)
-        self.share = Share(job.ranks.rank, job.ranks.world_size)
+        self.share, self._speed = Share(job.ranks.rank, job.ranks.world_size), job.speed
         parameters = [p for p in job.model.parameters() if p.requires_grad]
         with mistakes_of_the_config():
             engine, *_ = deepspeed.initialize(
@@ -92,7 +92,7 @@ class DeepSpeedEngine(Common):
             # number of samples. This factor gives the mean over samples for any sizes of the passes.
             self._engine.backward(loss * (self._passes / total))
             self._engine.step()
-            losses.append(loss.detach())
+            losses.append(value_of(loss, self._speed))
         self.after_step()
         if self.average:
             self.average.update()

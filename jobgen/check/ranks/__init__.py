@@ -1,1 +1,1 @@
-"""What each rank of a job gets from the scheduler, the script and the launcher, and what its program needs."""
+"""What each rank gets from the scheduler, the script and the launcher, and what its program needs."""

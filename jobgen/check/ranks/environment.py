@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from jobgen.check.ranks.model import RankGroup
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, exported
@@ -76,11 +77,17 @@ class Environment:
         return found[0]
 
     def in_effect(self, name: str, before: int) -> Node | None:
-        """Return the only value of an exported variable, if the script certainly sets it before a position."""
+        """Return the only value of an exported variable, if the script certainly sets it in time."""
         found = self.assignments.get(name, [])
         if len(found) != 1 or found[0].start > before or found[0].under(*LATER, *_ELSEWHERE):
             return None
         return found[0].get("value") if exported(found[0]) or name in self.exports else None
+
+    def has_devices(self, group: RankGroup) -> bool:
+        """Return whether each rank of a program needs a device: it uses a framework of torch, or the script
+        exports the address of a rendezvous."""
+        exports = any(name == "MASTER_ADDR" and start < group.start for start, name in self.changes)
+        return exports or bool(group.program.frameworks - {"horovod"})
 
     def passed(self, launch: Launch) -> frozenset[str] | None:
         """Return the variables of the script that srun passes to its tasks; None for all, or if unknown."""

@@ -1,4 +1,4 @@
-"""The frameworks of training: what a rank needs, and which launchers give it. docs/ranks.md shows the table."""
+"""The frameworks of training, and what a rank needs for each. docs/check.md shows the table."""
 
 from __future__ import annotations
 

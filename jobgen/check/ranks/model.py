@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.ranks.program import Program, program, stays
+from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
@@ -65,24 +65,25 @@ TRIFLES = frozenset(
 )
 
 
-class Ranks(NamedTuple):
+class RankGroup(NamedTuple):
     """The processes of a program: what starts them, and what each gets. None: the text does not determine it.
 
-    ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on the
-    first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the outer
-    launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank.
+    ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on
+    the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
+    outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank, ``total`` all ranks.
     """
 
     line: int
     start: int
     command: Command
     chain: tuple[Launch, ...]
-    program: Program
+    program: RankProgram
     text: Node | None
     nodes: int | None
     tasks: int | None
     each: int | None
     cores: int | None
+    total: int | None
 
     @property
     def outer(self) -> Launch | None:
@@ -91,10 +92,6 @@ class Ranks(NamedTuple):
     @property
     def inner(self) -> Launch | None:
         return self.chain[-1] if self.chain else None
-
-    @property
-    def total(self) -> int | None:
-        return self.nodes * self.each if self.nodes and self.each else None
 
     @property
     def sets_ranks(self) -> bool:
@@ -113,7 +110,7 @@ class Ranks(NamedTuple):
         return inner or self.program.file or next(iter(self.program.arguments), "the program")
 
 
-def ranks(script: Script) -> Iterator[Ranks]:
+def ranks(script: Script) -> Iterator[RankGroup]:
     """Yield the processes of each program that the body starts, through launchers or without."""
     launches = script.launches
     outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
@@ -131,7 +128,7 @@ def ranks(script: Script) -> Iterator[Ranks]:
             request = script.request
             cores = (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
             found = program(script, words[at:], readable)
-            yield Ranks(
+            yield RankGroup(
                 command.line,
                 command.node.start,
                 command,
@@ -142,10 +139,11 @@ def ranks(script: Script) -> Iterator[Ranks]:
                 1,
                 1,
                 None if request.exclusive else cores,
+                1,
             )
 
 
-def _of_launch(script: Script, launch: Launch, readable: bool) -> Ranks:
+def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
     chain: list[Launch] = [launch]
     while chain[0].outer is not None:
         chain.insert(0, chain[0].outer)
@@ -159,7 +157,7 @@ def _of_launch(script: Script, launch: Launch, readable: bool) -> Ranks:
         each = each * tasks if each and tasks and outer is not launch else each
     cores = _cores(script, outer, tasks, each)
     node = launch.command.node
-    return Ranks(
+    return RankGroup(
         launch.line,
         node.start,
         launch.command,
@@ -170,7 +168,16 @@ def _of_launch(script: Script, launch: Launch, readable: bool) -> Ranks:
         tasks,
         each,
         cores,
+        nodes * each if nodes and each else _total(script, outer, launch),
     )
+
+
+def _total(script: Script, outer: Launch, launch: Launch) -> int | None:
+    """Return the number of tasks that srun starts on any number of nodes."""
+    if launch.row.once_a_node or not outer.row.by_scheduler:
+        return None
+    own = outer.has(*outer.row.line.ranks, *outer.row.line.nodes, "--ntasks-per-node")
+    return outer.number(*outer.row.line.ranks) if own else script.request.ranks
 
 
 def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | None]:
@@ -198,11 +205,11 @@ def code(text: Node) -> Node:
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     """Return the nodes on which an outer launcher starts processes, and how many on each."""
     request, line = script.request, launch.row.line
-    if not line.reaches_nodes or (launch.kind == "deepspeed" and launch.outer is None):
+    if not line.reaches_nodes or (launch.row.once_a_node and launch.outer is None):
         hosts = launch.has("--hostfile", "-H", "--host")
         return (request.nodes or (None if request.several else 1)) if hosts else 1, 1
     total = launch.number(*line.ranks)
-    if launch.kind == "srun":
+    if launch.row.by_scheduler:
         return _step_size(script, launch, total)
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
@@ -257,7 +264,7 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     return task * tasks // each if each >= tasks else None
 
 
-def code_of_tasks(script: Script) -> Iterator[tuple[Ranks, Node]]:
+def code_of_tasks(script: Script) -> Iterator[tuple[RankGroup, Node]]:
     """Yield the code that every task of a launcher runs, and the processes that it is for."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:

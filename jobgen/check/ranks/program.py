@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,12 +15,14 @@ from jobgen.launch.command_line import is_python
 from jobgen.script.script import Script
 
 _LARGEST = 500_000
-_DISTRIBUTED = ("torch.distributed", "mpi4py", "jax", "tensorflow", "ray", "dask", "dask_mpi", "distributed")
+_KNOWN = sys.stdlib_module_names | {
+    *("torch", "torchvision", "numpy", "pandas", "sklearn", "scipy", "tqdm", "yaml", "PIL")
+}
 _STARTERS = ("subprocess", "multiprocessing", "torch.multiprocessing", "submitit", "concurrent", "joblib")
 _WORKERS = ("num_workers", "dataloader_num_workers")
 
 
-class Source(NamedTuple):
+class PythonSource(NamedTuple):
     """What a Python file shows: its modules, the variables that it needs and sets, and its data loaders."""
 
     text: str
@@ -34,12 +38,12 @@ class Source(NamedTuple):
         return any(one == name or one.startswith(f"{name}.") for one in self.modules for name in names)
 
 
-class Program(NamedTuple):
+class RankProgram(NamedTuple):
     """The words of a program, and its file; without a file only the words are known."""
 
     words: tuple[str | None, ...]
     file: str = ""
-    source: Source | None = None
+    source: PythonSource | None = None
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -58,13 +62,13 @@ class Program(NamedTuple):
 
     @property
     def is_single(self) -> bool:
-        """Return whether the file has no trace of several ranks or processes."""
-        if self.source is None:
+        """Return whether neither the file nor what it imports knows several ranks."""
+        if self.source is None or self.frameworks or self.source.imports(*_STARTERS, "torch.distributed"):
             return False
-        ranks = any(
-            name.endswith("RANK") or name.startswith(("SLURM_", "OMPI_", "PMI")) for name in self.source.reads
+        roots = {one.partition(".")[0] for one in self.source.modules}
+        return roots <= _KNOWN and not any(
+            re.search(r"RANK|SLURM_|OMPI_|PMI|PALS", name) for name in self.source.reads
         )
-        return not ranks and not self.frameworks and not self.source.imports(*_DISTRIBUTED, *_STARTERS)
 
     @property
     def workers(self) -> int | None:
@@ -87,14 +91,14 @@ class Program(NamedTuple):
         return None
 
 
-def program(script: Script, words: Sequence[str | None], readable: bool) -> Program:
+def program(script: Script, words: Sequence[str | None], readable: bool) -> RankProgram:
     """Return the program that words call, with its file if files can be read."""
     at = next((at for at, word in enumerate(words[:6]) if is_python(os.path.basename(word or ""))), -1)
     file = next((word for word in words[at + 1 :] if word and word.endswith(".py")), "")
     if "-m" in words[: words.index(file) if file else None]:
         file = ""
     path = script.path(_relative(file)) if file and readable else None
-    return Program(tuple(words), file, _source(path) if path and os.path.isfile(path) else None)
+    return RankProgram(tuple(words), file, _source(path) if path and os.path.isfile(path) else None)
 
 
 def _relative(file: str) -> str:
@@ -111,7 +115,7 @@ def stays(script: Script) -> bool:
     return not options and all(text in own for text in moved)
 
 
-def _source(path: str) -> Source | None:
+def _source(path: str) -> PythonSource | None:
     try:
         stamp = os.stat(path)
         return None if stamp.st_size > _LARGEST else _parsed(path, stamp.st_mtime_ns)
@@ -120,7 +124,7 @@ def _source(path: str) -> Source | None:
 
 
 @lru_cache(maxsize=64)
-def _parsed(path: str, stamp: int) -> Source | None:
+def _parsed(path: str, stamp: int) -> PythonSource | None:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -140,7 +144,9 @@ def _parsed(path: str, stamp: int) -> Source | None:
         if one.arg in ("devices", "num_nodes") and (number := _number(one.value)) is not None
     }
     known = [number for number in workers if number]
-    return Source(text, frozenset(_modules(nodes)), needs, reads, sets, max(known, default=None), trainer)
+    return PythonSource(
+        text, frozenset(_modules(nodes)), needs, reads, sets, max(known, default=None), trainer
+    )
 
 
 def _modules(nodes: Sequence[ast.AST]) -> Iterator[str]:

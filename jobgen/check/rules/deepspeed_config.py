@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check import dsconfig
 from jobgen.check.dsconfig import contents, find, whole
-from jobgen.check.ranks.model import Ranks, ranks
+from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, rule
 from jobgen.errors import nearest
 from jobgen.script.script import Hit, Script
@@ -115,7 +115,7 @@ _PARALLEL = r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel"
 _CONFIGS = ("--deepspeed", "--ds_config", "--ds-config")
 
 
-def _total(script: Script, one: Ranks) -> int | None:
+def _total(script: Script, one: RankGroup) -> int | None:
     """Return the number of ranks of a program; a launcher without their number starts one on each device."""
     request = script.request
     if not one.sets_ranks:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import Environment
-from jobgen.check.ranks.model import Ranks, ranks
+from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
@@ -73,7 +73,7 @@ def task_devices(script: Script) -> Iterator[Hit]:
 _OF_TASKS = ("--gpus-per-task", "--gpu-bind")
 
 
-def _own_device(of_job: dict[str, str], one: Ranks) -> str:
+def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
     """Return the option with which each task of a step sees its own device; empty without one."""
     if not one.is_step or one.outer is None:
         return ""
@@ -91,7 +91,7 @@ def _several_on_a_node(script: Script) -> bool:
     return bool(request.ranks and request.ranks > (request.nodes or 1) and (request.nodes or 0) > 0)
 
 
-def _number_of_device(one: Ranks) -> tuple[str, bool]:
+def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
     source, code = one.program.source, one.text.text if one.text is not None else ""
@@ -150,10 +150,25 @@ def visible_devices(script: Script) -> Iterator[Hit]:
     if not settings:
         return
     for one in ranks(script):
-        if not one.sets_ranks or one.inner is None:
+        if one.inner is None:
+            continue
+        listed = _listed(environment, settings.get(one.start), one)
+        if not one.sets_ranks:
+            how, sure = _number_of_device(one)
+            if listed and one.tasks and one.tasks > listed[1] and (how or environment.has_devices(one)):
+                yield Hit(
+                    one.line,
+                    f"{one.tasks} ranks of a node see {listed[1]} devices ({listed[0]})"
+                    + (
+                        f", but {how}: the ranks from {listed[1]} on fail"
+                        if how
+                        else ": some share one, or fail"
+                    ),
+                    level=None if sure else WARNING,
+                )
+                return
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
-        listed = _listed(environment, settings.get(one.start), one)
         if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,
@@ -163,7 +178,7 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             return
 
 
-def _listed(environment: Environment, own: tuple[str, Node] | None, one: Ranks) -> tuple[str, int] | None:
+def _listed(environment: Environment, own: tuple[str, Node] | None, one: RankGroup) -> tuple[str, int] | None:
     """Return the setting of the visible devices that a launcher gets, and their number.
 
     ``own`` is the variable and the value before the command itself.

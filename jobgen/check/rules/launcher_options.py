@@ -1,214 +1,14 @@
-"""Rules about launchers: their options compared with the resources of the job."""
+"""Rules about launchers: on which nodes they start, and how often."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
-from jobgen.check.ranks.model import Ranks, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
-
-
-@rule(
-    "nodes-mismatch",
-    ERROR,
-    "A launcher with another number of nodes than the job",
-    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle.""",
-    fix="use the number that the scheduler sets in a variable",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
-)
-def nodes_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not request.nodes or not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        count = launch.number(*launch.row.line.nodes)
-        if count is None or count == request.nodes or launch.has("--standalone"):
-            continue
-        if count > request.nodes:
-            yield Hit(launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}")
-        elif script.only(launch) and launch.row.once_a_node and launch.outer is None and count == 1:
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets 1 node, but the job requests {request.nodes}",
-                level=WARNING,
-            )
-
-
-@rule(
-    "ranks-mismatch",
-    WARNING,
-    "A launcher with more or fewer ranks than the job's GPUs or slots",
-    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
-    Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
-    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=8 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
-)
-def ranks_mismatch(script: Script) -> Iterator[Hit]:
-    request = script.request
-    if not script.is_batch or len(request.chunks) > 1:
-        return
-    for launch in script.launches:
-        each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
-        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
-            more = each > gpus
-            yield Hit(
-                launch.line,
-                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
-                + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or request {each} GPUs"
-                if launch.kind != "accelerate"
-                else "--num_processes is the number of all ranks: the machines times the GPUs of each",
-            )
-        total = launch.number(*launch.row.line.ranks)
-        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
-        if (
-            total
-            and slots
-            and total > slots
-            and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
-        ):
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
-                "use the number that the scheduler sets in a variable",
-            )
-
-
-def _of_all_machines(launch: Launch) -> int | None:
-    """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
-    total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
-    if launch.kind != "accelerate" or total is None or launch.has("--config-file", "--cpu", "--tpu"):
-        return None
-    return total // machines if total % machines == 0 else None
-
-
-@rule(
-    "world-size",
-    ERROR,
-    "A number of ranks that differs from those that start",
-    """Ranks wait until as many have joined as `WORLD_SIZE` says: with a larger number they wait until the time
-    limit, and with a smaller one the rank is refused. Lightning compares `devices` and `num_nodes` of its
-    trainer with the tasks of Slurm, and ends if they differ.""",
-    fix="use the number that the scheduler sets in a variable",
-    bad="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=16
-    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=$SLURM_NTASKS
-    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
-    """,
-)
-def world_size(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    environment = Environment(script)
-    for one in ranks(script):
-        if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
-            continue
-        value = environment.in_effect("WORLD_SIZE", one.start)
-        text = None if value is None else script.constants.value(value)
-        code = one.text.text if one.text is not None else ""
-        numbered = re.search(r"\bRANK=", code) and "WORLD_SIZE=" not in code
-        if text and text.isdigit() and int(text) != one.total and numbered:
-            yield Hit(
-                one.line,
-                f"WORLD_SIZE is {text}, but {one.outer.kind} starts {one.total} ranks"
-                + (
-                    f": they wait forever for ranks {one.total} to {int(text) - 1}"
-                    if int(text) > one.total
-                    else ""
-                ),
-            )
-            return
-        for name, has, starts in _trainer(one):
-            if has != starts:
-                yield Hit(
-                    one.line,
-                    f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
-                )
-                return
-
-
-def _trainer(one: Ranks) -> Iterator[tuple[str, int, int]]:
-    """Yield the name of a size of Lightning's trainer, the number that it gets, and that of the tasks."""
-    if "lightning" not in one.program.frameworks or not one.is_step:
-        return
-    source = one.program.source
-    for name, tasks in (("devices", one.each), ("num_nodes", one.nodes)):
-        own = one.program.number(name, f"trainer.{name}")
-        number = own if own is not None else source.trainer.get(name) if source is not None else None
-        if number is not None and tasks is not None and number > 0:
-            yield name, number, tasks
-
-
-def _cores(script: Script) -> int | None:
-    """Return the cores of the tasks that the job requests; None if it has whole nodes."""
-    request = script.request
-    return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
-
-
-def _slots(script: Script) -> int | None:
-    """Return how many ranks a launcher may start; None if the request does not determine it."""
-    request = script.request
-    if not request.chunks:
-        return request.ranks
-    if (
-        request.nodes
-        and request.ranks_per_node
-        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
-    ):
-        return request.nodes * request.ranks_per_node
-    return None
 
 
 @rule(
@@ -317,16 +117,17 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         if waits
         else f"the other {others(script)} stay{'s' if request.nodes == 2 else ''} idle"
     )
-    step = script.dialect.scheduler.node_step or "mpirun"
+    step, trains = script.dialect.scheduler.node_step or "mpirun", _trains(last)
     yield Hit(
         last.line,
-        f"this runs once, on the first node: {effect}",
+        f"this runs once, on the first node: {effect}"
+        + ("" if trains else ", unless it starts processes there itself"),
         f"start it with {step}, once for each rank, or request one node",
-        ERROR if waits and last.program.source is not None else None if _trains(last) else NOTE,
+        ERROR if waits and last.program.source is not None else None if trains else NOTE,
     )
 
 
-def _trains(one: Ranks) -> bool:
+def _trains(one: RankGroup) -> bool:
     """Return whether a program is a training, which leaves the start of its ranks to others."""
     named = re.search(r"train|tune|sft|fit", one.program.file, re.I)
     return one.program.source is not None or bool(one.program.frameworks) or named is not None
@@ -337,16 +138,21 @@ _DISTRIBUTES = re.compile(
 )
 
 
-def _starts_others(script: Script, one: Ranks) -> bool:
+_STARTS = re.compile(r"\b(srun|mpirun|mpiexec|ibrun|aprun|jsrun)\b")
+
+
+def _starts_others(script: Script, one: RankGroup) -> bool:
     """Return whether a program may start processes on other nodes itself, or is no program of a training."""
     source, words = one.program.source, " ".join(word or "$" for word in one.program.words)
     if source is not None:
         return source.imports(
             "subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py"
         )
+    texts = script.tree.all("string_content", "raw_string")
     return (
         not one.program.file
         or _DISTRIBUTES.search(words) is not None
+        or any(_STARTS.search(node.text) for node in texts)
         or any(_DISTRIBUTES.search(command.name) for command in script.commands)
     )
 
@@ -415,13 +221,14 @@ def depends_on_size(node: Node) -> bool:
     """,
 )
 def standalone_nodes(script: Script) -> Iterator[Hit]:
-    if "PET_" in script.tree.text or not script.is_batch:
+    if "PET_" in script.tree.text or not script.in_job:
         return
     for one in ranks(script):
         launch, outer = one.inner, one.outer
         if (
             launch is None
-            or launch.kind != "torchrun"
+            or launch.row.line.reaches_nodes
+            or launch.row.line.config_file
             or outer is launch
             or outer is None
             or (one.nodes or 1) < 2
@@ -438,6 +245,48 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
                 "its own, which does not know the others",
+            )
+            return
+
+
+@rule(
+    "identical-tasks",
+    WARNING,
+    "The same run in every task",
+    """`srun` and `mpirun` start the program once for each task of the job. One that knows nothing of ranks does the
+    same work in each, and all of them write the same files. The Python file beside the script is read, and only
+    one that imports nothing unknown is reported.""",
+    fix="start one task, or let each take its part of the work",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 bad.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 good.py
+    """,
+    files={
+        "bad.py": "import torch\n\ntorch.save(torch.nn.Linear(8, 8), 'model.pt')\n",
+        "good.py": "import os\nimport torch\n\nrank = os.environ['SLURM_PROCID']\ntorch.save(torch.nn.Linear(8, 8), f'model{rank}.pt')\n",
+    },
+)
+def identical_tasks(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        outer = one.outer
+        if outer is None or not outer.row.line.reaches_nodes or outer.unknown or not one.program.is_single:
+            continue
+        words = " ".join(word.text for word in outer.command.words)
+        if one.total and one.total > 1 and not re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog", words):
+            yield Hit(
+                one.line,
+                f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
+                "the same, and writes the same files",
             )
             return
 

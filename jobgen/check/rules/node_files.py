@@ -138,12 +138,21 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
             deletes = command.name == "rm" and any(
                 re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
             )
-            guarded = command.guarded or command.node.under("if_statement", "case_statement")
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
-            if deletes and tasks > 1 and not guarded and not own and at + 1 < len(inner):
+            if deletes and tasks > 1 and not _on_condition(command.node) and not own and at + 1 < len(inner):
                 yield Hit(
                     command.line,
                     f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
                     "there since they started",
                 )
                 return
+
+
+def _on_condition(node: Node) -> bool:
+    """Return whether a command runs only if another one succeeds or fails, as that behind ``[ ... ] &&``."""
+    for above in node.above():
+        if above.type in ("if_statement", "case_statement"):
+            return True
+        if above.type == "list" and above.children[0].end <= node.start:
+            return True
+    return False

@@ -54,7 +54,7 @@ _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
     """,
 )
 def hostname_master(script: Script) -> Iterator[Hit]:
-    if script.is_batch and not script.request.several:
+    if script.in_job and not script.request.several:
         return
     for node in _run_by_all(script):
         match = re.search(_OWN_MASTER, node.text)
@@ -66,7 +66,8 @@ def hostname_master(script: Script) -> Iterator[Hit]:
 def _run_by_all(script: Script) -> Iterator[Node]:
     """Yield the texts that every node of the job runs."""
     if not script.is_batch:
-        if re.search(_RANKS, script.tree.text):
+        outer = script.starter.call.outer if script.starter is not None else None
+        if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
         return
     yield from (node for node in script.tree.all("heredoc_body") if re.search(_RANKS, node.text))
@@ -112,7 +113,8 @@ def _is_for_all(launch: Launch) -> bool:
     """,
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
-    if not script.request.several or "PET_" in script.tree.text:
+    around = script.starter.script.tree.text if script.starter is not None else ""
+    if not script.request.several or "PET_" in script.tree.text + around:
         return
     for launch in script.launches:
         line, outer = launch.row.line, launch.outer
@@ -121,7 +123,8 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
         if not _is_numbered(launch) and not outer.unknown and _on_all(launch) and _is_for_all(outer):
             yield Hit(
                 launch.line,
-                f"{launch.kind} runs on each node as node 0: it gets no node rank and no rendezvous backend",
+                f"{launch.kind} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
+                "waits for the ranks of the others, which never come",
                 _RENDEZVOUS.get(launch.kind, ""),
             )
             return

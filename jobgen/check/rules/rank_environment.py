@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import Environment
-from jobgen.check.ranks.model import Ranks, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 
 # Variables that only libraries read, from the environment.
 _OF_LIBRARIES = re.compile(
-    r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|WANDB|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
+    r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
+    r"|WANDB_(MODE|PROJECT|ENTITY|NAME|DIR|API_KEY|RUN_ID|RESUME|RUN_GROUP|DISABLED|CACHE_DIR|TAGS|NOTES)"
     r"|OMP_NUM_THREADS|MKL_NUM_THREADS|OMP_PROC_BIND|OMP_PLACES|CUDA_LAUNCH_BLOCKING|PYTHONUNBUFFERED|TF_CPP_MIN_LOG_LEVEL"
     r"|PYTORCH_CUDA_ALLOC_CONF|TORCH_DISTRIBUTED_DEBUG|CUDA_DEVICE_ORDER|TORCH_HOME|TRANSFORMERS_(CACHE|OFFLINE)"
 )
@@ -71,7 +72,7 @@ def unexported(script: Script) -> Iterator[Hit]:
             )
 
 
-def _needs(one: Ranks) -> frozenset[str]:
+def _needs(one: RankGroup) -> frozenset[str]:
     """Return the variables by which ranks find each other that have no launcher to set them; Lightning and
     Horovod find them themselves."""
     alone = not one.chain or one.sets_ranks or one.total == 1

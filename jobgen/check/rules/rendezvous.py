@@ -116,7 +116,7 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         line = launch.row.line
         of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
-        if rank is None or nodes < 2 or not script.only(launch) or not script.is_batch:
+        if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
         if launch.remote in _ONE_HOST and not launch.command.node.under(*LOOPS):
             continue
@@ -185,7 +185,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             port
             and port.isdigit()
             and port != "0"
-            and script.is_batch
+            and script.in_job
             and not script.request.exclusive
             and port not in seen
         ):

@@ -186,9 +186,7 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         after = lines[at + 1].strip() if at + 1 < len(lines) else ""
         option = re.match(r"[-|&<>$\"']|\S+\.(py|jl|sh|R)\b", after)
         continues = bool(option or re.search(r"(\||&&)\s*$", lines[at][: blank.start()]))
-        start = sum(len(line.encode()) + 1 for line in lines[:at]) + len(
-            lines[at][: blank.start() + 1].encode()
-        )
+        start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
         end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
         yield Hit(
             at + 1,

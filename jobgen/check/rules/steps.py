@@ -11,7 +11,7 @@ from jobgen.script.syntax import LOOPS
 
 _WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
 _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
-_CORES = ("-c", "--cpus-per-task")  # implies --exact
+_CORES = ("-c", "--cpus-per-task")  # implies --exact; some versions take it from the job
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 
 
@@ -56,13 +56,14 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
         return
     steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
     beside = [one for one in steps if one.command.background]
-    if not beside or (len(steps) < 2 and not beside[0].command.node.under(*LOOPS)):
+    if not beside or "--overcommit" in script.heeded:
         return
     first = beside[0]
-    if first.has(*_SHARES) or first.has("-w", "--nodelist", "-r", "--relative"):
+    alone = steps[-1] is first and not first.command.node.under(*LOOPS)
+    if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
-    if not first.has(*_CORES):
+    if not first.has(*_CORES) and not request.cpus_per_rank:
         yield Hit(
             first.line,
             "this step takes all cores of the job: the steps beside it wait until it ends",

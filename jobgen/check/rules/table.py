@@ -43,6 +43,7 @@ from jobgen.check.rules import (
     slurm,
     srun,
     steps,
+    totals,
     traps,
     variables,
     walltime,
@@ -98,6 +99,7 @@ _MODULES = (
     *(
         node_list,
         hostfile,
+        totals,
         launcher_options,
         counts,
         rendezvous,

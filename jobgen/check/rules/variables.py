@@ -8,6 +8,7 @@ from itertools import islice
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import nearest
+from jobgen.script.beside import sourced
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions, literal
 
@@ -181,8 +182,9 @@ def _is_counter(script: Script, name: str) -> bool:
     WARNING,
     "A variable that is not set",
     """A variable that is not set is empty, without a message. Only lower-case names are reported, which no
-    scheduler, site or module sets, and only in scripts that source no other file. `set -u` finds the others
-    when the job runs. (If no similar name is set, the variable may be given at the submission: a note.)""",
+    scheduler, site or module sets, and only in scripts that load no module and source no file but those beside
+    them, which are read. `set -u` finds the others when the job runs. (If no similar name is set, the variable
+    may be given at the submission: a note.)""",
     fix="correct the name, or set it",
     bad="""
     #!/bin/bash
@@ -200,24 +202,12 @@ def _is_counter(script: Script, name: str) -> bool:
     """,
 )
 def unknown_variable(script: Script) -> Iterator[Hit]:
-    if any(
-        script.named(
-            "source", ".", "eval", "getopts", "read", "mapfile", "readarray", "printf", "let", "module", "ml"
-        )
-    ):
-        return
-    if not script.is_batch:
-        return
+    if not script.is_batch or _loads(script):
+        return  # misspelt-variable reports those that are near others
     # By the text, too: the tree leaves out what has a syntax error.
     written = re.findall(r"(?m)^\s*(\w+)(?:\[[^]]*\])?\+?=", script.tree.text)
     elements = (node.get("name") for node in script.tree.all("subscript") if node.field == "name")
-    known = {*script.values, *script.loop_variables, *written, *(name.text for name in elements if name)}
-    known |= {
-        node.text
-        for node in script.tree.all("variable_name")
-        if node.under("declaration_command", "compound_statement", "c_style_for_statement")
-        and not node.under("simple_expansion", "expansion")
-    }
+    known = {*_set_names(script), *written, *(name.text for name in elements if name)}
     for name, node in script.expansions:
         if (
             not re.fullmatch(r"[a-z_][a-z0-9_]*", name)
@@ -230,7 +220,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if node.type == "expansion" and re.search(r"[:+?=-]", node.text[2 + len(name) :]):
             continue
         known.add(name)
-        hint = nearest(name, islice(script.values, 200), cutoff=0.75)
+        hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
         where = "" if typo else " in this script: unless the submission sets it,"
         yield Hit(
@@ -240,7 +230,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
 
 # Commands that set the variables that they name, and those that may set any.
 _READERS = ("read", "mapfile", "readarray", "printf", "getopts", "let", "unset", "local", "declare", "export")
-_SOURCES = ("source", ".", "eval", "module", "ml", "conda", "spack")
+_LOADERS = ("eval", "module", "ml", "conda", "spack")
 _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
@@ -251,13 +241,19 @@ _OUTSIDE = (
 )
 
 
+def _assigned(script: Script) -> list[str]:
+    """Return the names that the script assigns, or a file that it sources."""
+    return list(dict.fromkeys([*script.values, *(name for one in sourced(script)[0] for name in one.values)]))
+
+
 def _set_names(script: Script) -> set[str]:
-    """Return the names of all variables that the script itself sets or may set."""
+    """Return the names of all variables that the script sets or may set, or a file that it sources."""
+    read_files = [name for one in sourced(script)[0] for name in _set_names(one)]
     words = (word.text for command in script.named(*_READERS) for word in command.arguments)
     read = {name for word in words for name in re.findall(r"[A-Za-z_]\w*", word)}
     declared = (node for node in script.tree.all("variable_name"))
     own = {node.text for node in declared if not node.under("simple_expansion", "expansion")}
-    return {*script.values, *script.loop_variables, *read, *own}
+    return {*script.values, *script.loop_variables, *read, *own, *read_files}
 
 
 def _uses(script: Script) -> Iterator[tuple[str, Node]]:
@@ -281,7 +277,7 @@ class _Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_form: dict[str, str] = {}
-        for name in sorted(names, reverse=True):
+        for name in sorted(sorted(names, reverse=True), key=lambda name: name.count("_")):
             self._by_form |= dict.fromkeys(_forms(name), name)
             self._by_form[_plain(name)] = name
 
@@ -305,14 +301,19 @@ def _forms(name: str) -> list[str]:
     return [plain, *(f"{plain[:at]}{plain[at + 1 :]}" for at in range(1, len(plain)))]
 
 
+def _loads(script: Script) -> bool:
+    """Return whether the script runs what may set variables that cannot be read: modules, and other files."""
+    return any(script.named(*_LOADERS)) or bool(sourced(script)[1])
+
+
 def _reads_others(script: Script) -> bool:
     """Return whether the script runs text that may set any variable, besides a module or an environment."""
     known = (
         r".*(activate|conda\.sh|modules?(\.sh)?|bashrc|profile|lmod\S*|/etc/\S*|setvars\.sh|GMXRC\S*)[\"']?"
     )
-    read = (one.arguments[0].text for one in script.named("source", ".") if one.arguments)
-    evals = (one.node.text for one in script.named("eval"))
-    return not all(re.fullmatch(known, text) for text in read) or any("hook" not in text for text in evals)
+    read, others = sourced(script)
+    evals = [one.node.text for each in (script, *read) for one in each.named("eval")]
+    return not all(re.fullmatch(known, text) for text in others) or any("hook" not in text for text in evals)
 
 
 @rule(
@@ -320,8 +321,8 @@ def _reads_others(script: Script) -> bool:
     WARNING,
     "A variable with a name that is set nowhere",
     """A misspelt variable is empty, without a message. Names are case-sensitive: `$Nodes` is not `$NODES`.
-    `set -u` ends the script instead. (Lower-case names without a similar one are the matter of
-    `unset-variable`.)""",
+    `set -u` ends the script instead. A name that is almost that of a variable of the scheduler is reported,
+    too. (Lower-case names without a similar one are the matter of `unset-variable`.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -340,20 +341,36 @@ def _reads_others(script: Script) -> bool:
     """,
 )
 def misspelt(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or _reads_others(script):
+    if not script.is_batch:
         return
     known = _set_names(script)
-    used = {name for name, _ in script.expansions}
-    unused, names = _Names(script.values.keys() - used), _Names(script.values)
+    yield from _misspelt_of_job(script, known)
+    if _reads_others(script):
+        return
+    used, loads = {name for name, _ in script.expansions}, _loads(script)
+    own = set(_assigned(script))
+    unused, names = _Names(own - used), _Names(own)
     for name, node in _uses(script):
         if name in known or re.fullmatch(_OUTSIDE, name):
             continue
         meant = unused.near(name) or names.near(name)
-        own = [above.text for above in node.above() if above.type == "variable_assignment"]
-        if meant is None or any(text.startswith(f"{meant}=") for text in own):
+        around = [above.text for above in node.above() if above.type == "variable_assignment"]
+        if meant is None or any(text.startswith(f"{meant}=") for text in around):
             continue  # it is set from the variable of the outside
-        if name != name.lower() or any(script.named(*_SOURCES)):
+        if name != name.lower() or loads:
             yield Hit(node.line, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
+
+
+def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
+    """Yield the variables that are almost those that the scheduler sets in a job."""
+    dialect = script.dialect
+    names, seen = _Names(dialect.environment), {*known, *dialect.environment, *dialect.foreign_variables}
+    for name, node in script.expansions:
+        if name in seen or "_" not in name or name.startswith(dialect.foreign_prefixes):
+            continue
+        seen.add(name)
+        if (meant := names.near(name)) is not None:
+            yield Hit(node.line, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
 
 
 @rule(
@@ -377,9 +394,9 @@ def misspelt(script: Script) -> Iterator[Hit]:
     """,
 )
 def unchecked(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or script.nounset or any(script.named(*_SOURCES)) or "{{" in script.tree.text:
+    if not script.is_batch or script.nounset or _loads(script) or "{{" in script.tree.text:
         return
-    known, names = _set_names(script), _Names(script.values)
+    known, names = _set_names(script), _Names({*script.values, *script.dialect.environment})
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }

@@ -139,7 +139,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
     )
     if "PWD" in statement.text:
         yield "here"
-    if re.search(r"\[\[.*\s-[a-zA-Z]\s", statement.text):
+    if re.search(r"\[\s.*-[a-hkprstuwxGLNOS]\s", statement.text):  # a test of a file
         yield "files"
     for command in commands(statement):
         yield from _of_command(script, command, depth)

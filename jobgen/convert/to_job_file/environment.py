@@ -57,7 +57,20 @@ def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[lis
         if found.replaces_ignored:
             break
     found.write()
-    return found.statements, without(statements, [*found.statements, *found.without_effect])
+    removed = [*found.statements, *found.without_effect]
+    removed += [one.node for one in found.kept if _only_for(script, one, removed)]
+    return found.statements, without(statements, removed)
+
+
+def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
+    """Return whether a statement sets a variable that only statements read that are options."""
+    statement, name = effects.node, effects.node.get("name")
+    if statement.type != "variable_assignment" or name is None or not effects.kinds <= {"variable", "text"}:
+        return False
+    text = bytearray(script.tree.source)
+    for one in (statement, *options, *script.tree.all("comment")):
+        text[one.start : one.end] = b" " * (one.end - one.start)
+    return bool(options) and not re.search(rf"\b{re.escape(name.text)}\b|\$\{{!|\beval\b".encode(), text)
 
 
 @dataclass
@@ -99,7 +112,7 @@ class Environment:
                 self._set(one, *setting)
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
                 self.reports |= {one.node.line: one.node for one in self.kept if "report" in one.kinds}
-            own = any(kind not in _WHY for kind, _ in settings)
+            own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
 
     @property
@@ -113,7 +126,9 @@ class Environment:
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
         uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.kept)
         found = any(kind in self.values for kind in _STAGES[:3])
-        return not (texts and "conda" not in self.values) and not (modules and uses and not found)
+        return not (texts and "conda" not in {*self.values, *self.file.values}) and not (
+            modules and uses and not found
+        )
 
     def write(self) -> None:
         """Set the options in the job file."""
@@ -294,7 +309,7 @@ class Environment:
             return self._is_variable(value, later)
         if kind in ("workdir", "submission"):
             return self._moves(kind, value)
-        if kind in ("conda", "venv") and (kind in self.values or "container" in self.file.values):
+        if kind in ("conda", "venv") and {kind, "container"} & {*self.values, *self.file.values}:
             return False
         moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.kept)
         if _is_relative(kind, value) and moved:
@@ -346,12 +361,14 @@ class Environment:
             return not any("directory" in one.kinds for one in self.kept)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        return self._passes("workdir") and not (kind == "workdir" and value[0] != "/" and self._at_home)
+        return self._passes("workdir") and not (
+            kind == "workdir" and not value.startswith("/") and self._at_home
+        )
 
 
 def _is_relative(kind: str, value: str) -> bool:
     """Return whether an environment is a path below the current directory."""
-    return value[0] != "/" and (kind == "venv" or (kind == "conda" and "/" in value))
+    return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
 def _given(command: Command) -> str:

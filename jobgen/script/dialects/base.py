@@ -87,6 +87,7 @@ class Dialect:
     foreign_options: Mapping[str, tuple[str, str]] = {}  # their scheduler, and the fix
     foreign_resources: Mapping[str, str] = {}  # of -l: the reason
     foreign_variables: Mapping[str, str] = {}  # that another scheduler sets, and the equivalent
+    environment: frozenset[str] = frozenset()  # the variables that the scheduler sets in a job
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know

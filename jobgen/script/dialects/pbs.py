@@ -20,6 +20,15 @@ TORQUE_VARIABLES = {
 }
 
 
+# The variables of a job in qsub(1B) of both, with those of only one of them.
+_ENVIRONMENT = """
+ACCOUNT ARRAYID ARRAY_ID ARRAY_INDEX CONF_FILE DEFAULT ENVIRONMENT EXEC GPUFILE HOME JOBCOOKIE JOBDIR JOBID
+JOBNAME MICFILE MOMPORT NCPUS NGPUS NODEFILE NODENUM NP NUM_NODES NUM_PPN O_HOME O_HOST O_INITDIR O_LANG O_LOGNAME
+O_MAIL O_PATH O_QUEUE O_ROOTDIR O_SERVER O_SHELL O_SYSTEM O_TZ O_WORKDIR QUEUE RESOURCE_LIST SERVER TASKNUM TMPDIR
+VERSION VNODENUM WALLTIME
+"""
+
+
 class PbsDialect(Dialect):
     not_in_scripts = {**dict.fromkeys(("-I", "-z", "-f", "-X"), ""), "-W block": "use jobgen submit --wait"}
     job_totals = {"-l ngpus": "gpus_per_node", "-l ncpus": "cpus_per_rank", "-l mem": "mem"}
@@ -39,6 +48,7 @@ class PbsDialect(Dialect):
         "-j": (r"oe|eo|n", "oe, eo or n", "write -j oe"),
         "-m": (r"\s*(?:n|j*[abe][abej]*)", "n, or letters of abe", "write -m abe"),
     }
+    environment = frozenset(map("PBS_{}".format, _ENVIRONMENT.split()))
     foreign_prefixes = ("SLURM_",)
     foreign_directives = {
         "NEC's NQSV": r"\b(?:elapstim|cputim|memsz|cpunum|gpunum|vememsz)_(?:req|job|prc)=|\s-b\s*\d|"

@@ -7,6 +7,7 @@ Does not import torch.
 import copy
 import json
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,13 @@ EVERY_ENGINE = frozenset(
 def read(file: Path | None) -> tuple[Config, list[str]]:
     """Return the dict in `file`, {} for None, and the paths of its values "auto", which the dict has not.
 
-    Raise CommonMistake if the file cannot be read, is not a JSON object, or has an unknown key.
+    As DeepSpeed does, it takes comments and commas at the end, which JSON has not. Raise CommonMistake if the
+    file cannot be read, is not a JSON object, or has an unknown key.
     """
     if file is None:
         return {}, []
     try:
-        config = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
+        config = _parse(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise CommonMistake(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -361,6 +363,21 @@ def _needs_stage_1(config: Config, spec: EngineSpec) -> str:
     if spec.pipelined and precision(config) == "bf16":
         return "bf16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed cannot load a pipeline's states"
     return ""
+
+
+def _parse(text: str) -> Any:
+    """Return what JSON or Hjson, its form with comments, holds. Raise ValueError if the text is neither."""
+    try:
+        return json.loads(text, object_pairs_hook=_no_key_twice)
+    except ValueError as error:
+        hjson = import_module("hjson")
+        try:
+            config = hjson.loads(text, object_pairs_hook=_no_key_twice)
+        except (ValueError, RecursionError):
+            raise error from None
+        if not config or not isinstance(config, dict):  # Hjson takes any text for a string
+            raise
+        return config
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:

@@ -1,0 +1,218 @@
+"""Rules about numbers of nodes and ranks: those that a launcher or a program gets against those of the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import RankGroup, ranks
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.script.launches import Launch
+from jobgen.script.script import Hit, Script
+
+
+@rule(
+    "nodes-mismatch",
+    ERROR,
+    "A launcher with another number of nodes than the job",
+    """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
+    the job does not have, or leaves some idle.""",
+    fix="use the number that the scheduler sets in a variable",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=16
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=16
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
+    """,
+)
+def nodes_mismatch(script: Script) -> Iterator[Hit]:
+    request = script.request
+    if not request.nodes or not script.in_job or len(request.chunks) > 1:
+        return
+    for launch in script.launches:
+        count = launch.number(*launch.row.line.nodes)
+        if count is None or count == request.nodes or launch.has("--standalone"):
+            continue
+        if count > request.nodes:
+            waits = (
+                "" if launch.row.line.reaches_nodes else ": its ranks wait forever for those of the others"
+            )
+            yield Hit(
+                launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}"
+            )
+
+
+@rule(
+    "ranks-mismatch",
+    WARNING,
+    "A launcher with more or fewer ranks than the job's GPUs or slots",
+    """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
+    Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
+    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=8 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node=4 train.py
+    """,
+)
+def ranks_mismatch(script: Script) -> Iterator[Hit]:
+    request = script.request
+    if not script.in_job or len(request.chunks) > 1:
+        return
+    gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
+    environment = Environment(script)
+    for one in ranks(script) if gpus else ():
+        if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
+            yield Hit(
+                one.line,
+                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
+                f"write {gpus}, or request {one.tasks} GPUs",
+            )
+    for launch in script.launches:
+        each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
+        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
+            more = each > gpus
+            yield Hit(
+                launch.line,
+                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
+                + ("" if more else f": {gpus - each} stay idle"),
+                f"write {gpus}, or request {each} GPUs"
+                if _of_all_machines(launch) is None
+                else "--num_processes is the number of all ranks: the machines times the GPUs of each",
+            )
+        total = launch.number(*launch.row.line.ranks)
+        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
+        if (
+            total
+            and slots
+            and total > slots
+            and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
+        ):
+            yield Hit(
+                launch.line,
+                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
+                "use the number that the scheduler sets in a variable",
+            )
+
+
+def _of_all_machines(launch: Launch) -> int | None:
+    """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
+    total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
+    counts_all = launch.row.line.same.get("--num-processes") == "ranks"
+    if not counts_all or total is None or launch.has("--config-file", "--cpu", "--tpu"):
+        return None
+    return total // machines if total % machines == 0 else None
+
+
+@rule(
+    "world-size",
+    ERROR,
+    "A number of ranks that differs from those that start",
+    """Ranks wait until as many have joined as `WORLD_SIZE` says: with a larger number they wait until the time
+    limit, and with a smaller one the rank is refused. Lightning compares `devices` and `num_nodes` of its
+    trainer with the tasks of Slurm, and ends if they differ.""",
+    fix="use the number that the scheduler sets in a variable",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=16
+    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$SLURM_NTASKS
+    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+)
+def world_size(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    environment = Environment(script)
+    for one in ranks(script):
+        if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
+            continue
+        value = environment.in_effect("WORLD_SIZE", one.start)
+        text = None if value is None else script.constants.value(value)
+        code = one.text.text if one.text is not None else ""
+        numbered = re.search(r"\bRANK=", code) and "WORLD_SIZE=" not in code
+        if text and text.isdigit() and int(text) != one.total and numbered:
+            yield Hit(
+                one.line,
+                f"WORLD_SIZE is {text}, but {one.outer.kind} starts {one.total} ranks"
+                + (
+                    f": they wait forever for ranks {one.total} to {int(text) - 1}"
+                    if int(text) > one.total
+                    else ""
+                ),
+            )
+            return
+        for name, has, starts in _trainer(one):
+            if has != starts:
+                yield Hit(
+                    one.line,
+                    f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
+                )
+                return
+
+
+def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of a size of Lightning's trainer, the number that it gets, and that of the tasks."""
+    if "lightning" not in one.program.frameworks or not one.is_step:
+        return
+    source = one.program.source
+    for name, tasks in (("devices", one.each), ("num_nodes", one.nodes)):
+        own = one.program.number(name, f"trainer.{name}")
+        number = own if own is not None else source.trainer.get(name) if source is not None else None
+        if number is not None and tasks is not None and number > 0:
+            yield name, number, tasks
+
+
+def _cores(script: Script) -> int | None:
+    """Return the cores of the tasks that the job requests; None if it has whole nodes."""
+    request = script.request
+    return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
+
+
+def _slots(script: Script) -> int | None:
+    """Return how many ranks a launcher may start; None if the request does not determine it."""
+    request = script.request
+    if not request.chunks:
+        return request.ranks
+    if (
+        request.nodes
+        and request.ranks_per_node
+        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
+    ):
+        return request.nodes * request.ranks_per_node
+    return None

@@ -1,0 +1,80 @@
+"""The scripts beside a script that it sources, and that its launchers, ssh and pbsdsh start on the nodes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from jobgen.script.script import Script, Starter
+from jobgen.script.syntax import Node
+
+_LARGEST = 100_000  # bytes of a script that another one starts
+_DEEPEST = 3  # scripts that start each other
+_MOST = 20  # scripts that one starts
+_HERE = re.compile(
+    r"(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
+    r"|\$\(dirname [\"']?\$\{?(0|BASH_SOURCE(\[0\])?)\}?[\"']?\)/+)+"
+)
+_SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
+_DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
+
+
+def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
+    """Yield the path, from the folder of the script, and the script of each file that it starts.
+
+    Those that these start follow. A script with directives is left out: it is one of its own.
+    """
+    seen = {script.name}
+    for call in script.programs[:_MOST]:
+        name = _name(script, call.file)
+        if name in seen or (source := _text(script, name)) is None or not _is_script(name, source):
+            continue
+        seen.add(name)
+        starter = Starter(script, call)
+        inner = Script(source, script.scheduler, script.folder, script.version, (), name, starter)
+        yield name, inner
+        if depth < _DEEPEST:
+            yield from started(inner, depth + 1)
+
+
+def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:
+    """Return the scripts that a script sources, also through others, and the paths of others."""
+    found: list[Script] = []
+    others: list[str] = []
+    for one in list(script.named("source", "."))[:_MOST]:
+        name = _name(script, one.arguments[0]) if one.arguments else ""
+        if depth > _DEEPEST or (source := _text(script, name)) is None:
+            others.append(name)
+            continue
+        inner = Script(source, script.scheduler, script.folder, name=name)
+        more, unread = sourced(inner, depth + 1)
+        found += [inner, *more]
+        others += unread
+    return found, others
+
+
+def _name(script: Script, word: Node) -> str:
+    """Return the path of a file from the folder of the script, as far as the text determines it."""
+    return os.path.normpath(_HERE.sub("", script.constants.text(word).strip("\"'"), count=1))
+
+
+def _text(script: Script, name: str) -> bytes | None:
+    """Return the text of a file in the folder of a script or below; None if it is no short text."""
+    path = script.path(name)
+    if path is None or os.path.isabs(name) or name.startswith(".."):
+        return None
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+            return None
+        with open(path, "rb") as file:
+            source = file.read()
+    except (OSError, ValueError):
+        return None
+    return None if b"\0" in source else source
+
+
+def _is_script(name: str, source: bytes) -> bool:
+    """Return whether a text is a script for a shell that no scheduler runs."""
+    shell = _SHELL.match(source) or (name.endswith((".sh", ".bash")) and not source.startswith(b"#!"))
+    return bool(shell) and not _DIRECTIVE.search(source)

@@ -1,0 +1,171 @@
+"""What ranks get, in other words than those of the rules' own scripts: mistakes are found, what is right is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobgen.check.checker import check
+
+SLURM = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --gpus-per-node=4
+#SBATCH --cpus-per-task=8
+#SBATCH --time=01:00:00
+"""
+NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
+ONE = SLURM.replace("nodes=2", "nodes=1")
+EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
+PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
+RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
+SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; python train.py"
+
+FOUND = [
+    ("first-node-only", NODES + "srun nvidia-smi\nmpirun hostname\n" + RUN),
+    ("first-node-only", NODES + "srun -n 1 python prepare.py\nnumactl -N 0 " + RUN),
+    ("first-node-only", PBS + "mpirun -np 8 ./bench\naccelerate launch --num_machines 2 t.py\n"),
+    ("no-launcher", SLURM + "python prepare.py\ncd src\npython train.py trainer.devices=4\n"),
+    ("no-launcher", PBS + "singularity exec i.sif python finetune.py\n"),
+    ("standalone-nodes", NODES + "srun -N 2 python -m torch.distributed.run --nproc_per_node 4 t.py\n"),
+    ("standalone-nodes", NODES + "srun bash -c 'torchrun --standalone --nproc-per-node=4 t.py'\n"),
+    ("master-address", NODES + "H=$SLURM_JOB_NODELIST\nexport MASTER_ADDR=$H\nsrun python t.py\n"),
+    ("master-address", NODES + "export MASTER_ADDR=${SLURM_NODELIST%%,*}\nsrun python t.py\n"),
+    (
+        "master-address",
+        NODES + "N=($(scontrol show hostnames))\nexport MASTER_ADDR=${N[@]}\nsrun python t.py\n",
+    ),
+    ("master-address", NODES + "export MASTER_ADDR=`echo $SLURM_NODELIST | cut -f1 -d,`\nsrun python t.py\n"),
+    ("master-address", NODES + "export MASTER_ADDR=$(hostname -I)\nsrun python t.py\n"),
+    ("ephemeral-port", NODES + "P=$((33000 + RANDOM % 20000))\nexport MASTER_PORT=$P\nsrun python t.py\n"),
+    ("random-rendezvous", NODES + "srun bash -c 'MASTER_PORT=$(shuf -i 2000-9000 -n 1) python t.py'\n"),
+    ("task-devices", SLURM + f"srun --gpus-per-task=1 bash -c '{SET}'\n"),
+    ("task-devices", SLURM + f"srun --gpu-bind=map_gpu:0,1,2,3 bash -c '{SET}'\n"),
+    ("visible-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=4 t.py\n"),
+    (
+        "visible-devices",
+        EIGHT + "export CUDA_VISIBLE_DEVICES=0,1,2,3\nsrun -u python t.py --deepspeed_config d\n",
+    ),
+    ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun python t.py\n"),
+    ("visible-devices", ONE + "export HIP_VISIBLE_DEVICES=0\naccelerate launch --num_processes 2 t.py\n"),
+    ("unexported-variable", ONE + "NCCL_DEBUG=INFO\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "MASTER_PORT=2000\necho $MASTER_PORT\nsrun python t.py\n"),
+    (
+        "export-none",
+        SLURM.replace("#SBATCH --time", "#SBATCH --export=A=1\n#SBATCH --time") + "ml x\nsrun ./a\n",
+    ),
+    ("export-names", SLURM + "srun --export=NCCL_DEBUG=INFO python t.py\n"),
+    ("too-many-threads", SLURM + "export OMP_NUM_THREADS=64\nsrun python t.py\n"),
+    ("world-size", SLURM + f"export WORLD_SIZE=16\nsrun bash -c '{SET}'\n"),
+    ("world-size", SLURM + "srun python train.py trainer.devices=8 trainer.num_nodes=2\n"),
+    ("world-size", SLURM + "srun python train.py fit --trainer.devices 4 --trainer.num_nodes=4\n"),
+    (
+        "ranks-mismatch",
+        NODES + "srun accelerate launch --num_machines 2 --num_processes 16 --rdzv_backend c10d t.py\n",
+    ),
+    (
+        "hostfile-slots",
+        NODES
+        + "for h in $(scontrol show hostnames); do echo $h slots=8; done > hosts.$SLURM_JOB_ID\ndeepspeed --hostfile hosts.$SLURM_JOB_ID t.py\n",
+    ),
+    (
+        "signal-without-trap",
+        SLURM.replace("#SBATCH --time", "#SBATCH --signal=B:10@60\n#SBATCH --time") + "srun ./a\n",
+    ),
+    ("blocking-steps", ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
+    ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
+    ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
+]
+SILENT = [
+    ("first-node-only", NODES + "srun -w $B bash worker.sh &\n" + RUN),
+    ("first-node-only", NODES + "if [ $SLURM_NNODES -gt 1 ]; then srun x; else torchrun t.py; fi\n"),
+    ("first-node-only", NODES + "for h in a b; do ssh $h start.sh & done\n" + RUN),
+    ("no-launcher", SLURM + "python prepare.py\nsrun python train.py\npython plot.py\n"),
+    ("no-launcher", SLURM + "python -m torch.distributed.launch train.py\n"),
+    ("no-launcher", ONE + "python train.py\n"),
+    ("standalone-nodes", NODES + "srun -N 1 -n 1 torchrun --standalone t.py\n"),
+    ("standalone-nodes", NODES + "srun torchrun --standalone t.py --shard $SLURM_NODEID\n"),
+    ("standalone-nodes", NODES + "srun torchrun $ARGS t.py\n"),
+    ("master-address", NODES + "N=($(scontrol show hostnames))\nexport MASTER_ADDR=${N[0]}\nsrun python t.py\n"),
+    ("master-address", NODES + "H=$(scontrol show hostnames)\nexport MASTER_ADDR=$(echo $H | cut -d' ' -f1)\nsrun python t.py\n"),
+    ("master-address", ONE + "export MASTER_ADDR=$SLURM_NODELIST\nsrun python t.py\n"),
+    ("master-address", NODES + "export MASTER_ADDR=$(nodeset -e $SLURM_NODELIST | cut -d' ' -f1)\nsrun python t.py\n"),
+    ("ephemeral-port", NODES + "export MASTER_PORT=$((10000 + RANDOM % 20000))\nsrun python t.py\n"),
+    ("random-rendezvous", NODES + "export MASTER_PORT=$((2000 + RANDOM % 9000))\nsrun python t.py\n"),
+    ("task-devices", SLURM + f"srun --gpus-per-task=1 --gpu-bind=none bash -c '{SET}'\n"),
+    ("task-devices", SLURM + "srun --gpus-per-task=1 python train.py\n"),
+    ("task-devices", SLURM + "srun -N 2 --ntasks-per-node=1 --gpus-per-task=1 bash -c 'LOCAL_RANK=$SLURM_LOCALID ./a'\n"),
+    ("visible-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=2 t.py\n"),
+    ("ranks-mismatch", EIGHT + "srun python t.py\n"),
+    ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun --ntasks-per-node=4 python t.py\n"),
+    ("unexported-variable", SLURM + "set -a\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "source env.sh\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "MASTER_ADDR=$(hostname)\nsrun python t.py --master $MASTER_ADDR\n"),
+    ("unexported-variable", SLURM + "MASTER_ADDR=$(hostname)\ndeclare -x MASTER_ADDR\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "NCCL_DEBUG=INFO srun python t.py\n"),
+    ("unexported-variable", PBS + "OMP_NUM_THREADS=4\nmpirun ./a\n"),
+    ("export-none", SLURM.replace("#SBATCH --time", "#SBATCH --export=ALL,A=1\n#SBATCH --time") + "ml x\nsrun ./a\n"),
+    ("export-none", SLURM.replace("#SBATCH --time", "#SBATCH --export=NONE\n#SBATCH --time") + "ml x\nunset SLURM_EXPORT_ENV\nsrun ./a\n"),
+    ("export-names", SLURM + "srun --export=all,A=1 python t.py\nsrun --export=PATH,A python t.py\n"),
+    ("too-many-threads", SLURM + "export OMP_NUM_THREADS=8\nsrun python t.py\n"),
+    ("world-size", SLURM + f"export WORLD_SIZE=8\nsrun bash -c '{SET}'\n"),
+    ("world-size", SLURM + "srun python train.py trainer.devices=4 trainer.num_nodes=2\n"),
+    ("world-size", SLURM + "srun python train.py trainer.devices=auto trainer.num_nodes=$SLURM_NNODES\n"),
+    ("ranks-mismatch", NODES + "srun accelerate launch --config_file c.yaml --num_machines 2 --num_processes 4 t.py\n"),
+    ("hostfile-slots", NODES + "G=4\nscontrol show hostnames | sed \"s/$/ slots=$G/\" > hosts.$SLURM_JOB_ID\ndeepspeed --hostfile hosts.$SLURM_JOB_ID t.py\n"),
+    ("signal-without-trap", SLURM.replace("#SBATCH --time", "#SBATCH --signal=B:USR1@60\n#SBATCH --time") + "exec srun ./a\n"),
+    ("blocking-steps", ONE + "srun --overlap -n1 nvidia-smi -l 60 &\nsrun python t.py\n"),
+    ("blocking-steps", SLURM + "srun -N1 -n1 ./a &\nsrun -N1 -n1 ./b &\nwait\n"),
+    ("first-node-files", SLURM + "srun --ntasks-per-node=1 cp -r data /tmp\ncp x /tmp/y\nsrun python t.py --data /tmp/data\n"),
+    ("rm-in-ranks", SLURM + "srun bash -c '[ $SLURM_PROCID = 0 ] && rm -rf out; python t.py'\n"),
+    ("rm-in-ranks", SLURM + "srun bash -c 'rm -rf /tmp/cache; python t.py'\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "script"), FOUND)
+def test_a_mistake_is_found(rule: str, script: str) -> None:
+    assert rule in {one.rule for one in check(script.encode())}
+
+
+@pytest.mark.parametrize(("rule", "script"), SILENT)
+def test_what_is_right_is_not(rule: str, script: str) -> None:
+    assert rule not in {one.rule for one in check(script.encode())}
+
+
+PROGRAMS = {
+    "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n": "task-devices",
+    "import os\nimport torch\n\nlocal = int(os.getenv('SLURM_LOCALID'))\ntorch.zeros(1).to(f'cuda:{local}')\n": "task-devices",
+    "import lightning as L\n\nL.Trainer(devices=2, num_nodes=2)\n": "world-size",
+    "import os\n\nprint(os.environ['DATA_ROOT'])\n": "unexported-variable",
+}
+
+
+@pytest.mark.parametrize(("text", "rule"), PROGRAMS.items())
+def test_the_file_of_the_program_proves_an_error(text: str, rule: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(text)
+    script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
+    found = {one.rule: one.severity for one in check(script.encode(), folder=str(tmp_path))}
+    assert found[rule] == "error"
+
+
+QUIET = [
+    "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']) % torch.cuda.device_count())\n",
+    "import os\n\nos.environ['DATA_ROOT'] = '/x'\nprint(os.environ['DATA_ROOT'])\n",
+    "print 'python 2'\n",
+    "import lightning as L\n\nL.Trainer(devices='auto', num_nodes=2)\n".replace("lightning", "light"),
+]
+
+
+@pytest.mark.parametrize("text", QUIET)
+def test_the_file_of_a_right_program_is_quiet(text: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(text)
+    script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
+    assert [one for one in check(script.encode(), folder=str(tmp_path)) if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("more", ["", "import own_package\n", "import multiprocessing\n"])
+def test_a_program_without_ranks_runs_the_same_in_each_task(more: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import torch\n{more}")
+    found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
+    assert ("identical-tasks" in {one.rule for one in found}) is (more == "")

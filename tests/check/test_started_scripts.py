@@ -1,0 +1,108 @@
+"""The scripts beside a script that its launchers, ssh and pbsdsh start on the nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support import jobs
+
+from jobgen.check.checker import check
+
+HEAD = """#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gpus-per-node=4
+#SBATCH --time=01:00:00
+set -eo pipefail
+M=$(hostname)
+export M
+"""
+INNER = "#!/bin/bash\nset -e\n{}\n"
+MISSING = "torchrun --nnodes 2 --nproc-per-node 4 --master-addr $M t.py"
+RIGHT = "torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py"
+
+
+def errors(folder: Path, body: str) -> set[tuple[str, int, str]]:
+    found = check(f"{HEAD}{body}\n".encode(), "jobs/job.sh", folder=str(folder))
+    return {(one.file, one.line, one.rule) for one in found if one.severity == "error"}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "srun ./run.sh",
+        "srun bash run.sh 1 2",
+        'srun bash -l "$PWD/run.sh"',
+        'srun "$SLURM_SUBMIT_DIR/run.sh"',
+        "srun apptainer exec i.sif bash run.sh",
+        'RUN=./run.sh\nsrun numactl -N 0 "$RUN"',
+        "srun bash -c 'source env.sh; bash run.sh'",
+        "mpirun -np 2 bash $(pwd)/run.sh",
+        "srun ./first.sh",
+    ],
+)
+def test_a_finding_has_its_own_file_and_line(call: str, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(MISSING))
+    (tmp_path / "first.sh").write_text(INNER.format("exec bash run.sh"))
+    assert errors(tmp_path, call) == {("jobs/run.sh", 3, "missing-node-rank")}
+
+
+@pytest.mark.parametrize("call", ["for h in $L; do ssh $h bash run.sh & done", "pbsdsh -- bash $PWD/run.sh"])
+def test_a_script_on_other_nodes(call: str, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(RIGHT.replace("nnodes 2", "nnodes 3")))
+    assert ("jobs/run.sh", 3, "nodes-mismatch") in errors(tmp_path, call)
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        (RIGHT, set()),
+        ("torchrun --nnodes $SLURM_NNODES --node-rank $SLURM_NODEID --master-addr $M t.py", set()),
+        ("torchrun --nnodes 3 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py", {"nodes-mismatch"}),
+        ("torchrun --nnodes $1 --rdzv-backend c10d --rdzv-endpoint $M:0 t.py", {"nodes-mismatch"}),
+        ("torchrun --nnodes $N --rdzv-backend c10d --rdzv-endpoint $M:0 t.py", {"nodes-mismatch"}),
+        ("torchrun --nnodes 2 --node-rank 0 --master-addr $M t.py", {"fixed-node-rank"}),
+    ],
+)
+def test_it_has_the_request_the_exports_and_the_arguments(line: str, rules: set[str], tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(line))
+    assert {rule for _, _, rule in errors(tmp_path, "export N=4\nsrun ./run.sh 5")} == rules
+
+
+@pytest.mark.parametrize(
+    "name", ["missing.sh", "../run.sh", "/bin/true", "program", "data.sh", "own.sh", "job.sh", "$X/run.sh"]
+)
+def test_what_is_not_read(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "jobs"
+    folder.mkdir()
+    text = INNER.format(MISSING)
+    for place in (tmp_path / "run.sh", folder / "run.sh", folder / "job.sh"):
+        place.write_text(text)
+    (folder / "program").write_bytes(b"\x7fELF\0\n" + MISSING.encode())
+    (folder / "data.sh").write_text(f"#!/usr/bin/env python3\n{MISSING}\n")
+    (folder / "own.sh").write_text(f"#!/bin/bash\n#SBATCH --nodes=2\n{MISSING}\n")
+    assert errors(folder, f"srun {name}") == set()
+
+
+def test_scripts_that_start_each_other(tmp_path: Path) -> None:
+    for name, other in (("run.sh", "other.sh"), ("other.sh", "run.sh")):
+        (tmp_path / name).write_text(INNER.format(f"srun ./{other}\n{MISSING}"))
+    found = errors(tmp_path, "srun ./run.sh\nsrun ./run.sh")
+    assert {one[:2] for one in found if one[2] == "missing-node-rank"} == {
+        ("jobs/run.sh", 4),
+        ("jobs/other.sh", 4),
+    }
+
+
+def test_two_jobs_with_one_script(tmp_path: Path) -> None:
+    """A finding is reported once; a comment in the script that has it disables its rule."""
+    (tmp_path / "run.sh").write_text(INNER.format(MISSING))
+    for name in ("a.sh", "b.sh"):
+        (tmp_path / name).write_text(HEAD + "srun ./run.sh\n")
+    words = ("check", "--format", "json", "--severity", "error", tmp_path)
+    found = json.loads(jobs.jobgen(*words).stdout)
+    assert [(Path(one["file"]).name, one["line"]) for one in found] == [("run.sh", 3)]
+    (tmp_path / "run.sh").write_text(INNER.format(f"# jobgen: disable=missing-node-rank\n{MISSING}"))
+    assert json.loads(jobs.jobgen(*words).stdout) == []

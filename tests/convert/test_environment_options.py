@@ -1,0 +1,238 @@
+"""Lines of a script that are options of a job file leave its blocks, and keep their place where the order matters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from convert.conversions import job_file, rendered, values
+from convert.golden_cases import HERE
+
+SLURM = "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --cpus-per-task=4 -t 10\nset -e\n"
+PBS = "#!/bin/bash\n#PBS -l nodes=2:ppn=1:gpus=1\nset -e\n"
+RUN = "\nsrun ./a\n"
+
+
+def found(body: str, head: str = SLURM, run: str = RUN) -> dict[str, Any]:
+    return values(job_file(f"{head}{body}{run}").text)
+
+
+OPTIONS = {
+    "module": ("module load b", {"module": ["b"]}),
+    "module_use": ("module use /b", {"module_use": ["/b"]}),
+    "module_purge": ("module purge", {"module_purge": True}),
+    "source": ("source /b/x.sh", {"source": ["/b/x.sh"]}),
+    "conda": ("conda activate b", {"conda": "b"}),
+    "venv": (". /b/bin/activate", {"venv": "/b"}),
+    "env": ("export B=1", {"env": {"B": "1"}}),
+    "workdir": ("cd /b", {"workdir": "/b"}),
+}
+ALL = " ".join(OPTIONS)
+MODULES = "module module_use module_purge"
+# What a statement before an option does, and the options that it lets pass.
+KINDS = {
+    "a text": ("echo $SLURM_JOB_ID", ALL),
+    "a text with a variable of modules": ("echo $CUDA_PATH", ALL),
+    "a report of the state": ("which python", ALL),
+    "the directory": ("pwd", ALL),
+    "an option of the shell": ("ulimit -s unlimited", ALL),
+    "a function": ("f() { cd /x; module load y; }", ALL),
+    "a test": ('if [ -z "$1" ]; then echo none; fi', ALL),
+    "a test of a file": ("if [ -f x ]; then echo x; fi", f"{MODULES} conda venv env"),
+    "a variable": ("A=$(date)", f"{MODULES} conda venv env workdir"),
+    "an exported variable": ("export A=$HOME/x", f"{MODULES} conda venv env workdir"),
+    "a variable that a module may set": ("export A=$CUDA_PATH", "env workdir"),
+    "the directory in a variable": ("export A=$PWD/x", f"{MODULES} conda venv env"),
+    "a directory": ("cd $SCRATCH/x", f"{MODULES} conda env"),
+    "a file": ("mkdir -p x", f"{MODULES} conda venv env"),
+    "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
+    "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
+    "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
+    "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "conda venv env workdir"),
+    "libraries behind others": (
+        "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$HOME/lib", f"{MODULES} conda venv env workdir",
+    ),
+    "another module": ("module swap x y", "env workdir"),
+    "another file of commands": ("source $HOME/x.sh", "env workdir"),
+    "a file of commands in the directory": ("source x.sh", "env"),
+    "a program": ("./prepare", ""),
+    "a program in the background": ("sleep 9 &", ""),
+    "a program in a condition": ("if true; then ./prepare; fi", ""),
+    "a program in a function": ("f() { ./prepare; }\nf", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", KINDS)
+def test_an_option_passes_a_statement_if_the_order_does_not_matter(name: str, option: str) -> None:
+    before, passing = KINDS[name]
+    line, expected = OPTIONS[option]
+    got = found(f"{before}\n{line}\n./last")
+    passes = option in passing.split()
+    assert {key: got.get(key) for key in expected} == (expected if passes else dict.fromkeys(expected))
+    assert (line in (got.get("setup") or "").split("\n")) != passes
+
+
+LINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "modules": ("module -s load a b/1 > /dev/null 2>&1\nml c\nmodule add d", {"module": ["a", "b/1", "c", "d"]}),
+    "modules in a variable": ('M="a b"\nmodule load $M', {"module": ["a", "b"]}),
+    "a list of commands": ("module purge && module load a || exit 1", {"module_purge": True, "module": ["a"]}),
+    "all modules are unloaded": ("ml --force purge\nml a", {"module_purge": True, "module": ["a"]}),
+    "the path of modules": ("export MODULEPATH=/a:$MODULEPATH\nmodule load b", {"module_use": ["/a"], "module": ["b"]}),
+    "the command module": (". /etc/profile.d/modules.sh\nmodule load a", {"module": ["a"], "source": None}),
+    "the hook of conda": ('eval "$(conda shell.bash hook)"\nconda activate a', {"conda": "a"}),
+    "the hook of a conda": (
+        'eval "$(/o/bin/conda shell.bash hook)"\nconda activate a',
+        {"source": ["/o/etc/profile.d/conda.sh"], "conda": "a"},
+    ),
+    "the block of conda init": (
+        "__conda_setup=\"$('/o/bin/conda' 'shell.bash' 'hook' 2> /dev/null)\"\n"
+        'if [ $? -eq 0 ]; then\n  eval "$__conda_setup"\nelse\n  export PATH="/o/bin:$PATH"\nfi\nunset __conda_setup\n'
+        "conda activate a",
+        {"source": ["/o/etc/profile.d/conda.sh"], "conda": "a"},
+    ),
+    "conda of its folder": ('B=$(conda info --base)\nsource "$B/etc/profile.d/conda.sh"\nconda activate a', {"conda": "a"}),
+    "conda at home": ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate a", {"conda": "a"}),
+    "a script of conda": ("source /o/bin/activate a", {"source": ["/o/etc/profile.d/conda.sh"], "conda": "a"}),
+    "an older conda": ("conda deactivate\nsource activate a", {"conda": "a"}),
+    "a file of the shell": ("conda init\nsource ~/.bashrc\nconda activate a", {"conda": "a"}),
+    "the number of threads": ("export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK", {"env": None}),
+    "another number of threads": ("export OMP_NUM_THREADS=2", {"env": {"OMP_NUM_THREADS": "2"}}),
+    "a variable that is exported later": ("A=1\nexport A", {"env": {"A": "1"}}),
+    "a value of the program": ("A=1\nB=$A/x", {"env": None}),
+    "the directory of the submission": ("cd $SLURM_SUBMIT_DIR", {"workdir": None}),
+    "a directory below it": ('cd "${SLURM_SUBMIT_DIR}/x"', {"workdir": "x"}),
+    "one directory after another": ("cd /a\nmodule load b\ncd c", {"workdir": "/a/c", "module": ["b"]}),
+    "a relative environment": ("cd /a\nsource .venv/bin/activate", {"workdir": "/a", "venv": ".venv"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_that_are_options(name: str) -> None:
+    body, expected = LINES[name]
+    got = found(body)
+    assert {key: got.get(key) for key in expected} == expected
+    assert "setup" not in got
+
+
+STAY = {
+    "a shell file alone": "source ~/.bashrc",
+    "a module behind an environment": "conda activate a\nmodule load b",
+    "a purge behind a module": "module load a\nmodule purge",
+    "a folder of modules behind a module": "module load a\nmodule use /b",
+    "a variable with two values": "export A=1\n./b\nexport A=2",
+    "a variable that is unset later": "export A=1\n./b\nunset A",
+    "a variable that was read": "echo $A\nexport A=1",
+    "a home": "export A=~/x",
+    "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
+    "a directory that was left": "source .venv/bin/activate\ncd /a",
+    "a second environment": "conda activate a\nconda activate b",
+    "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",
+    "a module in the background": "sleep 1\nmodule load a &",
+    "a value that another name reads": "A=1\nB=A\necho ${!B}",
+    "a value in a sum": "N=$(hostname | wc -l)\n((N > 0))",
+}
+
+
+@pytest.mark.parametrize("name", STAY)
+def test_lines_that_keep_their_place(name: str) -> None:
+    body = STAY[name]
+    assert body.split("\n")[-1].rstrip(" &") in found(body)["setup"]
+
+
+def test_a_name_in_a_sum_of_the_program_keeps_its_value() -> None:
+    got = found("N=$(hostname | wc -l)", run="\nsrun ./a $((N * 2))\n")
+    assert "N=$(hostname | wc -l)" in got["setup"]
+
+
+def test_a_value_of_another_name_keeps_its_place() -> None:
+    got = found("A=/x\nB=A", run='\nsrun ./a "${!B}"\n')
+    assert "A=/x\nB=A" in got["setup"]
+
+
+def test_a_program_without_a_launcher_has_the_address_of_the_script() -> None:
+    assert "export MASTER_ADDR=n1" in found("export MASTER_ADDR=n1", run="\npython3 t.py\n")["setup"]
+
+
+def test_a_job_at_home_stays_there() -> None:
+    """PBS starts a script in the home directory; an environment below it is none of the submission."""
+    assert found("module load a", PBS, "\nmpirun ./a\n")["setup"] == "cd\n"
+    got = found(". .venv/bin/activate", PBS, "\nmpirun ./a\n")
+    assert got["setup"] == "cd\nset -e\n. .venv/bin/activate\n"
+    assert "venv" not in got
+
+
+def test_an_environment_of_the_host_is_none_of_a_container() -> None:
+    got = found("conda activate a", run="\nsrun --container-image=x ./a\n")
+    assert "conda" not in got
+    assert "conda activate a" in got["setup"]
+
+
+def test_a_text_that_is_printed_later_has_a_remark() -> None:
+    done = job_file(f"{SLURM}which python\nmodule load a\n{RUN}")
+    assert [(one.line, one.lost) for one in done.remarks if one.why.startswith("prints its text")] == [
+        (4, False)
+    ]
+
+
+def test_all_modules_are_unloaded_first() -> None:
+    text = rendered(job_file(f"{SLURM}module purge\nmodule use /a\nmodule load b{RUN}").text)
+    assert "  job_module_purge\n  job_module_use /a\n  job_module b\n" in text
+
+
+def test_a_comment_goes_with_its_line() -> None:
+    assert found("# of b\nmodule load b\n# of c\n./c\n./d &\nwait")["setup"].count("#") == 1
+
+
+LOOP = 'while read -r line; do\n  echo "$line slots=1" >> $H\ndone < $PBS_NODEFILE'
+LOOPS = {
+    "truncated": f"truncate -s 0 $H\n{LOOP}",
+    "emptied by a colon": f": > $H\n{LOOP}",
+    "emptied by cat": f"cat /dev/null > $H\n{LOOP}",
+    "emptied by an echo": f'echo -n "" > $H\n{LOOP}',
+    "removed": f"rm -f $H\n{LOOP}",
+    "removed if it is there": f"[ -f $H ] && rm $H\n{LOOP}",
+    "removed under a condition": f"if [ -e $H ]; then\n  rm $H\nfi\n{LOOP}",
+    "a last line without an end": (
+        '> $H\nwhile IFS= read -r line || [[ -n $line ]]; do\n  echo "$line slots=1" >> $H\ndone < "$PBS_NODEFILE"'
+    ),
+    "a pipe into a loop": 'rm -f $H\ncat $PBS_NODEFILE | while read h; do printf "%s slots=1\\n" "$h" >> $H; done',
+    "hosts of a command": 'rm -f $H\nfor i in `cat $PBS_NODEFILE`\ndo\n  echo "$i slots=1" >> $H\ndone',
+    "a loop with one output": "for n in $(sort -u $PBS_NODEFILE); do echo $n slots=1; done > $H",
+    "a group with one output": "{\n  for n in $(sort -u $PBS_NODEFILE); do echo $n slots=1; done\n} > $H",
+    "an array and its index": (
+        'N=($(sort -u $PBS_NODEFILE))\n: > $H\nfor ((i = 0; i < ${#N[@]}; i++)); do\n  echo "${N[$i]} slots=1" >> $H\ndone'
+    ),
+    "an array and printf": 'mapfile -t h < <(sort -u $PBS_NODEFILE)\nprintf "%s slots=1\\n" "${h[@]}" > $H',
+    "a counter": '> $H\nn=0\nwhile read h; do\n  echo "$h slots=1" >> $H\n  n=$((n + 1))\ndone < $PBS_NODEFILE',
+    "awk": "uniq $PBS_NODEFILE | awk '{print $1\" slots=1\"}' > $H",
+    "counted by uniq": "sort $PBS_NODEFILE | uniq -c | awk '{print $2 \" slots=\" $1}' > $H",
+    "sed": 'sed "s/$/ slots=1/" $PBS_NODEFILE > $H',
+    "tee": "sort -u $PBS_NODEFILE | sed 's/$/ slots=1/' | tee $H",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "run", ["deepspeed --hostfile $H t.py", "mpirun -np 2 -hostfile $H -x A=1 python3 t.py"]
+)
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_file_of_hosts_needs_no_block(name: str, run: str) -> None:
+    got = found(f"cd $PBS_O_WORKDIR\nH=hosts\n{LOOPS[name]}", PBS, f"\n{run}\n")
+    assert not {"setup", "before"} & {*got}
+
+
+@pytest.mark.parametrize("command", ["pbs --dialect torque", "pbs --dialect pbspro", "slurm"])
+@pytest.mark.parametrize("name", ["torque_deepspeed", "torque_mpirun"])
+def test_job_files_without_a_block_are_right_everywhere(tmp_path: Path, name: str, command: str) -> None:
+    text = job_file((HERE / f"scripts/{name}.sh").read_text()).text
+    assert "[blocks]" not in text
+    (tmp_path / "jobgen.toml").write_text(text)
+    jobgen = [sys.executable, "-m", "jobgen"]
+    subprocess.run([*jobgen, *command.split(), "-o", "job.sh"], cwd=tmp_path, capture_output=True, check=True)
+    done = subprocess.run(
+        [*jobgen, "check", "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
