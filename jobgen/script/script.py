@@ -72,7 +72,7 @@ class Starter(NamedTuple):
     call: Start
 
 
-@dataclass
+@dataclass(eq=False)  # a key of caches
 class Script:
     """A script. Each part is parsed once, at its first use.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from jobgen.check.ranks.model import RankGroup
 from jobgen.script.launches import Launch
@@ -19,11 +19,17 @@ _ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", 
 _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 
-@dataclass
+@dataclass(eq=False)
 class Environment:
     """The variables of a script, and which of them programs get."""
 
     script: Script
+
+    @classmethod
+    @lru_cache(maxsize=4)  # the many rules on ranks read the same script
+    def of(cls, script: Script) -> Environment:
+        """Return the environment of a script."""
+        return cls(script)
 
     @cached_property
     def assignments(self) -> dict[str, list[Node]]:
@@ -100,7 +106,11 @@ class Environment:
     def _passed_by_directive(self) -> frozenset[str] | None:
         script, option = self.script, self.script.heeded.get("--export")
         again = "SLURM_EXPORT_ENV" in script.tree.text  # the script sets or unsets it
-        again |= any("slurm" in word.lower() for one in script.named("module", "ml") for word in one.literals)
+        again |= any(
+            script.dialect.name in word.lower()
+            for one in script.named("module", "ml")
+            for word in one.literals
+        )
         again |= any(not _ACTIVATES.search(one.node.text) for one in script.named("source", "."))
         return None if option is None or again else _names(option.value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.check.ranks.program import RankProgram, program, stays
@@ -110,8 +111,13 @@ class RankGroup(NamedTuple):
         return inner or self.program.file or next(iter(self.program.arguments), "the program")
 
 
-def ranks(script: Script) -> Iterator[RankGroup]:
-    """Yield the processes of each program that the body starts, through launchers or without."""
+@lru_cache(maxsize=4)  # the many rules on ranks read the same script
+def ranks(script: Script) -> tuple[RankGroup, ...]:
+    """Return the processes of each program that the body starts, through launchers or without."""
+    return tuple(_ranks(script))
+
+
+def _ranks(script: Script) -> Iterator[RankGroup]:
     launches = script.launches
     outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
     readable = stays(script)

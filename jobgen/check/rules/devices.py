@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.script import Hit, Script
@@ -101,8 +102,10 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
             return "Lightning counts its devices by the local rank", True
-        if "deepspeed" in one.program.frameworks and "LOCAL_RANK" in code:
-            return "DeepSpeed opens the device of LOCAL_RANK", True
+        rows = (row for key, row in FRAMEWORKS.items() if key in one.program.frameworks)
+        opener = next((row.title for row in rows if "LOCAL_RANK" in row.variables), "")
+        if opener and "LOCAL_RANK" in code:
+            return f"{opener} opens the device of LOCAL_RANK", True
         chooses = read and _CHOOSES.search(source.text) and not _COPES.search(source.text)
         return (f"{one.program.file} opens the device of {read}", True) if chooses else ("", False)
     numbered = re.search(r"\bLOCAL_RANK=[\"']?\$\{?SLURM_LOCALID", code)
@@ -141,7 +144,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """,
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
-    environment = Environment(script)
+    environment = Environment.of(script)
     settings = {
         node.parent.start: (name, value)
         for name, value, node in script.assignments

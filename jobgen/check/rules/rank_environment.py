@@ -47,7 +47,7 @@ _OF_LIBRARIES = re.compile(
     """,
 )
 def unexported(script: Script) -> Iterator[Hit]:
-    environment = Environment(script)
+    environment = Environment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
     if not script.is_batch or environment.is_open or not names:
         return
@@ -115,7 +115,7 @@ def _is_set(script: Script, name: str) -> bool:
     schedulers=("slurm",),
 )
 def export_none(script: Script) -> Iterator[Hit]:
-    environment, option = Environment(script), script.heeded.get("--export")
+    environment, option = Environment.of(script), script.heeded.get("--export")
     for launch in script.launched("srun") if option is not None else ():
         passed = None if launch.has("--export") or launch.outer is not None else environment.passed(launch)
         if passed is None or option is None or not is_work(script, launch):
@@ -155,7 +155,7 @@ def export_none(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def export_names(script: Script) -> Iterator[Hit]:
-    environment = Environment(script)
+    environment = Environment.of(script)
     for launch in script.launched("srun"):
         passed = environment.passed(launch) if launch.has("--export") else None
         if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
@@ -197,7 +197,7 @@ def export_names(script: Script) -> Iterator[Hit]:
     """,
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
-    environment = Environment(script)
+    environment = Environment.of(script)
     if "OMP_NUM_THREADS" not in environment.assignments or not script.request.cpus_per_rank:
         return
     for one in ranks(script):
