@@ -100,8 +100,12 @@ class Script:
 
     def start_of(self, number: int) -> int:
         """Return the place in the source at which a line starts, or would start behind the end."""
-        lines = self.source.split(b"\n")[: number - 1]
-        return min(sum(map(len, lines)) + len(lines), len(self.source))
+        return self._starts[min(number, len(self._starts)) - 1]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts = (match.end() for match in re.finditer(rb"\n", self.source))
+        return [0, *starts, len(self.source)]
 
     @cached_property
     def dialect(self) -> Dialect:
