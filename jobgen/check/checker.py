@@ -80,7 +80,8 @@ def _script(
 ) -> Script:
     lines = source.decode("utf-8", "replace").split("\n")
     dialect = scheduler or directives.guess([line.rstrip("\r") for line in lines])
-    return Script(source, dialect, folder, version, policies, os.path.basename(file))
+    name = os.path.basename(file)
+    return Script(source, dialect, folder, version, policies, name, named_scheduler=scheduler is not None)
 
 
 def _findings(script: Script, file: str) -> set[Finding]:

@@ -62,12 +62,14 @@ class Directives(NamedTuple):
 class Guess(NamedTuple):
     """The scheduler of a script; the reason is empty if the prefix of its directives determines it.
 
-    ``foreign`` is the line of a directive of a scheduler that jobgen does not know, or 0.
+    ``foreign`` is the line of a directive of a scheduler that jobgen does not know, or 0. Not ``sure``:
+    nothing distinguishes it from others.
     """
 
     scheduler: str
     reason: str = ""
     foreign: int = 0
+    sure: bool = True
 
 
 def guess(lines: list[str]) -> str:
@@ -128,6 +130,7 @@ def _by_marks(rows: Sequence[Dialect], directives: Sequence[str], commands: Sequ
         f"read as {best.title}"
         + (f" because of {', '.join(shown)}" if shown else f": nothing distinguishes it from {others}")
         + "; --scheduler overrides this",
+        sure=bool(shown),
     )
 
 

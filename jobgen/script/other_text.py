@@ -24,6 +24,12 @@ _GAP = re.compile(
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
+# A word in a time, as xTime:00:00.
+_TIME = re.compile(
+    r"(?:walltime=|--time[= ])"
+    r"(?!\S*(?:hour|hrs|min|sec|day|week|infini|unlimited))\w*[A-Za-z]{4,}(?=[:\s]|$)",
+    re.I,
+)
 _FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})")
 
 
@@ -32,7 +38,7 @@ def has_gap(text: str, *, path: bool = False) -> bool:
 
     In a line with the ``path`` of a log, ``%s`` is a code of Slurm.
     """
-    patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _FORMAT)
+    patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _TIME, _FORMAT)
     value = re.sub(r"\s#(?!#?\w+#).*", "", text)  # without a comment
     return any(one.search(value) for one in patterns)
 

@@ -86,6 +86,7 @@ class Script:
     policies: tuple[Policy, ...] = ()
     name: str = ""  # of its file
     starter: Starter | None = None
+    named_scheduler: bool = False  # a person has named it; else the text is what is known
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +115,11 @@ class Script:
     @cached_property
     def directives(self) -> Directives:
         return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
+
+    @property
+    def is_sure(self) -> bool:
+        """Return whether the scheduler is known, and not the likelier one of two."""
+        return self.named_scheduler or self.guess.sure
 
     @cached_property
     def guess(self) -> Guess:
@@ -311,7 +317,13 @@ class Script:
         }
         empty |= {line.number for line in read if line.rest.endswith("=")}
         gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        fields = {line.number for line in read if self._unset_fields(line.rest)}
+        gaps |= fields if len(fields) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
+
+    def _unset_fields(self, text: str) -> list[str]:
+        """Return the fields ``${name}`` of a generator: the script never sets these variables."""
+        return [name for name in re.findall(r"\$\{([a-z]\w*)\}", text) if name not in self.values]
 
     @cached_property
     def last_line(self) -> int:

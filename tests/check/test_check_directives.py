@@ -189,7 +189,7 @@ def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
 
 def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
     text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
-    assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "warning")]
+    assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "note")]
 
 
 def test_a_late_directive_below_the_last_command() -> None:

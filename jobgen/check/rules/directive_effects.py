@@ -96,7 +96,8 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported; those below the last command are a note if the script has others.)""",
+    are not reported. Those below the last command, if the script has others, are a note, and so are those of
+    a script without others that writes the job into a file.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -124,6 +125,8 @@ def late(script: Script) -> Iterator[Hit]:
     if is_template(script.line(script.directives.first_command)):
         return  # the first command may be none in the script that is made of the template
     end = max((command.line for command in script.commands), default=0)
+    bodies = (node.text for node in script.tree.all("heredoc_body"))
+    writes_job = not script.directives.live and any(text.lstrip().startswith("#!") for text in bodies)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -131,7 +134,7 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
-            level=NOTE if script.directives.live and end < line.number else None,
+            level=NOTE if (script.directives.live and end < line.number) or writes_job else None,
             edits=_move(script, line),
         )
 
@@ -211,13 +214,20 @@ def trailing(script: Script) -> list[int]:
 def trailing_comment(script: Script) -> Iterator[Hit]:
     joined = {line.number for line in script.directives.live if line.more}
     for number in trailing(script):
-        level = WARNING if script.dialect.ignores_words else None
+        ignored = script.dialect.ignores_words
         if number in joined:
             what = "qsub joins the next line, and reads # and the words behind it as words of this directive"
-            yield Hit(number, what, "remove the backslash at the end of the line", level)
-        elif level:
+            fix = "remove the backslash at the end of the line"
+            yield Hit(number, what, fix, WARNING if ignored else None)
+        elif ignored:
+            has_option = re.search(r"\s#.*\s-", script.line(number)) is not None
             what = "Torque reads the words of the comment as arguments, and ignores them"
-            yield Hit(number, what, level=level)
+            yield Hit(number, what, level=WARNING if has_option else NOTE)
+        elif not script.is_sure:
+            what = (
+                "PBS Pro reads the comment as a part of the directive and refuses the job; Torque ignores it"
+            )
+            yield Hit(number, what, level=WARNING)
         else:
             yield Hit(number)
 

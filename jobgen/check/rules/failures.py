@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.rules.directories import at_start, may_miss
+from jobgen.check.rules.directories import may_miss
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
@@ -23,7 +23,8 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     command: a job with a failed `module load` or training counts as successful. 35 of 45 public scripts
     have no `set -e`. `set -u` ends many scripts at an activation of conda or at a variable that may be
     unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It is a
-    note if only `module load` or `mkdir` stands before the work, and silent if nothing else can fail.)""",
+    note if the work is the last command, and only its directory and its environment are prepared before it:
+    most work fails without them. It is silent if nothing else can fail.)""",
     message="without set -e the script continues after a failed command, and exits with the status of "
     "its last command",
     bad="""
@@ -48,16 +49,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         return
     works = [command for command in script.commands if _is_work(command)] or _programs(script)
     if works and (lost := _ignored(script, works[-1])):
-        only_trifles = all(_rarely_fails(script, command) for command in lost)
+        only_trifles = all(command.name in _PREPARES for command in lost)
         yield Hit(script.commands[0].line, fix=_set(script, "-eo"), level=NOTE if only_trifles else None)
-
-
-def _rarely_fails(script: Script, command: Command) -> bool:
-    """Return whether a command seldom fails, or the work fails with it."""
-    if command.name in ("source", "."):
-        path = command.arguments[0].text.strip("\"'") if command.arguments else ""
-        return re.search(r"^/etc/|/\.?(bashrc|bash_profile|profile)$", path) is not None
-    return command.name in _RARELY_FAIL or (command.name == "cd" and at_start(script, command))
 
 
 def _set(script: Script, options: str) -> str:
@@ -84,7 +77,11 @@ _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap", "wait",
     "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
 }  # fmt: skip
-_RARELY_FAIL = {"module", "ml", "setpkgs", "mkdir", *_INFORM}
+# Commands that seldom fail, or with which the work fails.
+_PREPARES = {
+    "module", "ml", "setpkgs", "mkdir", "cd", "pushd", "source", ".", "eval", "conda", "mamba", "micromamba", "spack",
+    *_INFORM,
+}  # fmt: skip
 
 
 def _is_work(command: Command) -> bool:
@@ -200,11 +197,13 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
 def _teed(pipeline: Node) -> bool:
     """Return whether the rule lost-status applies: work, and then tee or another filter."""
     inner = list(commands(pipeline))
-    return any(command.works and not _QUERY & _named(command) for command in inner[:-1])
+    works = (_named(command) for command in inner[:-1] if command.works)
+    return any(not _QUERY & names and not any(map(_PROBE.fullmatch, names)) for names in works)
 
 
 # Programs whose failure is no failure of a training.
 _QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv"}
+_PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")  # a test of the network
 
 
 def _named(command: Command) -> set[str]:

@@ -10,6 +10,7 @@ from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import exported
 
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
+_OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM")
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
 
 _SILENT = (
@@ -82,6 +83,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
             and node.parent is not None
             and node.parent.type == "declaration_command"
             and not name.startswith((*_FORWARDED, *_SILENT))
+            and name not in _OF_LOGIN
             and node.start < launch.command.node.start
         ]
         if lost:

@@ -272,8 +272,8 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
     srun python3 good.py
     """,
     files={
-        "bad.py": "import torch\n\ntorch.save(torch.nn.Linear(8, 8), 'model.pt')\n",
-        "good.py": "import os\nimport torch\n\nrank = os.environ['SLURM_PROCID']\ntorch.save(torch.nn.Linear(8, 8), f'model{rank}.pt')\n",
+        "bad.py": 'import torch\n\ntorch.save(torch.nn.Linear(8, 8), "model.pt")\n',
+        "good.py": 'import os\nimport torch\n\nrank = os.environ["SLURM_PROCID"]\ntorch.save(torch.nn.Linear(8, 8), f"model{rank}.pt")\n',
     },
 )
 def identical_tasks(script: Script) -> Iterator[Hit]:

@@ -34,7 +34,7 @@ _EACH_NODE = (
 
 @rule(
     "fixed-interface",
-    WARNING,
+    NOTE,
     "A hand-written network interface",
     """Interface names differ between clusters, and sometimes between nodes of one cluster. NCCL
     fails at its start if no interface has the name, and hangs if one has it, but no route to the other

@@ -79,9 +79,11 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
     if not dialect.scheduler.grammar.long_options and option.flag.startswith("--"):
         return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
     if len(option.flag) == 2 and option.flag[1] not in dialect.scheduler.grammar.letters.replace(":", ""):
-        return (
-            "" if option.flag in dialect.foreign_options else f"{command} has no option {option.flag}"
-        ), _FOREIGN_FIX
+        if option.flag in dialect.foreign_options:
+            return "", _FOREIGN_FIX
+        if script.is_sure:
+            return f"{command} has no option {option.flag}", _FOREIGN_FIX
+        return f"{dialect.title} has no option {option.flag}: its {command} refuses it", _FOREIGN_FIX, WARNING
     return _long_fault(option, script) if option.given.startswith("--") else None
 
 

@@ -104,7 +104,7 @@ _PATHS = (
     hostname
     """,
     style=True,
-    summary="the path in a variable without quotes is split at blanks, and disappears if it is empty",
+    summary="the path in a variable without quotes is split at blanks",
 )
 def unquoted(script: Script) -> Iterator[Hit]:
     found: dict[str, list[Node]] = {}
@@ -119,10 +119,15 @@ def unquoted(script: Script) -> Iterator[Hit]:
     for name, nodes in found.items():
         yield Hit(
             nodes[0].line,
-            f"the path in ${name} is split at blanks, and disappears if it is empty",
+            f"the path in ${name} is split at blanks"
+            + (", and disappears if it is empty" if any(map(_is_word, nodes)) else ""),
             f'write "${name}" in double quotes',
             edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
         )
+
+
+def _is_word(node: Node) -> bool:
+    return node.parent is not None and node.parent.type != "concatenation"
 
 
 def _quoted(node: Node) -> Edit:
@@ -236,7 +241,7 @@ _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
     r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|EPOCH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
-    r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
+    r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|NCPUS|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
     r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|MAIL|EDITOR|PS\d|NPROCS)"
     r"|.*(PATH|SCRATCH|WORK|STORE|PROJ|HOME|ROOT|PROXY|TMPDIR|LOCAL|CLUSTER|GROUP|ARCH|SITE).*|.*_proxy"
 )
@@ -407,6 +412,9 @@ def unchecked(script: Script) -> Iterator[Hit]:
     if not script.is_batch or script.nounset or _loads(script) or "{{" in script.tree.text:
         return
     known, names = _set_names(script), _Names(script.values)
+    uses: dict[str, list[Node]] = {}
+    for name, node in script.expansions:
+        uses.setdefault(name, []).append(node)
     of_jobs = _names_of_jobs(script.dialect.environment)
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
@@ -419,8 +427,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             f"write ${{{number}:?}}",
         )
     for name, node in _uses(script):
-        if of_jobs.near(name):
-            continue  # misspelt-variable reports it
+        if of_jobs.near(name) or all(map(_is_printed, uses[name])):
+            continue  # misspelt-variable reports it, or nothing depends on it
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
         yield Hit(
@@ -430,6 +438,15 @@ def unchecked(script: Script) -> Iterator[Hit]:
         )
 
 
+def _is_printed(node: Node) -> bool:
+    """Return whether a variable is only in a message."""
+    above = next((one for one in node.above() if one.type == "command"), None)
+    name = above.get("name") if above is not None else None
+    return (
+        name is not None and name.text in ("echo", "printf") and not node.under("file_redirect", "pipeline")
+    )
+
+
 def _unchecked_argument(script: Script) -> Node | None:
     """Return the first use of an argument of the script, if nothing tests the arguments."""
     if re.search(r"\$#|\$\{[1-9#][^}]|(^|[\s;])(shift|getopts|set --)\b", script.tree.text):
@@ -437,5 +454,8 @@ def _unchecked_argument(script: Script) -> Node | None:
     tests = list(script.tree.all("test_command", "case_statement"))
     if any(re.search(r"\$\{?[1-9@*]", node.text) for node in tests):
         return None
-    own = (node for name, node in script.expansions if re.fullmatch("[1-9]", name))
+    tested = {name for node in tests for name, _ in expansions(node)}
+    if any(re.search(r"\$\{?[1-9]", value.text) for name in tested for value in script.values.get(name, ())):
+        return None
+    own = (node for name, node in script.expansions if re.fullmatch("[1-9]", name) and not _is_printed(node))
     return next((node for node in own if not node.under("function_definition", "heredoc_body")), None)

@@ -63,6 +63,7 @@ def _may_be_given(script: Script) -> bool:
 _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue
 
 # First numbers that users mean as hours in H:M; others may be minutes.
+_MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
@@ -128,6 +129,8 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             continue
         first, colon, rest = text.partition(":")
         if colon and ":" not in rest and "-" not in text:
+            if rest == "00" and int(first) in _MINUTES:
+                continue
             hours = int(first) in _HOURS or total < 300
             yield Hit(
                 option.line,
