@@ -322,8 +322,8 @@ class Script:
         return gaps | empty if len(empty) > 1 else gaps
 
     def _unset_fields(self, text: str) -> list[str]:
-        """Return the fields ``${name}`` of a generator: the script never sets these variables."""
-        return [name for name in re.findall(r"\$\{([a-z]\w*)\}", text) if name not in self.values]
+        """Return the fields ``$name`` of a generator: the script never sets these variables."""
+        return [name for name in re.findall(r"\$\{?([a-z]\w*)", text) if name not in self.values]
 
     @cached_property
     def last_line(self) -> int:

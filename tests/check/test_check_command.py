@@ -141,7 +141,7 @@ env = { HF_TOKEN = "hf_abcdefghijklmnopqrstuvwxyz123456" }
 [blocks]
 setup = '''
 echo start
-rm -rf $SCRATCH/old
+rm -rf $RESULTS/old
 '''
 
 [program]

@@ -117,7 +117,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nml slurm/23.02.7\nsrun python3 t.py", "warning"),
         ("output-variable", f"{HEAD}#SBATCH --output=$HOME/x.log", "error"),
         ("output-variable", f"{HEAD}#SBATCH --output=x-$USER.log", "warning"),
-        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=2", "note"),
+        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3", "note"),
         ("forced-devices", f"{HEAD}#SBATCH --gpus-per-node=2\nexport CUDA_VISIBLE_DEVICES=1", "note"),
         ("ranks-mismatch", f"{ASKED}mpirun -np 16 ./solver", "warning"),
         ("first-node-only", f"{TWO}torchrun --nnodes=1 train.py", "warning"),

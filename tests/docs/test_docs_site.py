@@ -110,7 +110,7 @@ def test_the_options_have_their_directives() -> None:
 def test_the_keys_of_files_are_complete() -> None:
     text = files.job_page()
     assert {name for _, name in AT} <= set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
-    assert text.count("\n## ") == 11
+    assert text.count("\n## ") == 12
     assert "| `walltime_by_nodes` |" in files.site_page()
 
 

@@ -79,7 +79,7 @@ _SHELL = {
 }  # fmt: skip
 # Commands that seldom fail, or with which the work fails.
 _PREPARES = {
-    "module", "ml", "setpkgs", "mkdir", "cd", "pushd", "source", ".", "eval", "conda", "mamba", "micromamba", "spack",
+    "module", "ml", "setpkgs", "mkdir", "rmdir", "rm", "ln", "grep", "egrep", "pip", "pip3", "cd", "pushd", "source", ".", "eval", "conda", "mamba", "micromamba", "spack",
     *_INFORM,
 }  # fmt: skip
 
@@ -215,8 +215,9 @@ def _named(command: Command) -> set[str]:
     WARNING,
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
-    dependent jobs start.""",
-    message="the status of the pipeline is that of its last command: the job succeeds although the training fails",
+    dependent jobs start. (Reported are pipelines whose status is that of the job, or checked by `set -e`;
+    for the others see `no-errexit`.)""",
+    message="the status of the pipeline is that of its last command: the job succeeds although the program fails",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -233,6 +234,8 @@ def _named(command: Command) -> set[str]:
 def lost_status(script: Script) -> Iterator[Hit]:
     if script.pipefail or any(name == "PIPESTATUS" for name, _ in script.expansions):
         return
+    last = script.commands[-1].node.start if script.commands else 0
     for node in script.tree.all("pipeline"):
-        if _teed(node) and not node.under("command_substitution"):
+        decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
+        if decides and _teed(node) and not node.under("command_substitution"):
             yield Hit(node.line, fix=_set(script, "-o"))

@@ -83,6 +83,7 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     if (
         request.nodes < 2
         or request.ranks <= request.nodes
+        or not (request.gpus_per_node or request.ranks % request.nodes)
         or {"--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task"} & set(flags)
     ):
         return

@@ -185,6 +185,8 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     single = {"SLURM_NODEID"} if request.nodes == 1 else set()
     single |= set(_TASK) if request.ranks == 1 else set()
     # torchrun takes the node rank from the command line only without a dynamic rendezvous.
+    # pyxis sets RANK and LOCAL_RANK in the containers of PyTorch.
+    pyxis = "--container-image" in script.tree.text
     dynamic = any(launch.options.get("--rdzv-backend") not in (None, "static") for launch in script.launches)
     for name, node in script.expansions:
         if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
@@ -199,7 +201,7 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 node.line,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
-                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read),
+                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
             )
 
 
@@ -207,10 +209,10 @@ def early_expansion(script: Script) -> Iterator[Hit]:
 _READ = ("RANK", "LOCAL_RANK", "GROUP_RANK", "PET_NODE_RANK")
 
 
-def _level(assigned: Node | None, read: bool) -> str | None:
-    """Return warning for an exported variable that the program perhaps never reads."""
+def _level(assigned: Node | None, read: bool, pyxis: bool) -> str | None:
+    """Return warning for an exported variable that the program perhaps never reads, or that is set again."""
     name = "" if assigned is None else assigned.text.partition("=")[0]
-    return None if read or name in _READ else WARNING
+    return None if read or (name in _READ and not pyxis) else WARNING
 
 
 def _used(script: Script, commands: list[Node]) -> set[str]:

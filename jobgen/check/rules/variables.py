@@ -142,7 +142,7 @@ def _in_backquotes(node: Node) -> bool:
 
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
     r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|"
     r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
@@ -173,7 +173,12 @@ def _is_path(node: Node) -> bool:
 
 def _harmless(value: Node) -> bool:
     text = literal(value)
-    return text is not None and not re.search(r"[\s*?\[]", text)
+    if text is None:
+        words = re.sub(
+            r"\$\{?(?:USER|LOGNAME|HOME|\$|(?:SLURM|PBS)\w*ID)\b\}?|\$\$", "", value.text.strip('"')
+        )
+        return not re.search(r"[\s*?\[$`']", words)
+    return not re.search(r"[\s*?\[]", text)
 
 
 def _is_counter(script: Script, name: str) -> bool:
@@ -427,8 +432,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             f"write ${{{number}:?}}",
         )
     for name, node in _uses(script):
-        if of_jobs.near(name) or all(map(_is_printed, uses[name])):
-            continue  # misspelt-variable reports it, or nothing depends on it
+        if of_jobs.near(name) or all(_is_printed(one) or _may_be_words(one) for one in uses[name]):
+            continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
         yield Hit(
@@ -445,6 +450,12 @@ def _is_printed(node: Node) -> bool:
     return (
         name is not None and name.text in ("echo", "printf") and not node.under("file_redirect", "pipeline")
     )
+
+
+def _may_be_words(node: Node) -> bool:
+    """Return whether a variable is a word of its own, without quotes, and no value of an option."""
+    above, before = node.parent, node.previous()
+    return above is not None and above.type == "command" and before is not None and before.text[:1] != "-"
 
 
 def _unchecked_argument(script: Script) -> Node | None:
