@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jobgen.check import formats
 from jobgen.check.checker import Finding
-from jobgen.check.files import Reading
+from jobgen.check.files import FileChecks
 from jobgen.check.rule import Rule
 from jobgen.check.rules.table import RULES
 
@@ -63,7 +63,7 @@ def findings(rule: Rule, name: str) -> list[Finding]:
     """Return the findings in the script ``bad`` or ``good`` of a rule, with its config beside it."""
     with tempfile.TemporaryDirectory() as folder:
         write(rule, Path(folder))
-        found = Reading(style=True).findings(f"{folder}/{name}.sh")
+        found = FileChecks(style=True).findings(f"{folder}/{name}.sh")
     return [one._replace(file=f"{name}.sh") for one in found]
 
 

@@ -28,7 +28,7 @@ _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of
 _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 
 
-class Reading(NamedTuple):
+class FileChecks(NamedTuple):
     """How files are read: as those of a scheduler and its version, or of the one that a file names itself.
 
     ``policies`` are added to that of the job file beside a script. ``style``: each finding of a rule that has
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     style: bool = False
     say: Callable[[str], object] = lambda text: None
 
-    def at(self, site: Site) -> Reading:
+    def at(self, site: Site) -> FileChecks:
         """Return how the scripts of a site are read."""
         table = site.file.check
         required = (name for name in site.file.mandatory if name.startswith("-") or name in REQUIRED)

@@ -24,9 +24,9 @@ class Rendered(NamedTuple):
     def line(self, source: str) -> int:
         """Return the line of the job file that a line of the script is from: the same line in a block, else
         the option with the longest value in it, else of a directive the first option, else the program."""
-        wanted = source.strip()
+        text = source.strip()
         for number, line in enumerate(self.text.splitlines(), 1):
-            if wanted and line.strip() == wanted:
+            if text and line.strip() == text:
                 return number
         found = [
             (len(value), self._origin(key))
@@ -35,7 +35,7 @@ class Rendered(NamedTuple):
             if re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", source)
         ]
         first = min(map(self._origin, self.layer.values), default=1)
-        return max(found, default=(0, first if wanted.startswith("#") else self._origin("program")))[1]
+        return max(found, default=(0, first if text.startswith("#") else self._origin("program")))[1]
 
     def _origin(self, key: str) -> int:
         match = re.search(r"line (\d+)", self.layer.origins.get(key, ""))

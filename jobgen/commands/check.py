@@ -124,20 +124,20 @@ def _check(
     if write and not fix:
         raise JobgenError("--write (command line): goes with --fix only")
     scripts = files.scripts_in(names + more)
-    reading = files.Reading(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
+    checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
     ignored = {name for rules in ignore for name in rules}
     if site is not None:
         from jobgen.sites.loader import load
 
         known = load(site, f"--site {shown(site)} (command line)")
-        reading, ignored = reading.at(known), ignored.union(known.file.check.silence)
+        checks, ignored = checks.at(known), ignored.union(known.file.check.silence)
     chosen = {name for rules in select for name in rules} or set(RULES)
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
         reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
         return [
             found
-            for found in reading.findings(path, source)
+            for found in checks.findings(path, source)
             if found.severity in reported and found.rule in chosen - ignored
         ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import ROOT
 
-from jobgen.check.files import Reading
+from jobgen.check.files import FileChecks
 from jobgen.check.ranks.frameworks import table
 
 SCRIPTS = sorted((Path(__file__).parent / "training").glob("*_*.*"))
@@ -17,14 +17,14 @@ WRONG = [path for path in SCRIPTS if path.name.startswith("wrong_")]
 
 @pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
 def test_a_right_script_has_notes_only(path: Path) -> None:
-    assert [one for one in Reading().findings(str(path)) if one.severity != "note"] == []
+    assert [one for one in FileChecks().findings(str(path)) if one.severity != "note"] == []
 
 
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
 def test_the_mistake_of_a_script_is_found(path: Path) -> None:
     """The name of the file has the name of the rule."""
     rule = path.stem.split("_")[1]
-    assert rule in {one.rule for one in Reading().findings(str(path))}
+    assert rule in {one.rule for one in FileChecks().findings(str(path))}
 
 
 def test_the_page_has_the_table_of_frameworks() -> None:

@@ -17,53 +17,11 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
 
 # Programs of a step that prepare or report, and start no training.
-TRIFLES = frozenset(
-    (
-        *(
-            "hostname",
-            "nvidia-smi",
-            "npu-smi",
-            "rocm-smi",
-            "true",
-            "echo",
-            "date",
-            "env",
-            "printenv",
-            "mkdir",
-            "ls",
-        ),
-        *(
-            "cat",
-            "rm",
-            "cp",
-            "tar",
-            "rsync",
-            "mv",
-            "ln",
-            "df",
-            "du",
-            "free",
-            "lscpu",
-            "nproc",
-            "uname",
-            "which",
-        ),
-        *(
-            "pwd",
-            "id",
-            "ulimit",
-            "unzip",
-            "sleep",
-            "touch",
-            "chmod",
-            "module",
-            "sbcast",
-            "ibstat",
-            "kill",
-            "pkill",
-        ),
-    )
-)
+_TRIFLES = """
+hostname nvidia-smi npu-smi rocm-smi true echo date env printenv mkdir ls cat rm cp tar rsync mv ln df du
+free lscpu nproc uname which pwd id ulimit unzip sleep touch chmod module sbcast ibstat kill pkill
+"""
+TRIFLES = frozenset(_TRIFLES.split())
 
 
 class RankGroup(NamedTuple):
