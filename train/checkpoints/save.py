@@ -138,12 +138,13 @@ def largest(module: nn.Module) -> torch.Tensor:
     return torch.stack(norms).sum() if norms else torch.zeros(())
 
 
-def _held(parameter: nn.Parameter) -> torch.Tensor:
+def _held(parameter: Any) -> torch.Tensor:
     """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
-    share = getattr(parameter, "ds_tensor", None)
+    share: torch.Tensor | None = getattr(parameter, "ds_tensor", None)
     if share is None:
-        return parameter.detach()
-    before = distributed.get_rank(parameter.ds_process_group) * share.ds_numel
+        weights: torch.Tensor = parameter.detach()
+        return weights
+    before = distributed.get_rank(parameter.ds_process_group) * share.ds_numel  # type: ignore[attr-defined]
     return share.detach().flatten()[: max(0, parameter.ds_numel - before)]
 
 

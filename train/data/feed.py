@@ -138,7 +138,7 @@ class SideStream:
     def __init__(self, device: torch.device) -> None:
         streams = any(row.streams for row in ACCELERATORS.values() if row.type == device.type)
         self._module = torch.get_device_module(device) if streams else None
-        self._side = None
+        self._side: Any = None
         if self._module:
             self._side = self._module.Stream()
             self.follow()  # of data that are on the device already

@@ -206,7 +206,7 @@ class ImagesOnDevice(Source):
             pieces = [piece for step in some for piece in step.pieces]
             indices = np.concatenate([piece.indices for piece in pieces])
             rows = np.stack([indices, *(self._changes.of(indices) if self._changes else ())])
-            parts = iter(self._copy(rows).split([len(piece.indices) for piece in pieces], dim=1))
+            parts = iter(torch.split(self._copy(rows), [len(piece.indices) for piece in pieces], dim=1))
             for step in some:
                 yield Step([Piece(next(parts), piece.real) for piece in step.pieces], step.total)
 
