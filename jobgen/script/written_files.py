@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
+from jobgen.script.commands import Command
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 
@@ -49,11 +51,16 @@ def is_own(script: Script, path: Node) -> bool:
     return "mktemp" in path.text
 
 
+@lru_cache(maxsize=4)  # many files of one script
+def _moves(script: Script) -> tuple[Command, ...]:
+    return tuple(script.named("cd", "pushd"))
+
+
 def is_shared(script: Script, path: Node) -> bool:
     """Return whether all jobs of a user that start in one directory mean the same file by this word."""
     if path.under("function_definition") or not _is_fixed(script, path):
         return False
-    moves = [one for one in script.named("cd", "pushd") if one.node.start < path.start]
+    moves = [one for one in _moves(script) if one.node.start < path.start]
     stays = all(len(one.arguments) == 1 and _is_fixed(script, one.arguments[0]) for one in moves)
     return stays or path.text.strip("\"'").startswith(("/", "~"))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
+from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
@@ -97,7 +98,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
     are not reported. Those below the last command, if the script has others, are a note, and so are those of
-    a script without others that writes the job into a file.)""",
+    a script without others that writes or submits a job itself.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -124,9 +125,14 @@ def late(script: Script) -> Iterator[Hit]:
         return  # sbatch refuses the script
     if is_template(script.line(script.directives.first_command)):
         return  # the first command may be none in the script that is made of the template
+    if script.directives.late and script.line(script.directives.first_command).startswith("<<<<<<< "):
+        reason = "the directives below are ignored: git has left this mark of a conflict"
+        yield Hit(script.directives.first_command, reason, "resolve the conflict")
+        return
     end = max((command.line for command in script.commands), default=0)
     bodies = (node.text for node in script.tree.all("heredoc_body"))
-    writes_job = not script.directives.live and any(text.lstrip().startswith("#!") for text in bodies)
+    submits = any(script.named("sbatch", "qsub")) or any(text.lstrip().startswith("#!") for text in bodies)
+    writes_job = not script.directives.live and submits
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -292,10 +298,12 @@ def repeated(script: Script) -> Iterator[Hit]:
         which = script.dialect.scheduler.grammar.precedence(key)
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
+            label = key in (key_of(script.dialect.scheduler.request_forms["name"]), "--comment")
             yield Hit(
                 option.line,
                 f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
                 "repeated directives",
+                level=NOTE if label else None,
             )
 
 

@@ -23,8 +23,8 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     command: a job with a failed `module load` or training counts as successful. 35 of 45 public scripts
     have no `set -e`. `set -u` ends many scripts at an activation of conda or at a variable that may be
     unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It is a
-    note if the work is the last command, and only its directory and its environment are prepared before it:
-    most work fails without them. It is silent if nothing else can fail.)""",
+    note if all work is the last command, so that its status is that of the job: most work fails if its
+    preparation did. It is silent if nothing else can fail.)""",
     message="without set -e the script continues after a failed command, and exits with the status of "
     "its last command",
     bad="""
@@ -49,8 +49,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         return
     works = [command for command in script.commands if _is_work(command)] or _programs(script)
     if works and (lost := _ignored(script, works[-1])):
-        only_trifles = all(command.name in _PREPARES for command in lost)
-        yield Hit(script.commands[0].line, fix=_set(script, "-eo"), level=NOTE if only_trifles else None)
+        status_is_lost = any(command in works for command in lost)
+        yield Hit(script.commands[0].line, fix=_set(script, "-eo"), level=None if status_is_lost else NOTE)
 
 
 def _set(script: Script, options: str) -> str:
@@ -76,11 +76,6 @@ _INFORM = {
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap", "wait",
     "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
-}  # fmt: skip
-# Commands that seldom fail, or with which the work fails.
-_PREPARES = {
-    "module", "ml", "setpkgs", "mkdir", "rmdir", "rm", "ln", "grep", "egrep", "pip", "pip3", "cd", "pushd", "source", ".", "eval", "conda", "mamba", "micromamba", "spack",
-    *_INFORM,
 }  # fmt: skip
 
 

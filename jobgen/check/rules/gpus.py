@@ -81,7 +81,10 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     apart = len(parts) > 1 and sum(map(len, parts)) == len(frozenset().union(*parts))
     for name, numbers, node in found if script.is_batch else ():
         # Where the scheduler hides all others, the devices of a job have the numbers from 0.
-        own = script.request.exclusive or numbers <= set(range(script.request.gpus_per_node or 0))
+        count = script.request.gpus_per_node or (
+            0 if script.request.gpus else len(numbers)
+        )  # none: whole nodes
+        own = script.request.exclusive or numbers <= set(range(count))
         if own and apart:
             continue  # each process gets its part of the devices
         yield Hit(

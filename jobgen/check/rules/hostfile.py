@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import uses
-from jobgen.script.written_files import of_this_job, target, written
+from jobgen.script.written_files import is_shared, of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 
@@ -55,7 +55,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     for node, _, text in written(script):
-        name = target(script, node) or text
+        name, file = target(script, node) or text, node.get("destination")
         if (
             name in seen
             or not _is_hostfile(script, name)
@@ -67,8 +67,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
             r"\$\{?(HOME|PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_O_HOME|WORK|SCRATCH|USER)\b", name
         ):
             continue  # in a directory whose name is known only when the script runs
-        if name.startswith("/dev/"):
-            continue
+        if name.startswith("/dev/") or (file is not None and "$" not in name and not is_shared(script, file)):
+            continue  # no file, or one in the directory of this job
         seen.add(name)
         yield Hit(
             node.line,

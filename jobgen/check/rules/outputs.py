@@ -93,6 +93,9 @@ def _lost(script: Script, path: str) -> str | None:
 def output_directory(script: Script) -> Iterator[Hit]:
     made = " ".join(word for command in script.named("mkdir") for word in command.literals)
     copied = script.dialect.copies_logs
+    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
+    if any(map(os.path.isabs, moved)):
+        return  # a relative folder is below that one
     for option in _outputs(script):
         folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
         path = script.path(folder)

@@ -178,7 +178,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         node = launch.nodes.get("--rdzv-endpoint")
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
-    whole = (script.request.gpus_per_node or 0) >= _WHOLE_NODE
+    request = script.request
+    whole = (request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)) >= _WHOLE_NODE
     seen: set[str] = set()
     for line, port in found:
         if (
