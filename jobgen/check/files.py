@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
 _NAMED = 8  # lines in a summary
+_MOST = 50_000  # files in and below a folder
 _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
 # The name of the output of a job, which may begin with its script.
@@ -158,12 +159,30 @@ def scripts_in(paths: Sequence[str]) -> list[str]:
 
 
 def _scripts_below(folder: str) -> Iterator[str]:
+    """Yield the job files and scripts in a folder and below, on its file system."""
+    device, count = os.stat(folder).st_dev, 0
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [one for one in folders if one[0] != "." and _device(os.path.join(place, one)) == device]
+        count += len(names)
+        if count > _MOST:
+            raise JobgenError(
+                f"{shown(folder)} (command line): has more than {_MOST:,} files: name the folders of the scripts"
+            )
         for name in names:
             path = os.path.join(place, name)
-            if os.path.isfile(path) and not _LOG.search(name) and (name == JOB_FILE or _has_directives(path)):
+            if not os.path.isfile(path):
+                continue
+            if name == JOB_FILE or (
+                not (name.endswith(".toml") or _LOG.search(name)) and _has_directives(path)
+            ):
                 yield path
+
+
+def _device(path: str) -> int | None:
+    try:
+        return os.lstat(path).st_dev
+    except OSError:
+        return None
 
 
 def _has_directives(path: str) -> bool:

@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import ROOT, jobs
 
+from jobgen.check import files
 from jobgen.check.checker import Finding, check
 from jobgen.check.formats import for_terminal
 from jobgen.check.rules.table import RULES
+from jobgen.errors import JobgenError
 from jobgen.script.directives import guess
 from tools import write_rule_pages as pages
 
@@ -292,3 +294,16 @@ def test_the_scheduler_can_be_said() -> None:
     script = b"#!/bin/bash\n#PBS -l nodes=2:ppn=1:gpus=1\n#PBS -l walltime=01:00:00\nhostname\n"
     assert check(script) == []
     assert [one.rule for one in check(script, scheduler="pbspro")] == ["torque-gpus"]
+
+
+def test_a_folder_of_too_many_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(files, "_MOST", 3)
+    with pytest.raises(JobgenError, match="has more than 3 files: name the folders of scripts"):
+        files.scripts_in([str(ROOT / "tests/check")])
+
+
+def test_a_toml_with_directives_in_a_folder_is_no_job_file() -> None:
+    Path("jobs").mkdir()
+    Path("jobs/notes.toml").write_text("#SBATCH --nodes=1\n")
+    Path("jobs/job.sh").write_bytes(Path(BAD).read_bytes())
+    assert jobgen("jobs").stderr == "1 error found in 1 script\n"

@@ -145,7 +145,7 @@ def test_an_interface_of_another_domain_is_a_note_with_the_line(tmp_path: Path) 
     [found] = judged(one, tmp_path, "lumi_g", SLINGSHOT)
     assert found.state == "note"
     assert "leaves device 2 hsn0 (SYS), but hsn1 (NODE) is nearer" in found.text
-    assert 'setonix.toml, line 59: NCCL_SOCKET_IFNAME = "hsn0,hsn1,hsn2,hsn3"' in found.remedy
+    assert 'setonix.toml, line 61: NCCL_SOCKET_IFNAME = "hsn0,hsn1,hsn2,hsn3"' in found.remedy
     named = case("slurm", {"account": "x"}, output("lumi_g"), "frontier", env={"NCCL_SOCKET_IFNAME": "hsn"})
     [found] = judged(named, tmp_path / "all", "lumi_g", SLINGSHOT)
     assert found.state == "ok"
