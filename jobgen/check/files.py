@@ -166,15 +166,14 @@ def _scripts_below(folder: str) -> Iterator[str]:
         count += len(names)
         if count > _MOST:
             raise JobgenError(
-                f"{shown(folder)} (command line): has more than {_MOST:,} files: name the folders of the scripts"
+                f"{shown(folder)} (command line): has more than {_MOST:,} files: name the folders of scripts"
             )
         for name in names:
             path = os.path.join(place, name)
             if not os.path.isfile(path):
                 continue
-            if name == JOB_FILE or (
-                not (name.endswith(".toml") or _LOG.search(name)) and _has_directives(path)
-            ):
+            other = name.endswith(".toml") or _LOG.search(name) is not None
+            if name == JOB_FILE or (not other and _has_directives(path)):
                 yield path
 
 
