@@ -6,7 +6,7 @@ import re
 
 import tomllib
 from convert.conversions import convert, job_file, rendered
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobgen.convert import request_reader
@@ -126,6 +126,7 @@ def test_round_all_three(text: str) -> None:
     st.sampled_from(["slurm", "pbspro", "torque"]),
     st.sampled_from(["slurm", "pbspro", "torque", "toml"]),
 )
+@example(b"\x01`a=", "slurm", "toml")  # a node of no length
 @settings(deadline=None, max_examples=200)
 def test_any_bytes(source: bytes, whose: str, target: str) -> None:
     script = Script(source, whose)

@@ -28,7 +28,7 @@ def misread(assignment: Node) -> bool:
     """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
     after = assignment.next()
     return assignment.text.endswith("$") or (
-        after is not None and after.start == assignment.end and after.text[0] == "\\"
+        after is not None and after.start == assignment.end and after.text.startswith("\\")
     )
 
 

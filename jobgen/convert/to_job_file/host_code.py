@@ -98,7 +98,9 @@ class HostCode:
         if (after is not None and after.type == "&") or any(True for _ in strange):
             return False
         sums = [
-            one for one in statement.all("arithmetic_expansion", "compound_statement") if one.text[0] != "{"
+            one
+            for one in statement.all("arithmetic_expansion", "compound_statement")
+            if not one.text.startswith("{")
         ]
         if any(one.type != "arithmetic_expansion" or _CHANGES.search(one.text) for one in sums):
             return False
