@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.script.commands import commands
@@ -49,23 +49,22 @@ class Address(NamedTuple):
 
 
 def addresses(script: Script) -> Iterator[Address]:
-    """Yield each address of the rendezvous, in variables and in options of launchers."""
-    for name, value, node in script.assignments:
-        if name in ("MASTER_ADDR", "MAIN_PROCESS_IP", "RDZV_HOST"):
-            yield Address(node.line, value, name)
-    for launch in script.launches:
-        for name in (*_ADDRESSES, "--rdzv-endpoint"):
-            if (word := launch.nodes.get(name)) is not None:
-                yield Address(launch.line, word, name)
+    """Return each address of the rendezvous, in variables and in options of launchers."""
+    return _given(script, ("MASTER_ADDR", "MAIN_PROCESS_IP", "RDZV_HOST"), _ADDRESSES)
 
 
 def ports(script: Script) -> Iterator[Address]:
-    """Yield each port of the rendezvous."""
+    """Return each port of the rendezvous."""
+    return _given(script, ("MASTER_PORT", "MAIN_PROCESS_PORT"), _PORTS)
+
+
+def _given(script: Script, variables: Sequence[str], options: Sequence[str]) -> Iterator[Address]:
+    """Yield the values of these variables, and of these options and the endpoint of launchers."""
     for name, value, node in script.assignments:
-        if name in ("MASTER_PORT", "MAIN_PROCESS_PORT"):
+        if name in variables:
             yield Address(node.line, value, name)
     for launch in script.launches:
-        for name in (*_PORTS, "--rdzv-endpoint"):
+        for name in (*options, "--rdzv-endpoint"):
             if (word := launch.nodes.get(name)) is not None:
                 yield Address(launch.line, word, name)
 

@@ -12,7 +12,7 @@ from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
-from jobgen.script.launches import Launch
+from jobgen.script.launches import Launch, shell_text
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
 
@@ -159,11 +159,7 @@ def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | Non
 
 def code(text: Node) -> Node:
     """Return the tree of the code in a string; its lines are those of the script."""
-    inner = text.text[1:-1]
-    return parse(
-        (inner if text.type == "raw_string" else inner.replace("\\$", "$").replace('\\"', '"')).encode(),
-        text.line,
-    )
+    return parse(shell_text(text).encode(), text.line)
 
 
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:

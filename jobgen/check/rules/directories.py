@@ -17,7 +17,6 @@ _RELATIVE = re.compile(
     r"(?![-/~$\"'`<&(]|\w+://)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
 )
 _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "tar", "sbatch")
-DIRECTORY_OPTIONS = ("--chdir", "--workdir", "-d", "-w")
 
 
 @rule(
@@ -93,7 +92,7 @@ def at_start(script: Script, command: Command) -> bool:
     names = script.dialect.job_variables
     word = command.arguments[-1] if command.arguments else command.node
     name = _path(_value(script, word)).strip("${}")
-    moved = any(option.flag in DIRECTORY_OPTIONS for option in script.options)
+    moved = any(option.flag in script.dialect.directory_options for option in script.options)
     return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
 
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
-from jobgen.check.rules.directories import DIRECTORY_OPTIONS
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
@@ -94,7 +93,7 @@ def _lost(script: Script, path: str) -> str | None:
 def output_directory(script: Script) -> Iterator[Hit]:
     made = " ".join(word for command in script.named("mkdir") for word in command.literals)
     copied = script.dialect.copies_logs
-    moved = (script.heeded[key].value for key in DIRECTORY_OPTIONS if key in script.heeded)
+    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
     if any(map(os.path.isabs, moved)):
         return  # a relative folder is below that one
     for option in _outputs(script):

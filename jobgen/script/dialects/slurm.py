@@ -57,6 +57,7 @@ class SlurmDialect(Dialect):
     size_units = "K, M, G and T"
     size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"
     array_forms = "a list of numbers and FIRST-LAST:STEP, then %LIMIT"
+    directory_options = ("--chdir", "--workdir")
     log_options = ("--output", "--error", "--input")
     log_words = "%j and %x"
     percent_codes = True
