@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 be8c4def68df2d7d5f507f04f838c9eec00423f9bc90c9ea6b028486b913efca ========
+# ======== jobgen runtime 0.2.0, SHA-256 e91566cb272e057c9fa75aaee4470c929965a70235a21011560ac50127757d69 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -321,7 +321,7 @@ job_cuda() {
 
 job_need() { # COMMAND...
   local name
-  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH: add what has it with --venv, --conda or --module"; done
 }
 
 job_need_training() {
@@ -330,7 +330,7 @@ job_need_training() {
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
 
-job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD: write its path, or add what has it with --venv, --conda or --module"; }
 
 # ---- hostfile.sh: The hostfile: lines HOST slots=N, each host once, in the order of the scheduler.
 

@@ -18,7 +18,7 @@ from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
 from jobgen.schedulers.table import COMMANDS
-from jobgen.script import foreign_variables
+from jobgen.script import deepspeed_config, foreign_variables
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
 
@@ -147,7 +147,8 @@ def submit(
 
 def _warned(plan: Plan) -> Plan:
     """Return the plan, and print its warnings."""
-    for text in (*plan.warnings, *foreign_variables.warnings(plan.spec, plan.scheduler)):
+    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
+    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
         print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
     return plan
 
