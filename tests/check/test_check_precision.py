@@ -73,6 +73,46 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-pipefail", f"{HEAD}set -e\nenv | sort > environment"),
         ("no-errexit", f"{HEAD}python3 --version\nconda list\npython3 t.py"),
         ("no-errexit", f"{HEAD}srun ./a &\nsrun ./b &\nwait"),
+        ("no-errexit", f"{HEAD}source ~/.bashrc\nsource /etc/profile.d/modules.sh\nsrun ./a"),
+        ("no-errexit", f"{HEAD}cd $SLURM_SUBMIT_DIR\nsrun ./a"),
+        ("no-errexit", f"{HEAD}uniq a > b\nwait"),
+        ("no-errexit", f"{HEAD}srun ./a\n[ -f model.pt ]"),
+        # Values without blanks
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D")
+            for values in (
+                "D=$WORK/run/$SLURM_JOB_ID",
+                "D=run_$(date +%Y_%m_%d)",
+                "D=`date +%s`_x",
+                "i=3\nD=out/$i",
+                "names=(a b c)\nD=${names[$SLURM_ARRAY_TASK_ID]}",
+                "D=$(printf 'part_%02d' 3)",
+                "D=$((3 + 4))",
+                "for i in $(seq 3); do E=fold$i; done\nD=$E/x",
+                "D=a\nD=$D/b",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}")
+            for word in (
+                "/home/projects/x",
+                "/home/alice/datasets/x",
+                "/home/alice/shared/x",
+                "/home/ubuntu/x",
+                "/home/username/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
+        ("personal-path", f"{HEAD}echo /home/alice/x"),
+        ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
+        *(
+            ("output-directory", f"{head}\nsrun ./a")
+            for head in (
+                f"{PBS}#PBS -o logs/a.log\nmkdir -p logs",
+                f"{HEAD}#SBATCH -o ./a.log",
+                f"{HEAD}#SBATCH -D /data/x -o logs/a.log",
+            )
+        ),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n# srun hostname"),
         ("source-activate", f"{HEAD}source venv/bin/activate"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,en,eth,em,bond"),
@@ -141,8 +181,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-errexit", f"{HEAD}mkdir -p out\nsrun pwd\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}srun python3 t.py\ndate", "warning"),
-        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "warning"),
-        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "warning"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "note"),
+        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "note"),
         (
             "source-activate",
             f"{HEAD}#SBATCH --export=NONE\nmodule load cuda/11.7 gcc\nsource activate a",
@@ -173,6 +213,55 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "warning"),
         ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --exclusive\n#SBATCH --mem=0\nsrun hostname", "note"),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "warning")
+            for body in (
+                "srun ./a\nwait",
+                "srun ./a\nexit 0",
+                "python3 t.py\nconda deactivate",
+                "srun ./a\ncp out $HOME\nrm -rf tmp",
+                "julia a.jl\nset +x",
+                "srun ./a\nsrun ./b\necho done",
+            )
+        ),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "note")
+            for body in (
+                "for i in 1 2; do srun ./a $i; done\necho done",
+                "srun ./a 1\nsrun ./a 2\necho done",
+                "srun ./a\ncp out $HOME",
+                "srun ./a\n[ -f model.pt ] || exit 1\necho done",
+                "timeout 3h python3 t.py\necho done",
+                "srun --pty bash\necho done",
+                "python3 - <<E\nprint(1)\nE\necho done",
+                "python3 -m venv x\necho done",
+                "train() { srun ./a; }\ntrain\necho done",
+            )
+        ),
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D", "note")
+            for values in (
+                "D=$1",
+                "D=$SLURM_SUBMIT_DIR/x",
+                "D=$(date '+%Y %m')",
+                "names=('a b' c)\nD=${names[0]}",
+                "D=$D/x",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}", "note")
+            for word in (
+                "/home/alice/projects/x",
+                "/users/p1/alice/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}export PATH=$PATH:/home/alice/bin", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsrun ./a", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o /x/logs/%j.log\nL=/x/logs\ncd /x\nmkdir -p $L", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nsrun ./a", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\ncd /x\nmkdir -p logs", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsbatch $0", "note"),
+        ("output-directory", f"{PBS}#PBS -o logs/a.log\nsrun ./a", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load a\nsrun python3 t.py", "note"),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
         ("unset-variable", f"{HEAD}ids_list=1\necho $id_list", "warning"),
@@ -189,6 +278,15 @@ def test_the_level(rule: str, text: str, level: str | None) -> None:
 @pytest.mark.parametrize(
     ("rule", "text", "words"),
     [
+        (
+            "no-errexit",
+            f"{HEAD}module load a\nsrun ./a\nexit 0",
+            "if srun fails, the job counts as successful",
+        ),
+        ("no-errexit", f"{HEAD}module load a\nsrun ./a", "continues if 'module load a' fails"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
+        ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
+        ("personal-path", f"{HEAD}srun /home/b/c/d/e", "/home/b/c is below the home directory of one user"),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
         ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),
