@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.rules.directories import at_start, may_miss
+from jobgen.check.rules.directories import may_miss, stays
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
@@ -231,7 +231,7 @@ def _matters(script: Script, command: Command) -> bool:
     if command.name in _SHELL or command.name in script.functions:
         return False
     if command.name in ("cd", "pushd"):
-        return may_miss(script, command) and not at_start(script, command)
+        return may_miss(script, command) and not stays(script, command)
     if command.name in ("source", "."):
         return not re.search(r"/etc/profile|bashrc|profile$", " ".join(command.literals))
     if command.name in ("module", "ml"):
