@@ -127,6 +127,16 @@ def levels(text: str, rule: str) -> list[str]:
         ("lost-status", f"{HEAD}srun -l /bin/hostname | sort > nodes.log"),
         ("conda-hook", f"{HEAD}source activate base\nconda activate training"),
         ("download-in-job", f"{HEAD}pip install --no-deps ./own.whl"),
+        ("download-in-job", f"{HEAD}pip install /opt/wheels/a-1.0.whl b.whl\nsrun ./a"),
+        *(
+            ("download-in-job", f"{HEAD}curl -X POST {url}\nsrun ./a")
+            for url in (
+                "http://$gateway:80/x",
+                '"http://${HOST}:$PORT"',
+                "http://head:8265/api",
+                "http://$IP/x",
+            )
+        ),
         ("download-in-job", f"{HEAD}curl -s http://169.254.169.254/instance/"),
         ("download-in-job", f'{HEAD}git clone "$HOME/source" work'),
         ("packed-chunks", f"{PBS}#PBS -l select=1:host=a:ncpus=4+1:host=b:ncpus=4\nmpirun -ppn 2 ./solver"),
@@ -205,6 +215,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
+        ("download-in-job", f"{HEAD}curl -O http://data.org/x\nsrun ./a", "warning"),
+        ("download-in-job", f"{HEAD}git clone https://$USER:$TOKEN@a.org/x\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npip install a", "warning"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,eth1", "note"),
         ("trap-late", f"{HEAD}trap 'touch a' TERM\npython3 t.py", "note"),
