@@ -127,6 +127,9 @@ def levels(text: str, rule: str) -> list[str]:
         ("lost-status", f"{HEAD}srun -l /bin/hostname | sort > nodes.log"),
         ("conda-hook", f"{HEAD}source activate base\nconda activate training"),
         ("download-in-job", f"{HEAD}pip install --no-deps ./own.whl"),
+        ("no-shebang", f"#PBS -S /bin/bash\n{PBS[12:]}hostname"),
+        ("mkdir-exists", f"{HEAD}mkdir results 2> /dev/null\nsrun ./a"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 $TMPDIR/a\nsrun ./a"),
         ("download-in-job", f"{HEAD}pip install /opt/wheels/a-1.0.whl b.whl\nsrun ./a"),
         *(
             ("download-in-job", f"{HEAD}curl -X POST {url}\nsrun ./a")
@@ -215,6 +218,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
+        ("mkdir-exists", f"{HEAD}set -e\nmkdir results 2> /dev/null\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}curl -O http://data.org/x\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}git clone https://$USER:$TOKEN@a.org/x\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npip install a", "warning"),
@@ -299,6 +303,7 @@ def test_the_level(rule: str, text: str, level: str | None) -> None:
         ("no-errexit", f"{HEAD}module load a\nsrun ./a", "continues if 'module load a' fails"),
         ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
         ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
         ("personal-path", f"{HEAD}srun /home/b/c/d/e", "/home/b/c is below the home directory of one user"),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
