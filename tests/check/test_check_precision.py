@@ -73,6 +73,46 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-pipefail", f"{HEAD}set -e\nenv | sort > environment"),
         ("no-errexit", f"{HEAD}python3 --version\nconda list\npython3 t.py"),
         ("no-errexit", f"{HEAD}srun ./a &\nsrun ./b &\nwait"),
+        ("no-errexit", f"{HEAD}source ~/.bashrc\nsource /etc/profile.d/modules.sh\nsrun ./a"),
+        ("no-errexit", f"{HEAD}cd $SLURM_SUBMIT_DIR\nsrun ./a"),
+        ("no-errexit", f"{HEAD}uniq a > b\nwait"),
+        ("no-errexit", f"{HEAD}srun ./a\n[ -f model.pt ]"),
+        # Values without blanks
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D")
+            for values in (
+                "D=$WORK/run/$SLURM_JOB_ID",
+                "D=run_$(date +%Y_%m_%d)",
+                "D=`date +%s`_x",
+                "i=3\nD=out/$i",
+                "names=(a b c)\nD=${names[$SLURM_ARRAY_TASK_ID]}",
+                "D=$(printf 'part_%02d' 3)",
+                "D=$((3 + 4))",
+                "for i in $(seq 3); do E=fold$i; done\nD=$E/x",
+                "D=a\nD=$D/b",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}")
+            for word in (
+                "/home/projects/x",
+                "/home/alice/datasets/x",
+                "/home/alice/shared/x",
+                "/home/ubuntu/x",
+                "/home/username/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
+        ("personal-path", f"{HEAD}echo /home/alice/x"),
+        ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
+        *(
+            ("output-directory", f"{head}\nsrun ./a")
+            for head in (
+                f"{PBS}#PBS -o logs/a.log\nmkdir -p logs",
+                f"{HEAD}#SBATCH -o ./a.log",
+                f"{HEAD}#SBATCH -D /data/x -o logs/a.log",
+            )
+        ),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n# srun hostname"),
         ("source-activate", f"{HEAD}source venv/bin/activate"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,en,eth,em,bond"),
@@ -87,6 +127,19 @@ def levels(text: str, rule: str) -> list[str]:
         ("lost-status", f"{HEAD}srun -l /bin/hostname | sort > nodes.log"),
         ("conda-hook", f"{HEAD}source activate base\nconda activate training"),
         ("download-in-job", f"{HEAD}pip install --no-deps ./own.whl"),
+        ("no-shebang", f"#PBS -S /bin/bash\n{PBS[12:]}hostname"),
+        ("mkdir-exists", f"{HEAD}mkdir results 2> /dev/null\nsrun ./a"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 $TMPDIR/a\nsrun ./a"),
+        ("download-in-job", f"{HEAD}pip install /opt/wheels/a-1.0.whl b.whl\nsrun ./a"),
+        *(
+            ("download-in-job", f"{HEAD}curl -X POST {url}\nsrun ./a")
+            for url in (
+                "http://$gateway:80/x",
+                '"http://${HOST}:$PORT"',
+                "http://head:8265/api",
+                "http://$IP/x",
+            )
+        ),
         ("download-in-job", f"{HEAD}curl -s http://169.254.169.254/instance/"),
         ("download-in-job", f'{HEAD}git clone "$HOME/source" work'),
         ("packed-chunks", f"{PBS}#PBS -l select=1:host=a:ncpus=4+1:host=b:ncpus=4\nmpirun -ppn 2 ./solver"),
@@ -128,8 +181,9 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#SBATCH --job-name=a\n#SBATCH --output=a.log\nsrun hostname", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=cpu-2h\nsrun hostname", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --partition=a100\nsrun hostname", "warning"),
-        ("unchecked-cd", f"{HEAD}cd $SLURM_SUBMIT_DIR\nrm *.tmp", "note"),
-        ("unchecked-cd", f"{HEAD}W=$SLURM_SUBMIT_DIR\ncd $W\nrm *.tmp", "note"),
+        ("unchecked-cd", f"{HEAD}cd $SLURM_SUBMIT_DIR\nrm *.tmp", None),
+        ("unchecked-cd", f"{HEAD}W=$SLURM_SUBMIT_DIR\ncd $W\nrm *.tmp", None),
+        ("unchecked-cd", f"{HEAD}mkdir /x\ncd /x\ncd $SLURM_SUBMIT_DIR\nrm *.tmp", "note"),
         ("unchecked-cd", f"{HEAD}#SBATCH --chdir=/tmp/x\ncd $SLURM_SUBMIT_DIR\nrm *.tmp", "warning"),
         ("unchecked-cd", f"{HEAD}cd $RUN\nsrun python3 $RUN/t.py --data /data", "note"),
         ("unchecked-cd", f"{HEAD}mkdir -p $RUN\ncd $RUN\nsrun python3 t.py", "note"),
@@ -141,8 +195,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-errexit", f"{HEAD}mkdir -p out\nsrun pwd\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}srun python3 t.py\ndate", "warning"),
-        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "warning"),
-        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "warning"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "note"),
+        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "note"),
         (
             "source-activate",
             f"{HEAD}#SBATCH --export=NONE\nmodule load cuda/11.7 gcc\nsource activate a",
@@ -164,6 +218,9 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
+        ("mkdir-exists", f"{HEAD}set -e\nmkdir results 2> /dev/null\nsrun ./a", "note"),
+        ("download-in-job", f"{HEAD}curl -O http://data.org/x\nsrun ./a", "warning"),
+        ("download-in-job", f"{HEAD}git clone https://$USER:$TOKEN@a.org/x\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npip install a", "warning"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,eth1", "note"),
         ("trap-late", f"{HEAD}trap 'touch a' TERM\npython3 t.py", "note"),
@@ -173,6 +230,55 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "warning"),
         ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --exclusive\n#SBATCH --mem=0\nsrun hostname", "note"),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "warning")
+            for body in (
+                "srun ./a\nwait",
+                "srun ./a\nexit 0",
+                "python3 t.py\nconda deactivate",
+                "srun ./a\ncp out $HOME\nrm -rf tmp",
+                "julia a.jl\nset +x",
+                "srun ./a\nsrun ./b\necho done",
+            )
+        ),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "note")
+            for body in (
+                "for i in 1 2; do srun ./a $i; done\necho done",
+                "srun ./a 1\nsrun ./a 2\necho done",
+                "srun ./a\ncp out $HOME",
+                "srun ./a\n[ -f model.pt ] || exit 1\necho done",
+                "timeout 3h python3 t.py\necho done",
+                "srun --pty bash\necho done",
+                "python3 - <<E\nprint(1)\nE\necho done",
+                "python3 -m venv x\necho done",
+                "train() { srun ./a; }\ntrain\necho done",
+            )
+        ),
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D", "note")
+            for values in (
+                "D=$1",
+                "D=$SLURM_SUBMIT_DIR/x",
+                "D=$(date '+%Y %m')",
+                "names=('a b' c)\nD=${names[0]}",
+                "D=$D/x",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}", "note")
+            for word in (
+                "/home/alice/projects/x",
+                "/users/p1/alice/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}export PATH=$PATH:/home/alice/bin", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsrun ./a", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o /x/logs/%j.log\nL=/x/logs\ncd /x\nmkdir -p $L", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nsrun ./a", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\ncd /x\nmkdir -p logs", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsbatch $0", "note"),
+        ("output-directory", f"{PBS}#PBS -o logs/a.log\nsrun ./a", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load a\nsrun python3 t.py", "note"),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
         ("unset-variable", f"{HEAD}ids_list=1\necho $id_list", "warning"),
@@ -189,6 +295,16 @@ def test_the_level(rule: str, text: str, level: str | None) -> None:
 @pytest.mark.parametrize(
     ("rule", "text", "words"),
     [
+        (
+            "no-errexit",
+            f"{HEAD}module load a\nsrun ./a\nexit 0",
+            "if srun fails, the job counts as successful",
+        ),
+        ("no-errexit", f"{HEAD}module load a\nsrun ./a", "continues if 'module load a' fails"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
+        ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
+        ("personal-path", f"{HEAD}srun /home/b/c/d/e", "/home/b/c is below the home directory of one user"),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
         ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),

@@ -312,7 +312,7 @@ def repeated(script: Script) -> Iterator[Hit]:
     WARNING,
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
-    which may not be bash.""",
+    which may not be bash, unless `-S` names one.""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -l select=1:ncpus=8
@@ -331,6 +331,8 @@ def no_shebang(script: Script) -> Iterator[Hit]:
     meant = script.directives.live or (script.directives.late and re.match(r"\W*!\s*/", first))
     if first.startswith("#!") or not (meant or (script.commands and not script.dialect.scheduler.prefix)):
         return
+    if any(option.flag == script.dialect.shell_option for option in script.options):
+        return  # the shell is named by -S
     refused = script.dialect.needs_shebang
     what = "sbatch refuses a script without it" if refused else "the login shell runs it"
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
