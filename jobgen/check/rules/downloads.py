@@ -73,6 +73,8 @@ _LOCAL = re.compile(r"://(localhost|127\.|169\.254\.|0\.0\.0\.0)")
 
 
 def _from_files(words: list[str], verbs: tuple[str, ...]) -> bool:
-    """Return whether only files are installed, without what they depend on."""
+    """Return whether only files are installed, without what they depend on, or wheels that lie there."""
     named = [word for word in words if not word.startswith("-") and word not in verbs]
+    if named and all(word.endswith(".whl") and "://" not in word for word in named):
+        return True
     return "--no-deps" in words and all(word[:1] in "/.~" for word in named)

@@ -84,6 +84,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         count = script.request.gpus_per_node or (
             0 if script.request.gpus else len(numbers)
         )  # none: whole nodes
+        if apart and not script.request.gpus_per_node and not script.request.gpus:
+            count = max(map(max, parts)) + 1  # the processes share the devices of a whole node
         own = script.request.exclusive or numbers <= set(range(count))
         if own and apart:
             continue  # each process gets its part of the devices

@@ -177,10 +177,23 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         if command.background or command.statement.under("while_statement", "c_style_for_statement"):
             continue
         started, after = _started_before(command), _next_work(script, command)
+        if _is_time_of_work(script, command):
+            continue
         if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
             yield Hit(command.line)
 
 
+def _is_time_of_work(script: Script, command: Command) -> bool:
+    """Return whether a sleep is the time that a process gets to work: a quarter of an hour, or before it is killed."""
+    later = (one for one in script.commands if one.node.start > command.node.end)
+    following = next((one.name for one in later if one.name not in ("echo", "date", "printf")), "")
+    text = command.literals[0] if command.literals else ""
+    match = re.fullmatch(r"(\d+)([smhd]?)", text, re.ASCII)
+    length = int(match[1]) * {"m": 60, "h": 3600, "d": 86400}.get(match[2], 1) if match else 0
+    return length >= _WORK or following in ("kill", "killall", "pkill", "scancel")
+
+
+_WORK = 900  # s
 _POLL = re.compile(r"\b(?:until|while)\b.*\bsleep\b|--retry\b", re.DOTALL)  # in the text of a command
 
 

@@ -149,8 +149,8 @@ _USUAL_PORTS = {
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses, and in a job
-    with eight GPUs of each node, which seldom shares its nodes, this is only a note.)""",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note;
+    a job with eight GPUs of each node shares no node, and has no finding.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -179,7 +179,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
     request = script.request
-    whole = (request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)) >= _WHOLE_NODE
+    gpus = request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)
     seen: set[str] = set()
     for line, port in found:
         if (
@@ -187,12 +187,13 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             and port.isdigit()
             and port != "0"
             and script.in_job
-            and not script.request.exclusive
+            and not request.exclusive
+            and gpus < _WHOLE_NODE
             and port not in seen
         ):
             seen.add(port)
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS and not whole else NOTE,
+                level=None if int(port) in _USUAL_PORTS else NOTE,
             )
