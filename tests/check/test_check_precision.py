@@ -73,6 +73,10 @@ def levels(text: str, rule: str) -> list[str]:
             "forced-devices",
             f"{PBS}CUDA_VISIBLE_DEVICES=0 ./a &\nCUDA_VISIBLE_DEVICES=3 ./a &\nwait",
         ),
+        ("pbsdsh-status", f"{TWO}pbsdsh -n 1 ./a"),
+        ("pbsdsh-status", f"{PBS}pbsdsh hostname"),
+        ("unwaited-background", f'{HEAD}if [ "X$SLURM_JOB_ID" == "X" ]; then\n./a &\nfi'),
+        ("unwaited-background", f'{HEAD}if [ -z "$SLURM_JOB_ID" ]; then\n./a &\nfi'),
         ("download-in-job", f"{TWO}pip install a-1.0-py3-none-any.whl\nsrun ./a"),
         # Files and processes
         ("appended-hostfile", f"{HEAD}rm -rf ./hosts.txt\nfor i in 1; do hostname >> hosts.txt; done"),
@@ -222,7 +226,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-pipefail", f"{HEAD}set -e\ncat a | sed s/a/b/ > b\ngrep a b | sort > c", "warning"),
         ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:8\nMASTER_PORT=29500\nsrun ./a", None),
         ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "warning"),
-        ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", "note"),
+        ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", None),
+        ("forced-devices", f"{HEAD}#SBATCH --gpus-per-node=8\nexport CUDA_VISIBLE_DEVICES=1", None),
         ("no-walltime", "#!/bin/bash\n#SBATCH --exclusive\n#SBATCH --mem=0\nsrun hostname", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load a\nsrun python3 t.py", "note"),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
@@ -235,6 +240,16 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
 )
 def test_the_level(rule: str, text: str, level: str | None) -> None:
     assert levels(text, rule)[:1] == ([] if level is None else [level])
+
+
+def test_a_group_in_the_background_is_one_process() -> None:
+    assert levels(f"{HEAD}{{\n./a\n./b &\n./c\n}} &", "unwaited-background") == ["warning"]
+    assert levels(f"{HEAD}./a &\n./b &", "unwaited-background") == ["warning"] * 2
+
+
+def test_a_loop_has_one_finding_on_its_input() -> None:
+    text = f'{TWO}while read -r h; do\nssh "$h" date\nssh "$h" uptime\ndone < hosts'
+    assert levels(text, "ssh-eats-list") == ["warning"]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,11 @@ from jobgen.script.script import Hit, Script
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set(trailing(script))  # trailing-comment reports these
+    for line in script.directives.live:
+        if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in script.dialect.scheduler.grammar.letters:
+            faulty.add(line.number)
+            reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
+            yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
     before = Option(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
@@ -84,8 +89,6 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
     if len(option.flag) == 2 and option.flag[1] not in dialect.scheduler.grammar.letters.replace(":", ""):
         if option.flag in dialect.foreign_options:
             return "", _FOREIGN_FIX
-        if (option.flag, option.value) == ("-w", "d"):
-            return f"{command} has no option -wd, which was one of NCI", "write -l wd at NCI", WARNING
         if script.is_sure:
             return f"{command} has no option {option.flag}", _FOREIGN_FIX
         return f"{dialect.title} has no option {option.flag}: its {command} refuses it", _FOREIGN_FIX, WARNING

@@ -118,7 +118,12 @@ def unwaited(script: Script) -> Iterator[Hit]:
         return
     busy = [one.node.start for one in script.commands if not one.background and _is_busy(one)]
     calls = {one.name: one for one in script.commands}  # the last call of each function
+    seen: set[int] = set()
     for command in started:
+        groups = [above for above in command.node.above() if above.type in ("compound_statement", "subshell")]
+        group = (groups or [command.node])[-1].start  # { a; b; } & is one process
+        if group in seen or any(map(_tests_for_job, command.node.above())):
+            continue
         around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
         start = command.node.start
         for above in around:
@@ -129,7 +134,16 @@ def unwaited(script: Script) -> Iterator[Hit]:
                 break  # the function is not called, or does something else, too
         else:
             if bisect(busy, start) == len(busy):
+                seen.add(group)
                 yield Hit(command.line)
+
+
+def _tests_for_job(node: Node) -> bool:
+    """Return whether a node is an ``if`` for runs outside of a job, as ``[ -z "$SLURM_JOB_ID" ]``."""
+    condition = node.get("condition") if node.type == "if_statement" else None
+    name = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
+    empty = rf"-z\s+\"?{name}|\"(\w?){name}\"\s*==?\s*\"\1\""
+    return condition is not None and re.search(empty, condition.text) is not None
 
 
 def _lasts(command: Command) -> bool:

@@ -127,7 +127,6 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
 _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
 
 # The ports of tutorials and defaults, which other jobs use, too.
-_WHOLE_NODE = 8  # GPUs: few nodes have more
 _USUAL_PORTS = {
     *range(29400, 29411),
     *range(29500, 29511),
@@ -178,8 +177,6 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         node = launch.nodes.get("--rdzv-endpoint")
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
-    request = script.request
-    gpus = request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)
     seen: set[str] = set()
     for line, port in found:
         if (
@@ -187,8 +184,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             and port.isdigit()
             and port != "0"
             and script.in_job
-            and not request.exclusive
-            and gpus < _WHOLE_NODE
+            and not script.request.has_whole_nodes
             and port not in seen
         ):
             seen.add(port)
