@@ -19,7 +19,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     """Return warnings on the variables that have no value under this scheduler, and on commands of others."""
     code = dict(_texts(spec))
     read = dict(_reads(spec))
-    if not code and not any("_" in name for name in read):
+    if not code and not read:
         return ()
     from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs have no code
 
@@ -32,7 +32,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     found = []
     for name, where in read.items():
         if name in own.job_variables or not (
-            name.startswith(tuple(prefixes)) or name in own.foreign_variables
+            name.startswith(tuple(prefixes)) or name in own.foreign_variables or name in known
         ):
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))

@@ -135,21 +135,24 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
 
 
 @pytest.mark.parametrize(
-    ("options", "line", "cores"),
+    ("request_", "line", "cores"),
     [
-        ("-N 2", "srun -n 64 -c 2 ./a", 2),
-        ("-N 2", "srun --ntasks-per-node=4 ./a", 2),
-        ("-N 2 -n 4", "srun -n 8 ./a", 4),
-        ("-N 2", "srun -n 2 ./a", 0),
-        ("-N 1 -c 4", "srun -n 4 ./a", 0),
-        ("-N 2 --exclusive", "srun -n 64 ./a", 0),
+        ("SBATCH -N 2", "srun -n 64 -c 2 ./a", 2),
+        ("SBATCH -N 2", "srun --ntasks-per-node=4 ./a", 2),
+        ("SBATCH -N 2 -n 4", "srun -n 8 ./a", 4),
+        ("SBATCH -N 2", "srun -n 2 ./a", 0),
+        ("SBATCH -N 1 -c 4", "srun -n 4 ./a", 0),
+        ("SBATCH -N 2 --exclusive", "srun -n 64 ./a", 0),
+        ("PBS -l select=1", "aprun -n 24 ./a", 1),
+        ("PBS -l select=2:ncpus=8", "mpirun -np 16 ./a", 0),
+        ("PBS -l nodes=2:ppn=8", "mpirun -np 16 ./a", 0),
+        ("PBS -l nodes=2:ppn=8", "mpirun -np 32 ./a", 16),
     ],
 )
-def test_more_ranks_than_cores_have_a_remark(options: str, line: str, cores: int) -> None:
-    why = [
-        one.why for one in convert(f"#SBATCH {options}\n{line}", "pbspro").remarks if "set ncpus" in one.why
-    ]
-    expected = f"the request names {cores} cores, enough for these ranks only on whole nodes: set ncpus"
+def test_more_ranks_than_cores_have_a_remark(request_: str, line: str, cores: int) -> None:
+    done = convert(f"#{request_}\n{line}", "slurm" if request_.startswith("PBS") else "pbspro")
+    expected = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
+    why = [one.why for one in done.remarks if "starts more ranks" in one.why]
     assert why == [expected] * bool(cores)
 
 

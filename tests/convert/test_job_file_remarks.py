@@ -187,6 +187,8 @@ def test_the_number_of_a_process_that_only_the_program_reads_has_no_remark() -> 
         ("time $MPI/bin/mpirun -np 8 ./a", "$MPI/bin/mpirun"),
         ("M=/x/mpirun\n$M -np 8 ./a", "/x/mpirun"),
         ("srun -N 2 -n 2 /env/bin/python -m torch.distributed.run a.py", "/env/bin/python"),
+        ("/usr/bin/time -p sh -c '/x/mpirun -np 8 ./a | tee log'", "/x/mpirun"),
+        ("/usr/bin/time -p sh -c 'mpirun -np 8 ./a | tee log'", ""),
         ("mpirun -np 8 /x/a", ""),
     ],
 )
@@ -199,3 +201,17 @@ def test_the_path_of_a_launcher_has_a_remark(line: str, path: str) -> None:
 def test_a_shell_that_prints_its_commands_has_a_remark(first: str, noted: bool) -> None:
     done = job_file(f"#!/bin/bash {first}\n#SBATCH -N 1\n./a\n")
     assert any("put set -x into setup" in one.why for one in done.remarks) is noted
+
+
+@pytest.mark.parametrize(
+    ("body", "unset"),
+    [
+        ("./a --out ${output_dir}/x", ["$output_dir"]),
+        ("output_dir=$1\n./a --out ${output_dir}/x", []),
+        ("read output_dir < file\n./a --out $output_dir", []),
+        ("./a --out $SCRATCH $1 $(date)", []),
+    ],
+)
+def test_a_variable_of_the_program_that_nothing_sets_has_a_remark(body: str, unset: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n")
+    assert [one.what for one in done.remarks if "is set by nothing" in one.why] == unset

@@ -121,3 +121,11 @@ def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: st
     assert [line for line in done.stderr.splitlines() if "has no command" in line] == [
         f"jobgen: warning: {warning}"
     ]
+
+
+def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = 'half=$((NCPUS / 2)); echo $NCPUS'\n")
+    warned = "jobgen: warning: Slurm does not set NCPUS (setup; use SLURM_CPUS_ON_NODE)\n"
+    assert warned in jobs.jobgen("slurm", "--job", path).stderr
+    assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr

@@ -11,6 +11,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
+from jobgen.launch.expansion import names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -104,6 +105,16 @@ def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Re
             "is another number in the program, which is a process of its own, than in the commands around it"
         )
         yield Remark(program.line, "$$", f"{why}: set a variable in setup")
+
+
+def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on each word of the program with a variable that nothing in the script sets."""
+    text = script.tree.text
+    for name in names(file.list("command")):
+        ours = name.startswith("argument_") or not re.fullmatch("[a-z_][a-z_0-9]*", name)
+        if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
+            why = "is set by nothing in the script: without it the job ends, and the script goes on"
+            yield Remark(program.line, f"${name}", why, lost=False)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -143,7 +143,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
-        file.remarks += notes.process_number(file, parts, command)
+        file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
     file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
@@ -335,7 +335,7 @@ def _is_old(launch: Launch) -> bool:
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the launcher's options; return lines for setup."""
-    word = launch.command.words[wrappers.launcher_in(launch, launch.command.words)]
+    word = wrappers.launcher_word(launch)
     if "/" in (first := script.constants.value(word) or word.text):
         why = f"jobgen starts the {kind} that the job finds in PATH"
         file.remarks.append(Remark(launch.line, first[:60], why, lost=False))

@@ -149,8 +149,8 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if not to_srun and "hosts" not in line.values and fewer:
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
-    if not to_srun and (cores := _too_few(line, script.request)):
-        why = f"the request names {cores} cores, enough for these ranks only on whole nodes: set ncpus"
+    if cores := _too_few(line, script.request):
+        why = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
         yield Remark(number, call.what, why, lost=False)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
