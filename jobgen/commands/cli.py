@@ -16,6 +16,7 @@ from jobgen.commands.job_options import (
     file_options,
     job_file,
     job_options,
+    note_launcher,
     plan_of,
     print_warnings,
     template_dirs,
@@ -257,7 +258,9 @@ def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
     if plan.spec.runtime == "beside" and output is None:
         raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
     warn_of_secrets(plan.spec)
-    return render(plan, template_dirs(template_dir), cache_dir())
+    text = render(plan, template_dirs(template_dir), cache_dir())
+    note_launcher(plan.spec)
+    return text
 
 
 def _submit(
@@ -294,12 +297,15 @@ def _submit(
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
+        note_launcher(order.plan.spec)
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    return _report(submission.submit(order, text, new), wait)
+    job = submission.submit(order, text, new)
+    note_launcher(order.plan.spec)
+    return _report(job, wait)
 
 
 def _report(job: Submission, wait: bool) -> int | None:

@@ -247,6 +247,14 @@ def job_file(
     return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
 
 
+def note_launcher(spec: Specification) -> None:
+    """Print a note on the launcher of a script if no option names it."""
+    from jobgen.plan.launch_method import note
+
+    if text := note(spec):
+        click.echo(f"jobgen: note: {visible(text)}", err=True)
+
+
 def warn_of_secrets(spec: Specification) -> None:
     """Print a warning if the script contains the value of a variable that looks like a secret."""
     for name in dict.fromkeys(name for name, value in spec.variables if is_secret(name, value)):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import visible
 from jobgen.options import OPTIONS
+from jobgen.plan.launch_method import note as launcher_note
 from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
 from jobgen.secrets import masked_data
@@ -29,7 +30,11 @@ class Row(NamedTuple):
 def rows(plan: Plan) -> list[Row]:
     """Return the options with their resolved values, then the values derived from them, without secrets."""
     values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
-    rows = [Row(one.key, values[one.key], spec.origin(one.key), one.meaning) for one in OPTIONS]
+    why = f" Here {note}." if (note := launcher_note(spec)) else ""
+    rows = [
+        Row(one.key, values[one.key], spec.origin(one.key), one.meaning + why * (one.key == "launcher"))
+        for one in OPTIONS
+    ]
     return [row._replace(value=masked_data(row.value, row.name)) for row in (*rows, *_derived(plan))]
 
 
