@@ -105,7 +105,7 @@ def _of_system(error: OSError) -> str:
 
 
 def _fail(sentence: str, status: int = BAD_INPUT) -> int:
-    text = masked(sentence)
+    text = masked(sentence[: 10 * _LONGEST])
     end = "..." if len(text) > _LONGEST else ""
     click.echo(f"jobgen: {visible(text[:_LONGEST])}{end}", err=True)
     return status

@@ -136,7 +136,7 @@ def logs(
     from jobgen.runs import logs as life_logs
     from jobgen.runs import lookup
 
-    [run] = lookup.some_runs((name,) if name else (), lookup.root_of(runs_dir))
+    [run] = lookup.some_runs(() if name is None else (name,), lookup.root_of(runs_dir))
     which = life_logs.Which(rank, attempt, tail)
     try:
         (life_logs.follow if follow else life_logs.show)(run, which)
