@@ -2,7 +2,12 @@
 
 import os
 import sys
-from _signal import SIGINT, default_int_handler, getsignal, signal  # the module signal takes 2 ms to load
+from _signal import (  # type: ignore[import-not-found]  # the module signal takes 2 ms to load
+    SIGINT,
+    default_int_handler,
+    getsignal,
+    signal,
+)
 
 TYPE_CHECKING = False  # without typing, which takes 5 ms to load
 if TYPE_CHECKING:
