@@ -76,6 +76,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-errexit", f"{HEAD}source ~/.bashrc\nsource /etc/profile.d/modules.sh\nsrun ./a"),
         ("no-errexit", f"{HEAD}cd $SLURM_SUBMIT_DIR\nsrun ./a"),
         ("no-errexit", f"{HEAD}uniq a > b\nwait"),
+        ("no-errexit", f"{HEAD}srun julia a.jl\nexit\nusing MPI\necho x"),
         ("no-errexit", f"{HEAD}srun ./a\n[ -f model.pt ]"),
         # Values without blanks
         *(
