@@ -196,7 +196,7 @@ def read(directory: Path) -> PlanFile:
 
 def _loaded(path: Path) -> Any:
     with open_file(path) as file:
-        return json.load(file)
+        return json.loads(file.read(LARGEST))
 
 
 def sha256(data: bytes) -> str:

@@ -22,21 +22,22 @@ from jobgen.script.syntax import Node, expansions, literal, uses
     """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
-    script may be for several schedulers. A script with variables of Slurm alone is a note: sbatch reads `#PBS`,
-    too.)""",
+    script may be for several schedulers. A note are a variable that the script only prints, and a script with
+    variables of Slurm alone: sbatch reads `#PBS`, too. A warning is one that some sites set, such as `PBS_NUM_PPN`,
+    and one in a script that does not show for which of the two it is.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
     #PBS -J 0-9
-    echo "task $PBS_ARRAYID"
+    /opt/site/solver --index "$PBS_ARRAYID"
     """,
     good="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
     #PBS -J 0-9
-    echo "task $PBS_ARRAY_INDEX"
+    /opt/site/solver --index "$PBS_ARRAY_INDEX"
     """,
 )
 def foreign_variable(script: Script) -> Iterator[Hit]:
@@ -44,6 +45,11 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
     prefix = script.dialect.variable_prefix
+    printed = {name for name, _ in script.expansions} - {
+        name
+        for name, node in script.expansions
+        if not _is_printed(node) or node.under("command_substitution")
+    }
     for_sbatch = script.is_pbs and not any(name.startswith(prefix) for name, _ in script.expansions)
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
@@ -53,11 +59,12 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             continue
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
+            unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
             yield Hit(
                 node.line,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
-                NOTE if for_sbatch else None,
+                NOTE if for_sbatch or name in printed else WARNING if unsure else None,
             )
 
 
