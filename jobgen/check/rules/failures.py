@@ -115,34 +115,13 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
 
 # Programs that a person or a time limit ends.
 _INTERRUPTED = {
-    "timeout",
-    "jupyter",
-    "jupyter-lab",
-    "jupyter-notebook",
-    "tensorboard",
-    "code-server",
-    "sshd",
-    "ssh",
-    "--pty",
-}
+    "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh", "--pty",
+}  # fmt: skip
 # Commands that succeed whatever failed before them.
 _SUCCEED = {
-    *(
-        "echo",
-        "printf",
-        "date",
-        "hostname",
-        "pwd",
-        "whoami",
-        "uptime",
-        "true",
-        ":",
-        "deactivate",
-        "set",
-        "unset",
-    ),
-    *("trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear"),
-}
+    "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
+    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear",
+}  # fmt: skip
 
 
 def _repeats(works: list[Command], work: Command) -> bool:
