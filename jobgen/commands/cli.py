@@ -303,9 +303,9 @@ def _submit(
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    job = submission.submit(order, text, new)
+    submitted = submission.submit(order, text, new)
     note_launcher(order.plan.spec)
-    return _report(job, wait)
+    return _report(submitted, wait)
 
 
 def _report(job: Submission, wait: bool) -> int | None:

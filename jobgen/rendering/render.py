@@ -150,8 +150,8 @@ def _check_script(text: str, plan: Plan, folders: Sequence[str]) -> None:
     """Refuse a script without a command, which a user's template can give, and one that is too long."""
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
         raise JobgenError(
-            f"the template {plan.scheduler.template} in {', '.join(folders)} gives a script without a command: "
-            f"extend builtin/{plan.scheduler.template}"
+            f"the template {plan.scheduler.template} in {', '.join(folders)} gives a script without a "
+            f"command: extend builtin/{plan.scheduler.template}"
         )
     if len(text) > LARGEST_FILE:
         raise JobgenError(

@@ -127,7 +127,8 @@ def late(script: Script) -> Iterator[Hit]:
         return  # sbatch refuses the script
     if is_template(script.line(script.directives.first_command)):
         return  # the first command may be none in the script that is made of the template
-    if script.directives.late and script.line(script.directives.first_command).startswith("        reason = "the directives below are ignored: git has left this mark of a conflict"
+    if script.directives.late and script.line(script.directives.first_command).startswith("<<<<<<< "):
+        reason = "the directives below are ignored: git has left this mark of a conflict"
         yield Hit(script.directives.first_command, reason, "resolve the conflict")
         return
     end = max((command.line for command in script.commands), default=0)
@@ -344,7 +345,6 @@ def repeated(script: Script) -> Iterator[Hit]:
     WARNING,
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
-<<<<<<< HEAD
     which may not be bash, unless `-S` names one.""",
     fix="begin with #!/bin/bash",
     bad="""
