@@ -128,6 +128,7 @@ def levels(text: str, rule: str) -> list[str]:
             ("personal-path", f"{HEAD}srun ./a {word}")
             for word in (
                 "/home/projects/x",
+                "/home/software.ppc64le/x",
                 "/home/alice/datasets/x",
                 "/home/alice/shared/x",
                 "/home/ubuntu/x",
@@ -137,6 +138,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
         ("personal-path", f"{HEAD}echo /home/alice/x"),
         ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
+        ("source-activate", f"{HEAD}conda activate a || source activate a || exit 1"),
         *(
             ("output-directory", f"{head}\nsrun ./a")
             for head in (
@@ -271,6 +273,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
             "warning",
         ),
         ("source-activate", f"{HEAD}source activate a", "note"),
+        ("source-activate", f"{HEAD}source activate a || exit 1", "note"),
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
