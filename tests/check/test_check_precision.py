@@ -357,6 +357,11 @@ def test_a_group_in_the_background_is_one_process() -> None:
     assert levels(f"{HEAD}./a &\n./b &", "unwaited-background") == ["warning"] * 2
 
 
+def test_a_line_has_one_finding_on_its_words() -> None:
+    text = f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -q long a queue for days"
+    assert levels(text, "unknown-option") == ["warning"]
+
+
 def test_a_loop_has_one_finding_on_its_input() -> None:
     text = f'{TWO}while read -r h; do\nssh "$h" date\nssh "$h" uptime\ndone < hosts'
     assert levels(text, "ssh-eats-list") == ["warning"]
