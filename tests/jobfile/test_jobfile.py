@@ -86,6 +86,7 @@ preflight = false
 spare_nodes = 1
 hang_timeout = "10m"
 [environment]
+module_init = ["/opt/site/modules/init/bash"]
 module_purge = false
 module_use = ["/opt/site/modulefiles"]
 module = ["cuda/12.4", "openmpi"]

@@ -206,8 +206,8 @@ class Body:
         while at < len(own) and own[at].type in (";", "&"):
             at += 1
         last = own[at:]
-        if self._sourced([*self.files, *own[:at]]) is not None:  # its functions are in the shell of setup only
-            return [], own
+        if self._sourced([*self.files, *own[:at]]) is not None:
+            return [], own  # its functions are in the shell of setup only
         works = any(command.name not in PRINT for one in last for command in commands(one))
         return (last, own[:at]) if works and not self.parts.first else ([], own)
 
