@@ -407,3 +407,10 @@ def test_rank_variables_are_beside_the_tasks_that_a_library_must_not_see() -> No
 )
 def test_the_program_may_be_in_a_variable_that_eval_runs(body: str, command: list[str]) -> None:
     assert values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)["command"] == command
+
+
+def test_a_script_that_bash_cannot_read_is_one_process() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=3 -c 2\nfi\nsrun ./a\n")
+    found = values(done.text)
+    assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
+    assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)

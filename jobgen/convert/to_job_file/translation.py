@@ -206,6 +206,9 @@ def _without_program(
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
     file.values |= {"launcher": _ALONE, "command": ["true"]}
     if reason is not None:
+        ranks = int(str(file.values.get("ranks_per_node", 1)))
+        cores = ranks * int(str(file.values.get("cpus_per_rank", 1)))
+        file.values |= {"ranks_per_node": 1, "cpus_per_rank": cores}
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
         return Split((), ()), ProgramWords()
