@@ -24,6 +24,7 @@ _TARGETS = (*_SOURCES, "toml")
 
 @click.command(
     "convert",
+    short_help="Convert a script for another scheduler, or to a job file.",
     help="Convert a script for another scheduler, or to a job file, and print it. A FILE of - is standard "
     "input. What cannot be translated is reported on standard error and stays as a comment; the "
     "status is then 1.",
