@@ -37,8 +37,8 @@ def bashrc(script: Script) -> Iterator[Hit]:
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
             "~" in name or "HOME" in name or "/home" in name
         ):
-            yield Hit(
-                command.line,
+            yield Hit.at(
+                command.node,
                 f"{name} is for interactive shells: it may return at once in a job, and differs between users"
                 if name.endswith("rc")
                 else f"{name} is for login shells: it differs between users",
@@ -68,7 +68,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
 def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         if match := re.search(r"(?<![\w$}])/(home|Users|users)/[\w.-]+", node.text):
-            yield Hit(node.line, f"{match[0]} is a home directory: other users cannot run this")
+            yield Hit.at(node, f"{match[0]} is a home directory: other users cannot run this")
             return
 
 

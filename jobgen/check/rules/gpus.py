@@ -87,8 +87,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         own = script.request.exclusive or numbers <= set(range(count))
         if own and apart:
             continue  # each process gets its part of the devices
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
             "uses those of another job",
             level=NOTE if own else None,

@@ -42,22 +42,22 @@ def _outputs(script: Script) -> Iterator[Option]:
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
                 _lost(script, option.value),
             )
         elif option.value.startswith("~"):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"a directive does not expand ~: the file is called {shown(option.value)}",
                 "write the full path",
                 _lost(script, option.value),
             )
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
                 "remove the option: PBS names the file NAME.oJOBID",
                 WARNING,
@@ -112,8 +112,8 @@ def output_directory(script: Script) -> Iterator[Hit]:
             continue
         if copied and folder in made:
             continue
-        yield Hit(
-            option.line,
+        yield Hit.at(
+            option,
             f"the directory {shown(folder)} does not exist: the scheduler does not create it, and the output is lost",
             f"mkdir -p {folder} before you submit",
         )
@@ -148,7 +148,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == array and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
-            yield Hit(option.line, reason)
+            yield Hit.at(option, reason)
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:

@@ -52,8 +52,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             continue
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
                 NOTE if for_sbatch else None,
@@ -117,8 +117,8 @@ def unquoted(script: Script) -> Iterator[Hit]:
         if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
             found.setdefault(name, []).append(node)
     for name, nodes in found.items():
-        yield Hit(
-            nodes[0].line,
+        yield Hit.at(
+            nodes[0],
             f"the path in ${name} is split at blanks"
             + (", and disappears if it is empty" if any(map(_is_word, nodes)) else ""),
             f'write "${name}" in double quotes',
@@ -234,8 +234,8 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
         where = "" if typo else " in this script: unless the submission sets it,"
-        yield Hit(
-            node.line, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
+        yield Hit.at(
+            node, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
         )
 
 
@@ -375,7 +375,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
         if meant is None or any(text.startswith(f"{meant}=") for text in around):
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
-            yield Hit(node.line, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -390,7 +390,7 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name)) is not None:
-            yield Hit(node.line, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
 
 
 @rule(
@@ -426,8 +426,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
     }
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
-        yield Hit(
-            argument.line,
+        yield Hit.at(
+            argument,
             f"the script does not check its argument {number}: without it, ${number} is empty",
             f"write ${{{number}:?}}",
         )
@@ -436,8 +436,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"${name} has to be set outside of the script: without it, it is empty",
             f"write ${{{name}:?}}",
         )
