@@ -16,6 +16,7 @@ _LONGEST = 4000  # bytes of a variable with options, which is read at each of it
 _ARGUMENT = re.compile(r'"?\$(?:([@*\d])|\{([@*]|\d+)(?::(\d+))?\})"?')
 _DEFAULT = (":-", "-", ":=", "=")
 _ALTERNATIVE = (":+", "+")
+_ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
 _BLANK = re.compile(r"\\?\n")
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\"}
 
@@ -154,7 +155,7 @@ def printed(word: Node) -> str | None:
 def output(name: str, words: tuple[Node, ...], body: Node | None) -> str | None:
     """Return what a command prints, as echo with its words or cat with a here-document; None if unknown."""
     if name == "cat" and not words and body is not None:
-        return unescaped(body.text)
+        return body.text.replace("\\$", "$")
     if name == "printf" and words and re.fullmatch(r"[\"']?%s(\\n)?[\"']?", words[0].text):
         return "".join(f"{shell_text(word)}\n" for word in words[1:])
     if name == "echo":
@@ -164,10 +165,8 @@ def output(name: str, words: tuple[Node, ...], body: Node | None) -> str | None:
 
 def shell_text(word: Node) -> str:
     """Return the text of a word for another shell, which expands the variables in it."""
-    if word.type == "raw_string":
-        return word.text[1:-1]
-    if word.type == "string":
-        return unescaped(word.text[1:-1]).replace('\\"', '"')
+    if word.type in ("string", "raw_string"):
+        return part_of_text(word, word.text[1:-1])
     if word.type == "ansi_c_string":
         return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), word.text[2:-1])
     if word.type == "array":
@@ -190,5 +189,19 @@ def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | N
     return (" " if values[0].type == "array" else "").join(map(shell_text, values)), None
 
 
+def part_of_text(word: Node, part: str) -> str:
+    """Return a part of the text between the quotes of a word as another shell reads it."""
+    return part if word.type == "raw_string" else unescaped(part)
+
+
+def places_of_text(word: Node) -> list[int]:
+    """Return the place between the quotes of a word for each byte of its shell_text, and for the end."""
+    text = word.text[1:-1]
+    dropped = set() if word.type == "raw_string" else {one.start() for one in _ESCAPE.finditer(text)}
+    kept = ((at, letter) for at, letter in enumerate(text) if at not in dropped)
+    return [*(at for at, letter in kept for _ in letter.encode()), len(text)]
+
+
 def unescaped(text: str) -> str:
-    return text.replace("\\$", "$")
+    """Return a text from double quotes, without the backslashes that the shell removes."""
+    return _ESCAPE.sub(r"\1", text)

@@ -178,7 +178,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     bad="""
     #!/bin/bash
     # jobgen: disable=ssh-between-nodes
-    #PBS -l select=2:ncpus=8:ngpus=4
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
     export NCCL_DEBUG=INFO
@@ -191,7 +191,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     good="""
     #!/bin/bash
     # jobgen: disable=ssh-between-nodes
-    #PBS -l select=2:ncpus=8:ngpus=4
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
     main=$(head -n 1 "$PBS_NODEFILE")
