@@ -46,7 +46,7 @@ def source_activate(script: Script) -> Iterator[Hit]:
                 or _has_submitter_path(script)
                 or any(start < command.node.start for start in _providers(script))
             ):
-                yield Hit(command.line, "conda activate has replaced source activate", level=NOTE)
+                yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
                 yield Hit(command.line)
 
@@ -127,7 +127,7 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"]:
-            yield Hit(command.line, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+            yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 @rule(
@@ -167,5 +167,5 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             start = script.start_of(command.line)
             indent = script.source[start : command.node.start]
             alone = not indent.strip()
-            yield Hit(command.line, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
+            yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
             return

@@ -274,7 +274,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         names = [command.name for command in commands(node)]
         tested = node.under("command_substitution", "if_statement", "while_statement")
         if not tested and not _teed(node) and not _INFORM.issuperset(names[:-1]):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))
             return
 
 
@@ -322,4 +322,4 @@ def lost_status(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("pipeline"):
         decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
         if decides and _teed(node) and not node.under("command_substitution"):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))

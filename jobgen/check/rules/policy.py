@@ -97,7 +97,9 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
         for name in _loaded(command):
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
-                    yield Hit(command.line, f"{source} forbids the module {shown(name)}, by {shown(pattern)}")
+                    yield Hit.at(
+                        command.node, f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
+                    )
 
 
 _LOADS = ("load", "add", "try-load", "swap", "switch")

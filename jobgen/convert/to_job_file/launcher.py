@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import aprun
-from jobgen.convert.mpi_of_script import recognized_mpi
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.command_line import option_name, values_of
@@ -16,6 +15,7 @@ from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.launches import Launch
+from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 

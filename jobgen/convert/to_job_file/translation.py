@@ -22,9 +22,10 @@ from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one

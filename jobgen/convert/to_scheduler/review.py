@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.convert import misreadings
-from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
@@ -17,6 +16,7 @@ from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
-from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
@@ -14,6 +13,7 @@ from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launch
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.values import arrays
