@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # of typing, which takes 5 ms to load: Ctrl-C shows a traceback before main() handles it
+TYPE_CHECKING = (
+    False  # of typing, which takes 5 ms to load: Ctrl-C shows a traceback before main() handles it
+)
 if TYPE_CHECKING:
     from typing import Any
 

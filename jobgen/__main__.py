@@ -2,7 +2,12 @@
 
 import os
 import sys
-from _signal import SIGINT, default_int_handler, getsignal, signal  # the module signal takes 2 ms to load
+from _signal import (  # type: ignore[import-not-found]  # the module signal takes 2 ms to load
+    SIGINT,
+    default_int_handler,
+    getsignal,
+    signal,
+)
 
 TYPE_CHECKING = False  # without typing, which takes 5 ms to load
 if TYPE_CHECKING:
@@ -47,7 +52,9 @@ def main() -> "NoReturn":
     interrupts = _Interrupts()
     interrupts.listen()
     try:
-        os._exit(_run(interrupts))  # to free all modules and objects first would take half as long as their imports
+        os._exit(
+            _run(interrupts)
+        )  # to free all modules and objects first would take half as long as their imports
     except BaseException:
         if interrupts.came:  # the code of modules may turn KeyboardInterrupt into another error
             interrupts.end()

@@ -124,7 +124,7 @@ def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
 
 
 def _is_over(state: State) -> bool:
-    """Return whether no attempt will follow: a job that can go on keeps its environment, unless it was cancelled."""
+    """Return whether no attempt will follow: a run that can go on is over only if it was cancelled."""
     words = (state.state, *state.tasks)
     goes_on = state.status == run_directory.RESUMABLE and state.state != "cancelled"
     return not goes_on and not any(word in (*LIVE, *_OPEN) for word in words)

@@ -79,7 +79,9 @@ def test_the_start(shell: Shell, main: str, end: list[str]) -> None:
 def test_the_environment_goes_with_the_job(shell: Shell, status: int, signals: int, kept: bool) -> None:
     """Unless another attempt may follow: after status 75, or after a signal, by which a scheduler preempts."""
     (shell.run_dir / "step-2").mkdir()
-    files = [shell.run_dir / name for name in ("env.sh", "environment", "step-2/env.sh", "step-2/environment")]
+    files = [
+        shell.run_dir / name for name in ("env.sh", "environment", "step-2/env.sh", "step-2/environment")
+    ]
     for path in files:
         path.touch()
     code = f"{NO_CLOCK}; job_signals={signals}; job_opened=yes; trap job_end EXIT; job_finish_with {status}"
