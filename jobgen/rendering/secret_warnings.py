@@ -25,7 +25,7 @@ _LINE = re.compile(
 
 
 def secret_warnings(spec: Specification) -> Iterator[str]:
-    """Yield a sentence for each place with a secret: where it is, its value masked, and how to keep it out."""
+    """Yield a sentence for each secret: its place, its value masked, and how to keep it out."""
     for name, value in dict(spec.variables).items():
         if is_secret(name, value):
             yield _in_script(masked_word(f"{name}={value}"), spec.origin("env"), name)
