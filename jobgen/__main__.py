@@ -52,9 +52,7 @@ def main() -> "NoReturn":
     interrupts = _Interrupts()
     interrupts.listen()
     try:
-        os._exit(
-            _run(interrupts)
-        )  # to free all modules and objects first would take half as long as their imports
+        os._exit(_run(interrupts))  # to free all objects first would take half as long as their imports
     except BaseException:
         if interrupts.came:  # the code of modules may turn KeyboardInterrupt into another error
             interrupts.end()

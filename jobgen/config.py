@@ -100,11 +100,14 @@ def _keep_one_grace(
 
 
 def with_site(spec: Specification, site: SiteName | None) -> Specification:
-    """Return the specification completed by its site: defaults of options that are not set, and variables.
+    """Return the specification completed by the launcher of its program and by its site: defaults of options
+    that are not set, and variables.
 
     Raises:
         JobgenError: there is no such site, something in it is wrong, or it has another scheduler.
     """
+    if "launcher" not in spec.origins:
+        spec = spec._replace(launcher=spec.default_launcher.name)
     if site is None or site.name == NO_SITE:
         return spec
     from jobgen.sites.defaults import with_defaults

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from jobgen.errors import JobgenError, one_of, setting, shown
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.default_launcher import defaults_text
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import queued
 from jobgen.secrets import masked_word
@@ -318,8 +319,8 @@ OPTIONS = (
         _LAUNCH,
         parsers.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
-        "Program that starts the ranks.",
-        "deepspeed",
+        f"Program that starts the ranks.  [default: the site's, or {defaults_text()}]",
+        example="torchrun",
     ),
     Option(
         "mpi",

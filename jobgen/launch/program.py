@@ -1,5 +1,7 @@
 """The program that every rank runs: the words after ``--`` on the command line."""
 
+import os
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +27,16 @@ class Program(NamedTuple):
     def is_ours(self) -> bool:
         """Return whether the program is the training module of jobgen."""
         return self.words[:3] == _OURS
+
+    @property
+    def is_python(self) -> bool:
+        """Return whether Python runs the program, also behind wrappers such as ``numactl`` and ``uv run``."""
+        if self.head is not None:
+            return True
+        from jobgen.launch.wrappers import command_start  # late: few jobs need it
+
+        name = os.path.basename("".join(self.words[command_start(self.words) :][:1]))
+        return re.fullmatch(r"(python|pypy)[\d.]*|.+\.py", name) is not None
 
 
 def read_program(words: tuple[str, ...]) -> Program:

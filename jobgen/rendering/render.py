@@ -149,9 +149,9 @@ def render(
 def _check_script(text: str, plan: Plan, folders: Sequence[str]) -> None:
     """Refuse a script without a command, which a user's template can give, and one that is too long."""
     if not any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
-        name, place = plan.scheduler.template, ", ".join(folders)
         raise JobgenError(
-            f"the template {name} in {place} gives a script without a command: extend builtin/{name}"
+            f"the template {plan.scheduler.template} in {', '.join(folders)} gives a script without a "
+            f"command: extend builtin/{plan.scheduler.template}"
         )
     if len(text) > LARGEST_FILE:
         raise JobgenError(

@@ -39,7 +39,7 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     """
     attempt = which.attempt or run_directory.last_number(run)
     if not attempt:  # a job may end before its first attempt begins
-        output = _output(run, job_id(run) or "") if which.rank is None else None
+        output = output_file(run, job_id(run) or "") if which.rank is None else None
         return 0, Log(output) if output else None
     directory = run / f"attempt-{attempt}"
     ranked = node_files.log_of(directory, which.rank or 0)
@@ -48,12 +48,12 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     events = run_directory.events(directory)
     log = next((Path(event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
-    outputs = [Log(path) for path in (log, _output(run, began)) if path and path.is_file()]
+    outputs = [Log(path) for path in (log, output_file(run, began)) if path and path.is_file()]
     found = [*outputs, *([Log(ranked.path)] if ranked else [])]
     return attempt, found[0] if found else None
 
 
-def _output(run: Path, job: str) -> Path | None:
+def output_file(run: Path, job: str) -> Path | None:
     """Return the output file of PBS or Slurm in the run directory, for a job that has not recorded it."""
     index = task(job) or ""
     ends = [f".o{number(job)}", f"-{number(job)}.log"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.schedulers.base import fill
@@ -129,7 +130,9 @@ def _changes_directory(script: Script) -> bool:
         return True
     here = (one for one in script.commands if one.name not in _ANYWHERE or "PWD" in one.node.text)
     first = next(here, None)
-    return first is not None and first.name in ("cd", "pushd") and not first.node.under(*LATER)
+    if first is None or first.name not in ("cd", "pushd") or first.node.under(*LATER):
+        return False
+    return start_directory.is_absolute(script, first)
 
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
