@@ -110,7 +110,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "setup": spec.setup,
         "requirements": True,
         "container": box,
-        "secrets": spec.secrets,
+        "secrets": True,
         "sweep": plan.sweep,
         "hostfile": True,
         "filter": plan.resources.active.option,
