@@ -9,6 +9,7 @@ from jobgen.commands.parameter_types import FILE
 
 @click.command(
     "report",
+    short_help="Write an HTML page about runs: curves, times, failures.",
     help="Write one HTML page about runs: curves, attempts on a time line, the plan, failures. RUN "
     "is a run directory, an array's, one that holds run directories, a job file, or a run's name or job "
     "id; the newest run by default. Several are compared.",

@@ -34,6 +34,7 @@ from jobgen.schedulers.table import SCHEDULERS
 pytestmark = pytest.mark.xdist_group("web")
 
 FORMS = 200
+NOTE = "jobgen: note: the launcher is deepspeed, the default for the training module"
 FIELDS = [*basics(), *(field for fields in groups().values() for field in fields)]
 SITES = {
     "slurm": ["perlmutter", "lumi", "frontier", "delta"],
@@ -158,7 +159,7 @@ def test_the_form_has_what_the_scheduler_has(page: Page) -> None:
     # What was typed for another scheduler is not sent.
     page.fill({"scheduler": "slurm", "launcher": "srun", "queue": "gpu"})
     page.choose("scheduler", "local")
-    assert (page.text("command"), page.message()) == ("jobgen local", "")
+    assert (page.text("command"), page.message()) == ("jobgen local", NOTE)
 
 
 def test_the_own_site_is_first_and_its_rules_apply(page: Page) -> None:
@@ -380,7 +381,7 @@ def test_a_link_inside_the_page_keeps_the_form(page: Page) -> None:
     page.run("document.querySelector('.skip').click()")
     page.wait("linked")
     assert page.run("document.activeElement.id") == "output"
-    assert (page.text("command"), page.message()) == ("jobgen slurm --nodes 3", "")
+    assert (page.text("command"), page.message()) == ("jobgen slurm --nodes 3", NOTE)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +417,7 @@ def test_a_link_with_words_that_do_not_exist_can_be_mended(page: Page) -> None:
     page.follow({"scheduler": "pbspro", "site": "nowhere"})
     assert "there is no such site" in page.message()
     page.choose("scheduler", "slurm")
-    assert (page.text("command"), page.message()) == ("jobgen slurm", "")
+    assert (page.text("command"), page.message()) == ("jobgen slurm", NOTE)
 
 
 def test_a_value_ends_at_the_end_of_its_line_only(page: Page) -> None:
