@@ -98,8 +98,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         *("reference/environment", "rules/absent-hostfile", "pictures/report"),
     ],
 )
-def test_a_page_has_no_violation_of_axe(site: Path, chromium: Browser, name: str) -> None:
-    chromium.open(site / f"{name}.html")
+def test_a_page_has_no_violation_of_axe(docs_site: Path, chromium: Browser, name: str) -> None:
+    chromium.open(docs_site / f"{name}.html")
     assert of_screens(chromium) == {}
 
 
