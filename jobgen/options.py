@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 from jobgen.errors import JobgenError, one_of, setting, shown
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.default_launcher import defaults_text
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import queued
 from jobgen.secrets import masked_word
 from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
+from jobgen.values.text_files import check_word
 
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
@@ -76,8 +78,7 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
 
 def _parse(option: Option, value: str, origin: str) -> Any:
     try:
-        if "\0" in value:
-            raise ValueError("can hold no NUL")
+        check_word(value)
         return option.parse(value)
     except ValueError as error:
         raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None
@@ -318,8 +319,8 @@ OPTIONS = (
         _LAUNCH,
         parsers.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
-        "Program that starts the ranks.",
-        "deepspeed",
+        f"Program that starts the ranks.  [default: the site's, or {defaults_text()}]",
+        example="torchrun",
     ),
     Option(
         "mpi",
@@ -601,7 +602,7 @@ OPTIONS = (
         parsers.block("before"),
         "BASH",
         "Shell code to run on the first node before the ranks start.",
-        example='cp -r "$HOME/data" /tmp/data',
+        example='cp -r "$HOME/data" "$JOBGEN_RUN_DIR"',
     ),
     Option(
         "after_block",

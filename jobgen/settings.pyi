@@ -61,7 +61,7 @@ class Settings(TypedDict, total=False):
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
     r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
     launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai", "none"] | None
-    r"""Program that starts the ranks."""
+    r"""Program that starts the ranks. [default: the site's, or deepspeed for the training module, torchrun for a Python program, mpirun or srun for several ranks of another program, none for one process of another program]"""
     mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
     r"""MPI implementation. [default: openmpi, for mpirun]"""
     remote: Literal["auto", "ssh", "scheduler"] | None

@@ -5,6 +5,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import JobgenError, setting
+from jobgen.launch.default_launcher import OF_RANKS, DefaultLauncher, default_launcher
+from jobgen.schedulers.directive_options import values_by_key
+from jobgen.schedulers.table import scheduler_of
 from jobgen.secrets import masked_data
 from jobgen.values.arrays import Array
 from jobgen.values.devices import Devices
@@ -176,6 +179,37 @@ class Specification(_Values):
         env = dict(self.env)
         named = (name for _, names in self.env_file for name in names)
         return tuple(name for name in dict.fromkeys((*env, *named)) if env.get(name) is None)
+
+    @property
+    def default_launcher(self) -> DefaultLauncher:
+        """Return the launcher of the program if neither an option nor the site names one."""
+        several = any(getattr(self, key) for key in ("mpi", "hostfile", "away", *OF_RANKS)) or (
+            self.nodes != 1 if self.ranks_per_node == 1 else bool(self.ranks_per_node)
+        )
+        words = () if self.steps else self.program  # each step has its own launcher
+        return default_launcher(
+            words, self.scheduler, several or not isinstance(self.nodes, int) or self._directive_ranks
+        )
+
+    @property
+    def _directive_ranks(self) -> bool:
+        """Return whether the user's directives request several ranks."""
+        if not self.directive:
+            return False
+        scheduler = scheduler_of(self)
+        request = scheduler.sizes(values_by_key(self.directive, scheduler))
+        return max(request.ranks or 1, request.ranks_per_node or 1) > 1
+
+    def launcher_of(self, step: Step) -> str:
+        """Return the launcher of a step."""
+        if step.launcher or "launcher" in self.origins:
+            return step.launcher or self.launcher
+        ranks = step.ranks_per_node or self.ranks_per_node
+        nodes = step.nodes or self.nodes
+        alone = self._replace(
+            steps=(), away=step.parallel, program=step.program, ranks_per_node=ranks, nodes=nodes
+        )
+        return alone.default_launcher.name
 
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""

@@ -68,10 +68,10 @@ def sites() -> list[Site]:
 
 def page(site: Site) -> str:
     """Return the page of a site."""
-    own = str(site.values.get("launcher", "deepspeed"))
-    first, second = ("deepspeed", own) if own == "torchrun" else ("", "torchrun")
+    own = site.values.get("launcher", "torchrun")  # the default for a Python program
+    first, second = ("deepspeed", "") if own == "torchrun" else ("", "torchrun")
     deepspeed = command(site, first, "train.py --deepspeed_config ds.json")
-    torchrun = command(site, second if own != "torchrun" else "", "train.py")
+    torchrun = command(site, second, "train.py")
     plan = plan_of(deepspeed)
     nodes = plan.resources.allocated
     return _PAGE.format(

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 be8c4def68df2d7d5f507f04f838c9eec00423f9bc90c9ea6b028486b913efca ========
+# ======== jobgen runtime 0.2.0, SHA-256 4859a1452f01bbb9efec2f66e728d5dbce5796ac9cd3aa0a5a1a5477ac7c4f7f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -98,7 +98,7 @@ job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
 # ---- finish.sh: The exit trap: the last message, and the user's function after.
 
 job_end() {
-  local status=$? what=finished
+  local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
     status=71
@@ -107,8 +107,9 @@ job_end() {
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$remedy"
   exit "$status"
 }
 

@@ -8,9 +8,9 @@ from typing import Any
 from jobgen.check.ranks.model import ranks
 from jobgen.script.script import Script
 from jobgen.script.syntax import literal
+from jobgen.values.text_files import read_text
 
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
-_LARGEST = 1_000_000
 
 
 def find(script: Script) -> tuple[int, str, Any] | None:
@@ -38,8 +38,7 @@ def _read(path: str) -> Any:
     import json  # late: few scripts name a config
 
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.loads(file.read(_LARGEST))
+        return json.loads(read_text(path))
     except OSError:
         return None  # it may be written later, or be in another directory
     except (ValueError, RecursionError) as error:

@@ -186,6 +186,7 @@ check = click.Command(
     "check",
     callback=_check,
     params=_OPTIONS,
+    short_help="Report errors in batch scripts and job files.",
     help=f"Report errors in batch scripts for {_TITLES} or a plain shell, and in job files. A FILE may be a "
     "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 "
     "if there are errors.",

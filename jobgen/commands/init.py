@@ -43,6 +43,7 @@ def _kind(text: str) -> str:
 
 @click.command(
     "init",
+    short_help="Write a job file to start from; --ask asks six questions.",
     help="Write a commented job file to start from, for the scheduler that is found on PATH.",
     epilog="Example: jobgen init --scheduler slurm",
 )

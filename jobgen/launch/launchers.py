@@ -72,6 +72,8 @@ class Launcher(NamedTuple):
     ``{before}`` for the number of ranks on the nodes before. ``runtime`` names the files of
     templates/runtime/ that it needs.
 
+    ``default_for`` are the programs for which it is the default launcher: one of the constants below.
+
     ``kind`` is the option that starts several ranks. Without it, an option of the user that is in
     ``other_kinds`` does so, with the option there.
     """
@@ -95,6 +97,7 @@ class Launcher(NamedTuple):
     line: CommandLine = CommandLine()
     kind: str = ""
     other_kinds: Mapping[str, str] = MappingProxyType({})
+    default_for: str = ""
 
     def starts(self, scheduler: str) -> bool:
         """Return whether it starts jobs of a scheduler, by the name of jobgen's command."""
@@ -122,6 +125,8 @@ class Launcher(NamedTuple):
 
 
 DEFAULT_MPI = "openmpi"
+TRAINING, PYTHON = "the training module", "a Python program"
+RANKS, ONE_PROCESS = "several ranks of another program", "one process of another program"
 _MODULE = ("-m", "--module")
 _NODES = ("--nnodes", "--num-nodes", "--num-machines")
 _LOCAL_RANKS = ("--nproc-per-node", "--num-gpus")
@@ -133,6 +138,7 @@ LAUNCHERS = {
         once_a_node=True,
         remote_shell="pdsh",
         package="deepspeed",
+        default_for=TRAINING,
         filters_devices=True,
         renumbers_devices=True,
         local_rank_option=True,
@@ -167,6 +173,7 @@ LAUNCHERS = {
     "mpirun": Launcher(
         "mpirun",
         default_mpi=DEFAULT_MPI,
+        default_for=RANKS,
         line=CommandLine(
             names=("mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
             ranks=("-n", "-np", "--np"),
@@ -184,6 +191,7 @@ LAUNCHERS = {
     "torchrun": Launcher(
         "torchrun",
         once_a_node=True,
+        default_for=PYTHON,
         line=CommandLine(
             modules=("torch.distributed.run", "torch.distributed.launch"),
             module_options=_MODULE,
@@ -208,6 +216,7 @@ LAUNCHERS = {
     "srun": Launcher(
         "srun",
         schedulers=("slurm",),
+        default_for=RANKS,
         ranks=RankVariables("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID"),
         mpi_plugin=True,
         by_scheduler=True,
@@ -280,7 +289,13 @@ LAUNCHERS = {
             same={"--master-port": "master_port"},
         ),
     ),
-    "none": Launcher("", one_process=True, ranks=RankVariables("0", "1", "0"), start="the script itself"),
+    "none": Launcher(
+        "",
+        one_process=True,
+        ranks=RankVariables("0", "1", "0"),
+        start="the script itself",
+        default_for=ONE_PROCESS,
+    ),
 }
 
 

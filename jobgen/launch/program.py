@@ -1,8 +1,12 @@
 """The program that every rank runs: the words after ``--`` on the command line."""
 
+import os
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.values.text_files import check_word
 
 _OURS = ("python3", "-m", "jobgen.train")
 
@@ -24,6 +28,16 @@ class Program(NamedTuple):
         """Return whether the program is the training module of jobgen."""
         return self.words[:3] == _OURS
 
+    @property
+    def is_python(self) -> bool:
+        """Return whether Python runs the program, also behind wrappers such as ``numactl`` and ``uv run``."""
+        if self.head is not None:
+            return True
+        from jobgen.launch.wrappers import command_start  # late: few jobs need it
+
+        name = os.path.basename("".join(self.words[command_start(self.words) :][:1]))
+        return re.fullmatch(r"(python|pypy)[\d.]*|.+\.py", name) is not None
+
 
 def read_program(words: tuple[str, ...]) -> Program:
     """Return the program. ``train.py ARG...`` and ``-m MODULE ARG...`` run under Python, a command runs as it
@@ -44,3 +58,16 @@ def read_program(words: tuple[str, ...]) -> Program:
     if words[0].endswith(".py"):
         return Program(("python3", *words), file=words[0], head=2)
     return Program(words, command=words[0])
+
+
+def check_words(words: Sequence[str], origin: str) -> None:
+    """Refuse words that cannot be the arguments of a program.
+
+    Raises:
+        JobgenError: one holds a NUL, or is too long.
+    """
+    for word in words:
+        try:
+            check_word(word)
+        except ValueError as error:
+            raise JobgenError(f"program = {shown(word)} ({origin}): a word {error}") from None

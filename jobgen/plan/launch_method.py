@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from jobgen.errors import one_of
+from jobgen.launch.default_launcher import OF_RANKS
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS, named
@@ -63,6 +64,25 @@ def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
     )
 
 
+def note(spec: Specification) -> str:
+    """Return a note on the launchers that no option names; empty if options do."""
+    origin = spec.origin("launcher")
+    if origin.startswith("site "):
+        return f"the launcher is {spec.launcher}, that of {origin}"
+    if origin != "default":
+        return ""
+    of_steps = [
+        f"that of step {number} is {spec.launcher_of(step)}"
+        for number, step in enumerate(spec.steps, 1)
+        if not step.launcher
+    ]
+    if spec.steps:
+        return "without --launcher, " * bool(of_steps) + ", ".join(of_steps)
+    name, use = spec.default_launcher
+    more = ": --ranks-per-node N starts more" * LAUNCHERS[name].one_process
+    return f"the launcher is {name}, the default for {use}{more}"
+
+
 def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str | None:
     """Return the name of the MPI, None without one; refuse a launcher that cannot start the job."""
     if not launcher.starts(spec.scheduler):
@@ -113,16 +133,13 @@ def _check_master_addr(spec: Specification) -> None:
         )
 
 
-_OF_RANKS = ("launcher_arg", "master_addr", "master_port", "spare_nodes", "preflight")
-
-
 def _check_one_process(spec: Specification, launcher: Launcher) -> None:
     """Refuse what needs several ranks, or a launcher, in a job that starts its program itself."""
     if not launcher.one_process:
         return
     if spec.away:
         raise spec.refuse("launcher", f"{spec.launcher} starts its process on the first node of the job only")
-    for key in _OF_RANKS:
+    for key in OF_RANKS:
         if getattr(spec, key):
             raise spec.refuse(key, f"--launcher {spec.launcher} starts one process, and no ranks; remove it")
 

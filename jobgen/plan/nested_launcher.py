@@ -17,9 +17,9 @@ _NAMES = _SUBMIT.union(*((*row.names, *row.line.modules) for row in LAUNCHERS.va
 def refuse_launcher(spec: Specification, program: Program, scheduler: Scheduler) -> None:
     """Refuse a program that is a launcher, with the options of jobgen that start the same ranks.
 
-    A job of one process may start launchers of its own.
+    A job of one process may start launchers of its own, if an option or the site says that it is one.
     """
-    if LAUNCHERS[spec.launcher].one_process:
+    if LAUNCHERS[spec.launcher].one_process and "launcher" in spec.origins:
         return
     if _NAMES.isdisjoint(re.split(r"[^\w.-]+", " ".join(program.words))):
         return

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobgen.errors import JobgenError, shown
+from jobgen.schedulers.directive_options import values_by_key
 from jobgen.values.devices import number_of
 from jobgen.values.node_groups import SUBMITTED, Group, groups_text, total
 
@@ -16,18 +17,6 @@ if TYPE_CHECKING:
     from jobgen.spec import Specification
 
 _NUMBERS = ("nodes", "ranks_per_node", "gpus_per_node", "cpus_per_rank")
-
-
-def values_by_key(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
-    """Return the values of the options in directives by their keys, such as ``-l select`` or ``--gres``."""
-    from jobgen.schedulers.directive_options import read_options  # late: few jobs need it
-
-    return {
-        key: one.value
-        for line in lines
-        for option in read_options(line, scheduler)
-        for key, one in scheduler.settings(option)
-    }
 
 
 def directive_values(spec: Specification, scheduler: Scheduler) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobgen.errors import JobgenError
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.site_binding import rank_binding
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
                     f"{key} = {getattr(step, key)} ([[step]] {number}): the job has {limit}; "
                     f"increase {key} in [resources]"
                 )
-        launcher = step.launcher or spec.launcher
-        ranks = step.ranks_per_node or resources.ranks_per_node
+        launcher = spec.launcher_of(step)
+        most_ranks = 1 if LAUNCHERS[launcher].one_process else resources.ranks_per_node
+        ranks = step.ranks_per_node or most_ranks
         yield spec._replace(
             steps=(),
             away=step.parallel,

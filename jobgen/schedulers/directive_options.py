@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.request import Option
@@ -53,6 +53,16 @@ def read_options(text: str, scheduler: Scheduler, line: int = 0) -> list[Option]
         else:
             found.append(Option(line, "", word, word))
     return found
+
+
+def values_by_key(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
+    """Return the values of the options in directives by their keys, such as ``-l select`` or ``--gres``."""
+    return {
+        key: one.value
+        for line in lines
+        for option in read_options(line, scheduler)
+        for key, one in scheduler.settings(option)
+    }
 
 
 def _long_option(line: int, word: str, following: list[str], scheduler: Scheduler) -> Option:

@@ -19,6 +19,7 @@ _DEEPEST = 5  # variables in variables, and shells in each other
 _CALLS = 20  # of a function that passes its arguments on
 _SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 _TEXTS = ("string", "raw_string", "concatenation")
+_ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
 _ARGUMENTS = ("$@", "${@}", "$*")
 _WHICH = re.compile(r"[\"']?\$\((?:which|command -v|type -P) ([\w.-]+)\)[\"']?")
 
@@ -201,7 +202,7 @@ class _Search(NamedTuple):
                 return self._variable(words.nodes[behind + 1]) if behind + 1 < len(forms) else None
             behind += 1
         body = _here_document(self.command) if behind == len(forms) else None
-        return (_unescaped(body.text), body.line) if body is not None else None
+        return (body.text.replace("\\$", "$"), body.line) if body is not None else None
 
     def _variable(self, word: Node) -> tuple[str, int | None] | None:
         """Return the text of a word and its line, or that of the variable that it is."""
@@ -342,12 +343,24 @@ def _split(node: Node) -> list[Node] | None:
 
 def shell_text(word: Node) -> str:
     """Return the text of a word for another shell, which expands the variables in it."""
-    if word.type == "raw_string":
-        return word.text[1:-1]
-    if word.type == "string":
-        return _unescaped(word.text[1:-1]).replace('\\"', '"')
+    if word.type in ("string", "raw_string"):
+        return part_of_text(word, word.text[1:-1])
     return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
 
 
-def _unescaped(text: str) -> str:
-    return text.replace("\\$", "$")
+def part_of_text(word: Node, part: str) -> str:
+    """Return a part of the text between the quotes of a word as another shell reads it."""
+    return part if word.type == "raw_string" else unescaped(part)
+
+
+def places_of_text(word: Node) -> list[int]:
+    """Return the place between the quotes of a word for each byte of its shell_text, and for the end."""
+    text = word.text[1:-1]
+    dropped = set() if word.type == "raw_string" else {one.start() for one in _ESCAPE.finditer(text)}
+    kept = ((at, letter) for at, letter in enumerate(text) if at not in dropped)
+    return [*(at for at, letter in kept for _ in letter.encode()), len(text)]
+
+
+def unescaped(text: str) -> str:
+    """Return a text from double quotes, without the backslashes that the shell removes."""
+    return _ESCAPE.sub(r"\1", text)

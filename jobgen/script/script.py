@@ -316,7 +316,11 @@ class Script:
             one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
         }
         empty |= {line.number for line in read if line.rest.endswith("=")}
-        gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
+        gaps = {
+            one.line for one in self.options if described and one.missing and "#" in self.line(one.line)[1:]
+        }
+        gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         fields = {line.number for line in read if self._unset_fields(line.rest)}
         gaps |= fields if len(fields) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobgen.launch.default_launcher import OF_RANKS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME, OPTIONS, parse
 from jobgen.schedulers.table import scheduler_of
@@ -71,7 +72,9 @@ def _add_variables(site: Site, spec: Specification, fields: dict[str, Any], orig
     """Add the environment variables of the site to those of the job. Those of launchers are variables of the
     steps in a job with steps."""
     found = _variables(site, fields["queue"], fields["launcher"])
-    of_steps = [_variables(site, fields["queue"], step.launcher or fields["launcher"]) for step in spec.steps]
+    complete = spec._replace(launcher=fields["launcher"], origins=origins)
+    launchers = map(complete.launcher_of, spec.steps)
+    of_steps = [_variables(site, fields["queue"], launcher) for launcher in launchers]
     named = {*dict(spec.env), *spec.secrets}
     by_step = {
         name for one in of_steps for name in one if any(one[name] != other.get(name) for other in of_steps)
@@ -96,10 +99,13 @@ def _variables(site: Site, queue: str | None, launcher: str) -> dict[str, str | 
 
 def _excluded(key: str, spec: Specification, fields: dict[str, Any]) -> bool:
     """Return whether values of the job exclude a default of the site."""
+    row = LAUNCHERS[fields["launcher"]]
+    if row.one_process and key in OF_RANKS:
+        return True
     return {
         "grace": spec.signal is not None and spec.signal[1] is not None,
         "queue": scheduler_of(spec).reservation_queue is not None and spec.reservation is not None,
-        "mpi": not LAUNCHERS[fields["launcher"]].starts_mpi,  # other launchers start no MPI
+        "mpi": not row.starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,
     }.get(key, False)

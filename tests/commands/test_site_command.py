@@ -118,7 +118,7 @@ def test_init_takes_the_site_of_the_machine(tmp_path: Path) -> None:
 
 def test_without_a_site_nothing_of_them_is_imported() -> None:
     code = (
-        "import sys; from jobgen.commands.cli import run; run(['slurm']);"
+        "import sys; from jobgen.commands.cli import run; run(['slurm', '--launcher', 'torchrun']);"
         "print({'msgspec', 'jobgen.sites.site_file', 'jobgen.sites.loader'} & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -120,7 +120,7 @@ def test_a_launcher_refuses_what_it_cannot_do(
 
 
 def test_an_accelerator_is_requested_and_set_up(gaudi: list[Path]) -> None:
-    spec = JobSpec("slurm", TWO, nodes=2, gpus_per_node=4)._replace(accelerator="gaudi")
+    spec = JobSpec("slurm", TWO, nodes=2, gpus_per_node=4, launcher="deepspeed")._replace(accelerator="gaudi")
     script = render(spec, template_dirs=gaudi)
     assert "#SBATCH --gres=gaudi:4\n" in script
     assert "  export DS_ACCELERATOR=hpu\n" in script
@@ -128,7 +128,7 @@ def test_an_accelerator_is_requested_and_set_up(gaudi: list[Path]) -> None:
 
 
 def test_the_ranks_of_an_accelerator_see_the_devices_of_the_job(gaudi: list[Path], tmp_path: Path) -> None:
-    spec = JobSpec("local", TWO, gpus_per_node=2)._replace(accelerator="gaudi")
+    spec = JobSpec("local", TWO, gpus_per_node=2, launcher="deepspeed")._replace(accelerator="gaudi")
     script = render(spec, template_dirs=gaudi)
     seen = run(script, tmp_path, "deepspeed", RUN_DEEPSPEED, HABANA_VISIBLE_DEVICES="4,6")
     assert seen == ["0 2 0 4,6", "1 2 1 4,6"]

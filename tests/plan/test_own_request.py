@@ -27,7 +27,7 @@ REQUEST = r"^#(?:PBS|SBATCH) (-l select.*|-l place.*|-l nodes.*|-l pmem.*|-[NGc]
 
 @pytest.mark.parametrize(("options", "lines", "sizes"), OWN, ids=[one[0] for one in OWN])
 def test_one_request_remains(options: str, lines: list[str], sizes: tuple[int, int, int]) -> None:
-    script = jobs.render(*shlex.split(options), program=["x"])
+    script = jobs.render(*shlex.split(options), program=["x.py"])
     assert sorted(re.findall(REQUEST, script, re.MULTILINE)) == sorted(lines)
     found = [
         re.search(rf"\b{name}=(\d+)", script)
@@ -51,8 +51,8 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
     *words, directive = shlex.split(options)
     line = directive.removeprefix("--directive=")
     given = words if line != directive else words[:-1]
-    assert re.search(f" {replaced}$", jobs.render(*given, program=["x"]), re.MULTILINE)
-    script = jobs.render(*words, directive, program=["x"])
+    assert re.search(f" {replaced}$", jobs.render(*given, program=["x.py"]), re.MULTILINE)
+    script = jobs.render(*words, directive, program=["x.py"])
     assert (f" {replaced}\n" in script, f" {line}\n" in script) == (False, True)
 
 
@@ -75,7 +75,7 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
     ],
 )  # fmt: skip
 def test_a_contradiction_is_one_sentence(options: str, fault: str) -> None:
-    done = jobs.jobgen(*shlex.split(options), "--", "x")
+    done = jobs.jobgen(*shlex.split(options), "--", "x.py")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert fault in done.stderr
 
@@ -91,18 +91,18 @@ def test_a_contradiction_is_one_sentence(options: str, fault: str) -> None:
 )
 def test_the_submission_has_the_number_of_nodes(options: str, submit: str) -> None:
     script = jobs.render(
-        *shlex.split(options), *("--nodes", "submitted", "--gpus-per-node", "4"), program=["x"]
+        *shlex.split(options), *("--nodes", "submitted", "--gpus-per-node", "4"), program=["x.py"]
     )
     job = script.partition("# ======== jobgen runtime")[0]
     assert f"# Submit it with: {submit}\n" in job
     assert not re.search(r"^#(PBS|SBATCH).*(select|nodes=|job_nodes)", job, re.MULTILINE)
     assert "job_nodes=" not in job
     assert "JOBGEN_WORLD_SIZE" in job or "--hostfile" in job
-    told = jobs.jobgen(*shlex.split(options), "--nodes", "submitted", "--explain", "--", "x").stdout
+    told = jobs.jobgen(*shlex.split(options), "--nodes", "submitted", "--explain", "--", "x.py").stdout
     assert "as many nodes as the job gets" in told
 
 
 def test_a_range_of_nodes_is_left_to_the_scheduler() -> None:
-    script = jobs.render("slurm", "--directive=--nodes=2-4", program=["x"])
+    script = jobs.render("slurm", "--directive=--nodes=2-4", program=["x.py"])
     assert re.findall(r"^#SBATCH (--nodes.*)$", script, re.MULTILINE) == ["--nodes=2-4"]
     assert "\njob_count_nodes() {" in script

@@ -22,7 +22,7 @@ from golden.cases import CASES, plan_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import jobs
-from support.jobs import path_with
+from support.jobs import LAUNCHER_NOTE, path_with
 
 from jobgen.commands import watch
 from jobgen.errors import JobgenError
@@ -188,7 +188,7 @@ def test_the_command_prints_only_the_id(fake: Fake) -> None:
     assert (done.returncode, done.stdout) == (0, f"{fake.queue[0]}\n")
     [run] = fake.runs
     lines = ["submitted; jobgen status, logs -f and cancel know it as " + run.name, f"its files are in {run}"]
-    assert done.stderr.splitlines() == [f"jobgen: {line}" for line in lines]
+    assert LAUNCHER_NOTE.sub("", done.stderr).splitlines() == [f"jobgen: {line}" for line in lines]
     assert sorted(path.name for path in run.iterdir()) == ["job-id", "job.sh", "plan.json", "submitted-from"]
 
 
@@ -475,7 +475,7 @@ def test_waiting_is_interrupted_and_the_job_goes_on(fake: Fake) -> None:
     quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(fake.words("--wait"), cwd=fake.root, env=fake.env, **quiet)
     assert process.stderr
-    assert ", pending" in [process.stderr.readline() for _ in range(3)][-1]
+    assert ", pending" in [process.stderr.readline() for _ in range(4)][-1]
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=20)[1]
     assert said.endswith(f"jobgen: the job goes on: jobgen status {fake.runs[0].name}\n")

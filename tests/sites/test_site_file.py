@@ -79,12 +79,12 @@ def test_variables_as_a_list(tmp_path: Path) -> None:
 def test_the_rendezvous_of_a_site(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(f"{BASE}[rules]\nmaster_addr = 'ic-{{host}}'\n")
     for words, line in (([], "'ic-{host}'"), (["--master-addr", "interface:ib0"], "interface:ib0")):
-        done = jobgen("slurm", "--site", "./t.toml", "--nodes", "2", *words, "--", "true", cwd=tmp_path)
+        done = jobgen("slurm", "--site", "./t.toml", "--nodes", "2", *words, "--", "train.py", cwd=tmp_path)
         assert f"\njob_master_addr={line}\n" in done.stdout, done.stderr
-    done = jobgen("slurm", "--site", "./t.toml", "--explain", "--", "true", cwd=tmp_path)
+    done = jobgen("slurm", "--site", "./t.toml", "--explain", "--", "train.py", cwd=tmp_path)
     assert re.search(r"master_addr +ic-\{host\} +site t ", done.stdout), done.stderr
     refused = jobgen(
-        "slurm", "--site", "./t.toml", "--nodes", "2", "--master-addr", "::1", "--", "true", cwd=tmp_path
+        "slurm", "--site", "./t.toml", "--nodes", "2", "--master-addr", "::1", "--", "train.py", cwd=tmp_path
     )
     assert refused.returncode == 2
 

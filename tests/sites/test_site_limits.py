@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.jobs import LAUNCHER_NOTE
 from support.sites import CLUSTER, jobgen
 
 from jobgen import JobSpec, render
@@ -115,7 +116,7 @@ def test_a_warning_has_the_confidence_and_the_date(site: Path) -> None:
     assert re.fullmatch(
         r"jobgen: warning: --nodes 8 \(command line\): .*capacity "
         r"\(material of the staff of 2026-02-03; jobgen site refresh asks the scheduler\)\n",
-        done.stderr,
+        LAUNCHER_NOTE.sub("", done.stderr),
     ), done.stderr
 
 

@@ -22,11 +22,12 @@ NEEDS: dict[str, dict[str, Any]] = {
     "remote": {"launcher": "torchrun"},
     "requeue_on": {"requeue": 3},
     "launcher_arg": {"launcher": "torchrun"},
+    "preflight": {"launcher": "torchrun"},
 }
 # Values that differ from the defaults and suit every scheduler, where the example does not.
 VALUES: dict[str, Any] = {
     "mpi": "mpich",
-    "launcher": "mpirun",
+    "launcher": "torchrun",
     "accelerator": "npu",
     "rank_logs": "rank",
     "runtime": "beside",

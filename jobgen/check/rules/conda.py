@@ -40,7 +40,7 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
 )
 def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
-        if command.literals[:1] == ["activate"]:
+        if command.literals[:1] == ["activate"] and not _is_here(script, command):
             if (
                 _login(script)
                 or _has_submitter_path(script)
@@ -49,6 +49,12 @@ def source_activate(script: Script) -> Iterator[Hit]:
                 yield Hit(command.line, "conda activate has replaced source activate", level=NOTE)
             else:
                 yield Hit(command.line)
+
+
+def _is_here(script: Script, command: Command) -> bool:
+    """Return whether the file may be that of a virtual environment, in a directory that the script enters."""
+    moved = any(one.node.start < command.node.start for one in script.named("cd", "pushd"))
+    return moved and len(command.arguments) == 1
 
 
 # Modules of compilers, libraries and tools, which bring no conda.

@@ -208,7 +208,8 @@ def mkdir_exists(script: Script) -> Iterator[Hit]:
         if _may_fail(script, command) and (
             words := [word for word in command.arguments if not word.text.startswith("-")]
         ):
-            path = next((word for word in words if is_shared(script, word)), None)
+            modes = {word.next() for word in command.arguments if word.text in ("-m", "--mode")}
+            path = next((word for word in words if word not in modes and is_shared(script, word)), None)
             if path is not None:
                 end = ": with set -e the job ends" if script.errexit else ""
                 yield Hit(command.line, f"mkdir fails in the next job: {shown(path.text)} then exists{end}")
@@ -220,6 +221,8 @@ def _may_fail(script: Script, command: Command) -> bool:
     options = [word for word in command.literals if word.startswith("-")]
     if any(re.match(r"--parents|-[a-z]*p", word) for word in options) or command.guarded:
         return False
+    if "/dev/null" in command.statement.text and not script.errexit:
+        return False  # the message is not wanted
     if command.node.under("if_statement", "case_statement", "list", "subshell"):
         return False
     if any("clone" in one.literals for one in script.named("git")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
@@ -12,7 +12,9 @@ from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import Option
 from jobgen.schedulers.versions import Span
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.slurm_values import MAIL_TYPES
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 
@@ -38,6 +40,11 @@ from jobgen.script.script import Hit, Script
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set(trailing(script))  # trailing-comment reports these
+    for line in script.directives.live:
+        if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in script.dialect.scheduler.grammar.letters:
+            faulty.add(line.number)
+            reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
+            yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
     before = Option(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
@@ -75,6 +82,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
         does = "ignores it" if ignored else "refuses the script"
         reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
         fix = "begin every option with a dash, and write values with blanks in quotes"
+        ignored = ignored or accepted_elsewhere(script, lambda row: row.ignores_words)
         return (reason, fix, WARNING) if ignored else (reason, fix)
     if not dialect.scheduler.grammar.long_options and option.flag.startswith("--"):
         return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
@@ -85,6 +93,15 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
             return f"{command} has no option {option.flag}", _FOREIGN_FIX
         return f"{dialect.title} has no option {option.flag}: its {command} refuses it", _FOREIGN_FIX, WARNING
     return _long_fault(option, script) if option.given.startswith("--") else None
+
+
+def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bool:
+    """Return whether a scheduler with the same directives accepts an option, if the script may be for it."""
+    prefix = script.dialect.scheduler.prefix
+    others = (
+        row for row in DIALECTS.values() if row.scheduler.prefix == prefix and row is not script.dialect
+    )
+    return not script.is_sure and any(map(accepts, others))
 
 
 def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
@@ -180,7 +197,12 @@ def dialect(script: Script) -> Iterator[Hit]:
 def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-N" and (why := script.dialect.name_fault(option.value)):
-            yield Hit(option.line, f"the name {shown(option.value)} {why}")
+            level = WARNING if _is_name_elsewhere(script, option.value) else None
+            yield Hit(option.line, f"the name {shown(option.value)} {why}", level=level)
+
+
+def _is_name_elsewhere(script: Script, name: str) -> bool:
+    return accepted_elsewhere(script, lambda row: not row.name_fault(name))
 
 
 @rule(

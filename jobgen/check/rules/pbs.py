@@ -144,11 +144,13 @@ def home_directory(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
     """,
+    schedulers=("pbs",),
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
     for command in script.named("pbsdsh"):
-        yield Hit(command.line)
-        return
+        if not {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals):
+            yield Hit(command.line)
+            return
 
 
 @rule(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
+from jobgen.check.rules.options import accepted_elsewhere
 from jobgen.check.rules.slurm import COUNTS
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
@@ -24,7 +25,9 @@ _EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
     "A value that the scheduler refuses",
     """qsub and sbatch check the values of options, and refuse a script with an invalid one: `-p 2000`,
     `-a 20:00`, `-S bash`, `-W depend=afterok:` for PBS, `--begin=4pm`, `--signal=WINCH`, `--gres=gpu=4` for
-    Slurm. An option without its value is refused, too, and a quote that is not closed.""",
+    Slurm. An option without its value is refused, too, and a quote that is not closed. (A warning are resources
+    that Torque does not know, which a site's own qsub may know, and values that PBS Pro accepts and Torque does not,
+    or the reverse, if the script does not show for which of them it is.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -62,10 +65,17 @@ def bad_value(script: Script) -> Iterator[Hit]:
         )
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
-            yield Hit(option.line, found, "correct the value, or remove the option")
+            level = WARNING if _is_local(script, key, option.value) else None
+            yield Hit(option.line, found, "correct the value, or remove the option", level)
     given = script.heeded
     for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
         yield Hit(given[key].line, why, "remove it, or add the other option")
+
+
+def _is_local(script: Script, key: str, value: str) -> bool:
+    """Return whether a site's own qsub may know an option, or the other qsub with these directives accepts it."""
+    unknown = script.dialect.may_be_local(key) and not script.named_scheduler
+    return unknown or accepted_elsewhere(script, lambda row: not row.value_fault(key, value))
 
 
 @rule(
@@ -138,7 +148,11 @@ def bad_select(script: Script) -> Iterator[Hit]:
         )
     if place := options.get("-l place"):
         if not select and "-l nodes" not in options:
-            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8")
+            others = any(option.flag == "-l" for option in options.values() if option is not place)
+            level = (
+                None if others or script.named_scheduler else WARNING
+            )  # the command line may have the whole request
+            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8", level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 

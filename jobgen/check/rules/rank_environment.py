@@ -295,8 +295,6 @@ def home_cache(script: Script) -> Iterator[Hit]:
         path = value.text.strip("\"'")
         if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
-            fix = (
-                "use a local disk: " + name + "=/tmp/$USER.JOBID" if match[2] else "use a directory for data"
-            )
+            fix = "use a local disk: " + name + "=$(mktemp -d)" if match[2] else "use a directory for data"
             yield Hit(node.line, f"{name} is in the home directory: {why}", fix)
             return

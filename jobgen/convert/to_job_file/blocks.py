@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
@@ -117,7 +118,7 @@ class Body:
         if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
-        return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
+        return first is None or not start_directory.is_absolute(self.script, first)
 
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""

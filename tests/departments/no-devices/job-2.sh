@@ -7,3 +7,4 @@
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
 #SBATCH --partition=fat
+# jobgen: note: the launcher is srun, that of site site

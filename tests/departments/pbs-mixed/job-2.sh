@@ -6,3 +6,4 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q gpu
+# jobgen: note: the launcher is torchrun, that of site site

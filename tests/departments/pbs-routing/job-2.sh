@@ -6,3 +6,4 @@
 #PBS -l walltime=00:10:00
 #PBS -j oe
 #PBS -q debug
+# jobgen: note: the launcher is torchrun, that of site site

@@ -8,3 +8,4 @@
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
 #SBATCH --partition=all
+# jobgen: note: the launcher is srun, that of site site

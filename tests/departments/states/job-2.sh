@@ -9,3 +9,4 @@
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
 #SBATCH --partition=new
+# jobgen: note: the launcher is srun, that of site site

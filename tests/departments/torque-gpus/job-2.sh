@@ -5,3 +5,4 @@
 #PBS -l walltime=01:00:00
 #PBS -j oe
 #PBS -q entry
+# jobgen: note: the launcher is torchrun, that of site site

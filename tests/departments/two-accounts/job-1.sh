@@ -10,3 +10,4 @@
 #SBATCH --open-mode=append
 #SBATCH --qos=gpu-long
 #SBATCH --partition=gpu
+# jobgen: note: the launcher is srun, that of site site

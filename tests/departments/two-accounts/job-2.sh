@@ -10,3 +10,4 @@
 #SBATCH --open-mode=append
 #SBATCH --qos=gpu-short
 #SBATCH --partition=gpu
+# jobgen: note: the launcher is srun, that of site site
