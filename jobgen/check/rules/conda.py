@@ -40,7 +40,7 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
 )
 def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
-        if command.literals[:1] == ["activate"] and not _is_here(script, command):
+        if command.literals[:1] == ["activate"] and not (_is_here(script, command) or _is_second(command)):
             if (
                 _login(script)
                 or _has_submitter_path(script)
@@ -55,6 +55,11 @@ def _is_here(script: Script, command: Command) -> bool:
     """Return whether the file may be that of a virtual environment, in a directory that the script enters."""
     moved = any(one.node.start < command.node.start for one in script.named("cd", "pushd"))
     return moved and len(command.arguments) == 1
+
+
+def _is_second(command: Command) -> bool:
+    """Return whether the command only runs where conda activate fails."""
+    return "conda activate" in command.statement.text.partition(command.node.text)[0]
 
 
 # Modules of compilers, libraries and tools, which bring no conda.

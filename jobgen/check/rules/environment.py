@@ -82,7 +82,7 @@ _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
 # Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|data-?_?sets?)(/|$)"
-    r"|^/\w+/(data|groups?|projects?|projets?|proj|software|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 

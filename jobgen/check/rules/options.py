@@ -61,8 +61,8 @@ def unknown(script: Script) -> Iterator[Hit]:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
                 yield Hit.at(option, reason, "write the value in quotes", WARNING)
         if not free and option.line not in faulty and (fault := _fault(option, script)):
-            if WARNING not in fault:
-                faulty.add(option.line)  # report only the first error of a line
+            if WARNING not in fault or not option.flag:
+                faulty.add(option.line)  # report only the first error, or word too many, of a line
             if fault[0]:
                 yield Hit.at(option, *fault)
 
