@@ -290,9 +290,9 @@ sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
 """
 
 
-@pytest.mark.parametrize("by_ssh", [False, True])
+@pytest.mark.parametrize("other", [False, True])
 def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
-    cluster: AnyCluster, here: Path, by_ssh: bool
+    cluster: AnyCluster, here: Path, other: bool
 ) -> None:
     """On the other node, too, by srun, pbs_tmrsh, pbsdsh or ssh; on Slurm the job is requeued, on PBS another one
     goes on. One variable is named, and the other one is set by a script that the job sources."""
@@ -301,8 +301,11 @@ def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
     (here / "secretive.py").write_text(SECRETIVE)
     secret = "xyzzy 'of' xyzzy"
     (here / "own.sh").write_text("MY_API_KEY=xyzzy$((40 + 2))\nexport MY_API_KEY\n")
-    launcher = ["--launcher", "srun" if isinstance(cluster, Cluster) and not by_ssh else "mpirun"]
-    launcher += ["--remote", "ssh"] if by_ssh else []
+    on_slurm = (["srun"], ["mpirun", "--remote", "ssh"])
+    launcher = [
+        "--launcher",
+        *(on_slurm if isinstance(cluster, Cluster) else (["mpirun"], ["torchrun"]))[other],
+    ]
     words = ["submit", *cluster.words, *SMALL, *launcher, "--requeue", "2", "--env", "HF_TOKEN"]
     words += ["--source", str(here / "own.sh")]
     command = [*warm_python.jobgen(), *words, "--", "secretive.py", str(here / "seen")]
