@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 ef84736b5330832a723b927355b973be5a4e90716ba349c6b64d3d85eac89d0e ========
+# ======== jobgen runtime 0.2.0, SHA-256 34cb070c8dee63323e450e480cfec5d0de21335448b33ceb32c6b73a39e1b142 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -98,7 +98,7 @@ job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
 # ---- finish.sh: The exit trap: the last message, and the user's function after.
 
 job_end() {
-  local status=$? what=finished
+  local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
     status=71
@@ -107,11 +107,12 @@ job_end() {
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"
   # With status 75, or after a signal, the scheduler may start another attempt, which reads them.
   ((status == 75 || ${job_signals:-0})) || [[ -z ${job_opened:-} ]] ||
     rm -f "$job_dir"/{,step-*/}{env.sh,environment} || true
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$remedy"
   exit "$status"
 }
 

@@ -51,6 +51,7 @@ def status(
             raise JobgenError("--json and --watch exclude each other")
         return _watch(watch, names, root)
     found, answer = states.states(lookup.some_runs(names, root))
+    found = [states.with_cause(one) for one in found]
     _say(
         run_tables.as_json(found) if as_json else run_tables.blocks(found, painter(sys.stdout)), answer.silent
     )

@@ -137,6 +137,14 @@ def _remove_environment(run: Path) -> None:
                 (folder / name).unlink()
 
 
+def with_cause(state: State) -> State:
+    """Return the state of a failed run with the rank that failed first and its error; others as they are."""
+    if state.state != "failed" or not state.attempts:
+        return state
+    cause = rank_ends.first_failure(Path(state.run), state.attempts)
+    return state._replace(reason="; ".join(filter(None, (state.reason, cause))))
+
+
 def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
     """Return the runs with the ids of interrupted submissions, or with the states of these submissions."""
     queries = [

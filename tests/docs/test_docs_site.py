@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from support import ROOT
+from support.axe import of_screens
+from support.browser import Browser, browser
 from support.require import need_package
 
 from jobgen.check.rules.table import RULES
@@ -80,6 +83,24 @@ def test_the_pages_need_neither_another_server_nor_the_checkout(pages: Pages) ->
     for path, (text, targets) in pages.items():
         assert not [one for one in targets.loads if re.match(r"https?:|//", one)], path
         assert str(ROOT) not in text
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("index", "start/slurm", "install", "tutorials/own-program", "check", "web", "report", "matrix"),
+        *("reference/environment", "rules/absent-hostfile", "pictures/report"),
+    ],
+)
+def test_a_page_has_no_violation_of_axe(docs_site: Path, chromium: Browser, name: str) -> None:
+    chromium.open(docs_site / f"{name}.html")
+    assert of_screens(chromium) == {}
 
 
 def test_the_options_have_their_directives() -> None:

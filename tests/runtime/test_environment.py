@@ -362,6 +362,18 @@ def test_modules_are_unloaded(shell: Shell) -> None:
     assert set("eu") <= set(done.lines[0])
 
 
+def test_commands_of_modules_run_in_order(shell: Shell) -> None:
+    module = MODULE.replace("$2\n", "${!#}\n")
+    code = f"{module} job_module one 'unload one two' reset 'swap a new/2' 'use -a /x ~/y' purge 'restore gone'; cat calls; echo $-"
+    done = shell.run("modules", code)
+    assert done.lines[:-1] == [
+        "module load one", "module unload one two", "module reset", "module swap a new/2",
+        f"module use -a /x {shell.folder}/y", "module purge", "module restore gone",
+    ]  # fmt: skip
+    assert done.said == "jobgen: warning: module restore gone returned status 1\n"
+    assert set("eu") <= set(done.lines[-1])
+
+
 @pytest.mark.parametrize("call", ["job_module one", "job_module_use /a", "job_module_purge"])
 def test_each_call_finds_the_modules_and_keeps_the_options_of_the_shell(shell: Shell, call: str) -> None:
     for where in ("lmod", "tcl"):
