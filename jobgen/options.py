@@ -479,6 +479,17 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "module_init",
+        _ENVIRONMENT,
+        parsers.path_of_job,
+        "FILE",
+        "Shell script to source before all modules, such as one that defines the command module, as an "
+        "absolute path or ~/FILE. Repeatable, in order.",
+        (),
+        multiple=True,
+        example=["/opt/site/modules/init/bash"],
+    ),
+    Option(
         "module_purge",
         _ENVIRONMENT,
         parsers.switch,
@@ -490,9 +501,9 @@ OPTIONS = (
     Option(
         "module_use",
         _ENVIRONMENT,
-        parsers.absolute_path,
+        parsers.path_of_job,
         "DIR",
-        "Folder of modulefiles, as an absolute path; the last one is searched first. Repeatable.",
+        "Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first. Repeatable.",
         (),
         multiple=True,
         example=["/opt/site/modulefiles"],
@@ -500,9 +511,10 @@ OPTIONS = (
     Option(
         "module",
         _ENVIRONMENT,
-        parsers.module,
+        parsers.module_step,
         "NAME",
-        "Module to load. Repeatable.",
+        "Module to load. Repeatable, in order. Other commands of module are values too: purge, reset, "
+        "'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'.",
         (),
         multiple=True,
         example=["cuda/12.4"],
@@ -510,9 +522,9 @@ OPTIONS = (
     Option(
         "source",
         _ENVIRONMENT,
-        parsers.absolute_path,
+        parsers.path_of_job,
         "FILE",
-        "Shell script to source, as an absolute path. Repeatable, in order.",
+        "Shell script to source, as an absolute path or ~/FILE. Repeatable, in order.",
         (),
         multiple=True,
         example=["/etc/profile.d/site.sh"],

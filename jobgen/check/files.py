@@ -93,7 +93,7 @@ class FileChecks(NamedTuple):
                 found.add(one)
                 continue
             line = job.line(one.source)
-            found.add(one._replace(line=line, source=lines[line - 1], edits=()))
+            found.add(one.moved(line, lines[line - 1]))
         return sorted(found, key=in_order)
 
 
@@ -121,7 +121,8 @@ def _summarized(findings: list[Finding]) -> Iterator[Finding]:
             reason = f"{summary}, in {len(found)} places (lines {', '.join(lines[:_NAMED])}{more})"
             edits = tuple(edit for one in found for edit in one.edits)
             fix = "jobgen check --style reports each"
-            yield found[0]._replace(severity=NOTE, reason=reason, fix=fix, edits=edits)
+            parts = tuple(change for one in found for change in one.changes)
+            yield found[0]._replace(severity=NOTE, reason=reason, fix=fix, edits=edits, changes=parts)
 
 
 def _table_beside(path: str) -> CheckTable | None:

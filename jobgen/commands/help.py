@@ -44,7 +44,11 @@ def _rule_text(words: Sequence[str]) -> str:
     from jobgen.check import formats
     from jobgen.check.rules.table import RULES
 
-    return formats.text_of(RULES[words[0]]) + "\n" if words[0] in RULES else ""
+    if words[0] in RULES:
+        return formats.text_of(RULES[words[0]]) + "\n"
+    if hint := nearest(words[0], RULES):
+        raise JobgenError(f"help: there is no rule {shown(words[0])}{hint}")
+    return ""
 
 
 def _page(words: Sequence[str], commands: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ import click
 from jobgen.errors import JobgenError, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.options import OPTIONS
-from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
@@ -256,10 +255,11 @@ def note_launcher(spec: Specification) -> None:
 
 
 def warn_of_secrets(spec: Specification) -> None:
-    """Print a warning if the script contains the value of a variable that looks like a secret."""
-    for name in dict.fromkeys(name for name, value in spec.variables if is_secret(name, value)):
-        text = f"the script contains {name} ({spec.origin('env')}), which looks like a secret"
-        click.echo(f"jobgen: warning: {text}: --env {name} keeps it out", err=True)
+    """Print a warning on each secret that the script contains."""
+    from jobgen.rendering.secret_warnings import secret_warnings
+
+    for text in secret_warnings(spec):
+        click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 
 def template_dirs(given: Sequence[str]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import jinja2
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.environment import step_lines
-from jobgen.rendering.quoting import item, prefixed, sh, suffixed
+from jobgen.rendering.quoting import item, prefixed, sh, sh_path, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
 from jobgen.rendering.words import assignment, words
 from jobgen.values.text_files import LARGEST_FILE, TooLong, read_text
@@ -100,7 +100,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         if cache_dir
         else None,
     )
-    env.filters |= {"sh": sh, "item": item, "prefixed": prefixed, "suffixed": suffixed}
+    env.filters |= {"sh": sh, "sh_path": sh_path, "item": item, "prefixed": prefixed, "suffixed": suffixed}
     return env
 
 

@@ -23,6 +23,9 @@ _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
 
+# tree-sitter finds no here-document before the sign: ssh HOST <<END &
+_HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
+
 
 class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
@@ -109,7 +112,7 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    braced, added = _braced(source)
+    braced, added = _braced(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
     cursor = _parser().parse(braced).walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
@@ -196,6 +199,17 @@ def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
             yield name.text, value if value is not None else node, node
 
 
+def defaults(root: Node) -> dict[str, Node]:
+    """Return the words of ``${NAME:=WORD}``, the first of each name."""
+    found = (node for node in root.all("expansion") if len(node.children) == 5)
+    signs = (":=", "=")
+    return {
+        node.children[1].text: node.children[3]
+        for node in reversed(list(found))
+        if node.children[2].type in signs
+    }
+
+
 def exported(assignment: Node) -> bool:
     parent = assignment.parent
     return (
@@ -221,6 +235,10 @@ def in_background(node: Node) -> bool:
         after = part.next()
         if after is not None and after.type == "&":
             return True
+        if part.type == "redirected_statement":
+            documents = (one for one in part.children if one.type == "heredoc_redirect")
+            if any(_HEREDOC.match(one.source, one.start) for one in documents):
+                return True
         if part.type in ("function_definition", "command_substitution"):
             return False
     return False

@@ -294,10 +294,33 @@ def absolute_path(text: str) -> str:
     return text
 
 
+def path_of_job(text: str) -> str:
+    """Parse a path that holds in the job: an absolute one, or one below the home directory, ``~/PATH``."""
+    return text if re.match(r"~/.", text) else absolute_path(text)
+
+
 def module(text: str) -> str:
     """Parse a name for ``module load``."""
     if not re.fullmatch(r"[^\s\-][^\s]*", text) or not text.isprintable():
         raise ValueError("must be one module name without blanks; repeat the option for more")
+    return text
+
+
+_MODULE_COMMAND = re.compile(
+    r"purge|reset|restore( [^\s-]\S*)?|unload( [^\s-]\S*)+|swap( [^\s-]\S*){1,2}"
+    r"|use( -a| --append)?( ~?/\S*)+"
+)
+
+
+def module_step(text: str) -> str:
+    """Parse a name for ``module load``, or another command of ``module``, such as ``swap OLD NEW``."""
+    if " " not in text or not text.isprintable():
+        return module(text)
+    if not _MODULE_COMMAND.fullmatch(text):
+        raise ValueError(
+            "must be one module name without blanks, or a command of module: "
+            "unload NAME, swap OLD NEW, use /DIR, restore NAME, reset or purge; repeat the option for more"
+        )
     return text
 
 

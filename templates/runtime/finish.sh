@@ -12,6 +12,9 @@ job_end() {
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"
+  # With status 75, or after a signal, the scheduler may start another attempt, which reads them.
+  ((status == 75 || ${job_signals:-0})) || [[ -z ${job_opened:-} ]] ||
+    rm -f "$job_dir"/{,step-*/}{env.sh,environment} || true
   job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$remedy"
   exit "$status"
 }

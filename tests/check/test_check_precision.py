@@ -107,6 +107,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-errexit", f"{HEAD}source ~/.bashrc\nsource /etc/profile.d/modules.sh\nsrun ./a"),
         ("no-errexit", f"{HEAD}cd $SLURM_SUBMIT_DIR\nsrun ./a"),
         ("no-errexit", f"{HEAD}uniq a > b\nwait"),
+        ("no-errexit", f"{HEAD}srun julia a.jl\nexit\nusing MPI\necho x"),
         ("no-errexit", f"{HEAD}srun ./a\n[ -f model.pt ]"),
         # Values without blanks
         *(
@@ -127,6 +128,7 @@ def levels(text: str, rule: str) -> list[str]:
             ("personal-path", f"{HEAD}srun ./a {word}")
             for word in (
                 "/home/projects/x",
+                "/home/software.ppc64le/x",
                 "/home/alice/datasets/x",
                 "/home/alice/shared/x",
                 "/home/ubuntu/x",
@@ -136,6 +138,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
         ("personal-path", f"{HEAD}echo /home/alice/x"),
         ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
+        ("source-activate", f"{HEAD}conda activate a || source activate a || exit 1"),
         *(
             ("output-directory", f"{head}\nsrun ./a")
             for head in (
@@ -270,6 +273,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
             "warning",
         ),
         ("source-activate", f"{HEAD}source activate a", "note"),
+        ("source-activate", f"{HEAD}source activate a || exit 1", "note"),
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
@@ -351,6 +355,11 @@ def test_the_level(rule: str, text: str, level: str | None) -> None:
 def test_a_group_in_the_background_is_one_process() -> None:
     assert levels(f"{HEAD}{{\n./a\n./b &\n./c\n}} &", "unwaited-background") == ["warning"]
     assert levels(f"{HEAD}./a &\n./b &", "unwaited-background") == ["warning"] * 2
+
+
+def test_a_line_has_one_finding_on_its_words() -> None:
+    text = f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -q long a queue for days"
+    assert levels(text, "unknown-option") == ["warning"]
 
 
 def test_a_loop_has_one_finding_on_its_input() -> None:

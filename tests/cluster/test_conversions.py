@@ -172,7 +172,11 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" bash -c 'echo "rank $OMPI_COMM_WORLD_RAN
 """,
 }
 CASES = [("slurm", name) for name in SLURM] + [("pbspro", name) for name in PBS]
-TASKS = {("slurm", "array"): (2, 4, 6), ("slurm", "list"): (2, 3, 7), ("pbspro", "array"): (0, 2, 4)}
+TASKS = {
+    ("slurm", "array"): (2, 4, 6),
+    ("slurm", "list"): (2, 3, 7),
+    ("pbspro", "array"): (0, 2, 4),
+}
 OTHER = {"slurm": "pbspro", "pbspro": "slurm"}
 
 

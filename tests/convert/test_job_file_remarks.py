@@ -215,3 +215,11 @@ def test_a_shell_that_prints_its_commands_has_a_remark(first: str, noted: bool) 
 def test_a_variable_of_the_program_that_nothing_sets_has_a_remark(body: str, unset: list[str]) -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n")
     assert [one.what for one in done.remarks if "is set by nothing" in one.why] == unset
+
+
+@pytest.mark.parametrize(
+    ("after", "lost"), [("sort x > y", ["ssh $h ./worker"]), ("echo done", []), ("sleep 1", [])]
+)
+def test_a_process_that_the_program_leaves_for_later_has_a_remark(after: str, lost: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\nfor h in a b; do\n  ssh $h ./worker &\ndone\n{after}\n")
+    assert [one.what for one in done.remarks if "before the commands after it" in one.why] == lost

@@ -391,3 +391,26 @@ def test_rank_variables_are_beside_the_tasks_that_a_library_must_not_see() -> No
     done = job_file("#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nexport WORLD_SIZE=2\npython a.py\n")
     words = ["env", "-u", "SLURM_NTASKS_PER_NODE", "WORLD_SIZE=$WORLD_SIZE", "python3", "a.py"]
     assert values(done.text)["command"] == words
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        (
+            'C="python a.py > out.$SLURM_JOB_ID"\nif [ -f x ]; then ./b; fi\neval $C',
+            ["bash", "-c", "eval $C"],
+        ),
+        ('./b\neval "$C" ${D}', ["bash", "-c", 'eval "$C" ${D}']),
+        ('./b\neval "$(conda shell.bash hook)"', ["./b"]),
+        ("python a.py\neval $C", ["a.py"]),
+    ],
+)
+def test_the_program_may_be_in_a_variable_that_eval_runs(body: str, command: list[str]) -> None:
+    assert values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)["command"] == command
+
+
+def test_a_script_that_bash_cannot_read_is_one_process() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=3 -c 2\nfi\nsrun ./a\n")
+    found = values(done.text)
+    assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
+    assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)

@@ -93,3 +93,10 @@ def test_escapes_in_the_text_of_a_shell_keep_the_program(sign: str, plain: str) 
         "-c",
         f"cd /w; echo {plain}; python3 t.py é; ls",
     ]
+
+
+def test_a_container_of_an_earlier_srun_has_remarks() -> None:
+    options = "--container-name=x --container-mounts=/a:/b"
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 4\nsrun {options} ./a\n")
+    assert [one.what for one in done.remarks if one.of_program] == sorted(options.split())
+    assert not {"container", "container_arg", "bind", "launcher_arg"} & values(done.text).keys()

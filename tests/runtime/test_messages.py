@@ -80,3 +80,19 @@ def test_the_start(shell: Shell, main: str, end: list[str]) -> None:
     functions = 'job_main() { echo main; (IFS=,; echo "${job_arguments[*]}"); }; job_end() { echo end; }'
     done = shell.run("", f"{functions}; set -- a 'b c'\n{line}")
     assert done.lines == ["main", "a,b c", *end]
+
+
+@pytest.mark.parametrize(
+    ("status", "signals", "kept"), [(0, 0, False), (71, 0, False), (75, 0, True), (143, 1, True)]
+)
+def test_the_environment_goes_with_the_job(shell: Shell, status: int, signals: int, kept: bool) -> None:
+    """Unless another attempt may follow: after status 75, or after a signal, by which a scheduler preempts."""
+    (shell.run_dir / "step-2").mkdir()
+    files = [
+        shell.run_dir / name for name in ("env.sh", "environment", "step-2/env.sh", "step-2/environment")
+    ]
+    for path in files:
+        path.touch()
+    code = f"{NO_CLOCK}; job_signals={signals}; job_opened=yes; trap job_end EXIT; job_finish_with {status}"
+    assert shell.run("finish", code).status == status
+    assert [path.exists() for path in files] == [kept] * 4

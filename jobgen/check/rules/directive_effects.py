@@ -332,8 +332,8 @@ def repeated(script: Script) -> Iterator[Hit]:
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             label = key in (key_of(script.dialect.scheduler.request_forms["name"]), "--comment")
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
                 "repeated directives",
                 level=NOTE if label else None,

@@ -54,10 +54,10 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
         if may_miss(script, command) and after and not (_proven(script, command) or stays(script, command)):
             fix = f"write {command.node.text} || exit 1"
             if _returns(command):
-                yield Hit(command.line, "return does not end a script: if cd fails, bash goes on", fix)
+                yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
             elif not command.guarded and not command.tested:
                 edits = _or_exit(command)
-                yield Hit(command.line, fix=fix, level=_level(script, command, after), edits=edits)
+                yield Hit.at(command.node, fix=fix, level=_level(script, command, after), edits=edits)
 
 
 _BODIES = (

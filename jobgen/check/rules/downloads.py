@@ -57,7 +57,7 @@ def download(script: Script) -> Iterator[Hit]:
         gpus = script.request.gpus or script.request.gpus_per_node
         waits = ", on time that the GPUs wait" if gpus else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        yield Hit(command.line, reason, level=NOTE if _is_meant(script, bool(gpus)) else None)
+        yield Hit.at(command.node, reason, level=NOTE if _is_meant(script, bool(gpus)) else None)
         return
 
 

@@ -38,8 +38,8 @@ def bashrc(script: Script) -> Iterator[Hit]:
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
             "~" in name or "HOME" in name or "/home" in name
         ):
-            yield Hit(
-                command.line,
+            yield Hit.at(
+                command.node,
                 f"{name} is for interactive shells: it may return at once in a job, and differs between users"
                 if name.endswith("rc")
                 else f"{name} is for login shells: it differs between users",
@@ -72,8 +72,8 @@ def personal_path(script: Script) -> Iterator[Hit]:
         for match in _HOME.finditer(node.text):
             if not _SHARED.search(match[0]) and not _is_inside(node, match.start()):
                 path = "/".join(match[0].split("/")[:4])
-                yield Hit(
-                    node.line, f"{path} is below the home directory of one user: the script depends on it"
+                yield Hit.at(
+                    node, f"{path} is below the home directory of one user: the script depends on it"
                 )
                 return
 
@@ -82,7 +82,7 @@ _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
 # Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|data-?_?sets?)(/|$)"
-    r"|^/\w+/(data|groups?|projects?|projets?|proj|software|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 

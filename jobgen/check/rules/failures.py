@@ -45,9 +45,9 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     style=True,
 )
 def no_errexit(script: Script) -> Iterator[Hit]:
-    if script.errexit or not script.commands or _keeps_status(script):
+    if script.errexit or not _run(script) or _keeps_status(script):
         return
-    works = [command for command in script.commands if _is_work(command)] or _programs(script)
+    works = [command for command in _run(script) if _is_work(command)] or _programs(script)
     if not works:
         return
     work, last = works[-1], _last(script)
@@ -70,6 +70,11 @@ def no_errexit(script: Script) -> Iterator[Hit]:
 
 
 _COUNT = "if the runs are independent, write || failed=1 behind each, and exit ${failed:-0} at the end"
+
+
+def _run(script: Script) -> list[Command]:
+    """Return the commands that may run: those behind an exit do not."""
+    return [command for command in script.commands if command.line <= script.last_line]
 
 
 def _name(command: Command) -> str:
@@ -104,40 +109,19 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
     if from_input or words & _INTERRUPTED:
         return False
-    after = [one for one in script.commands if work.node.end < one.node.start]
+    after = [one for one in _run(script) if work.node.end < one.node.start]
     return not any(one.name == "exit" and one.node is not last for one in after)
 
 
 # Programs that a person or a time limit ends.
 _INTERRUPTED = {
-    "timeout",
-    "jupyter",
-    "jupyter-lab",
-    "jupyter-notebook",
-    "tensorboard",
-    "code-server",
-    "sshd",
-    "ssh",
-    "--pty",
-}
+    "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh", "--pty",
+}  # fmt: skip
 # Commands that succeed whatever failed before them.
 _SUCCEED = {
-    *(
-        "echo",
-        "printf",
-        "date",
-        "hostname",
-        "pwd",
-        "whoami",
-        "uptime",
-        "true",
-        ":",
-        "deactivate",
-        "set",
-        "unset",
-    ),
-    *("trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear"),
-}
+    "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
+    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear",
+}  # fmt: skip
 
 
 def _repeats(works: list[Command], work: Command) -> bool:
@@ -159,7 +143,7 @@ def _set(script: Script, options: str) -> str:
 
 def _keeps_status(script: Script) -> bool:
     """Return whether the script exits with a status that it has kept, or traps each failure."""
-    last = script.commands[-1]
+    last = _run(script)[-1]
     kept = last.name == "exit" and any(True for word in last.arguments for _ in expansions(word))
     return kept or any("ERR" in command.literals for command in script.named("trap"))
 
@@ -190,7 +174,7 @@ def _is_work(command: Command) -> bool:
 def _programs(script: Script) -> list[Command]:
     """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
     common = {*TOOLS, *STATE, *_INFORM, *_SMALL, *_SHELL, *script.functions}
-    found = [one for one in script.commands if script.is_batch and one.program not in common]
+    found = [one for one in _run(script) if script.is_batch and one.program not in common]
     named = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
     return [one for one in named if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one)]
 
@@ -200,7 +184,7 @@ def _ignored(script: Script, work: Command) -> list[Command]:
 
     That one is among them if the script does not exit with its status.
     """
-    own = [one for one in script.commands if not _handled(one) and not _alternative(one, work)]
+    own = [one for one in _run(script) if not _handled(one) and not _alternative(one, work)]
     others = [one for one in own if one.node.start != work.node.start]
     lost = [one for one in others if _matters(script, one)]
     followed = any(one.node.start > work.node.end and _sets_status(one) for one in others)
@@ -290,7 +274,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         names = [command.name for command in commands(node)]
         tested = node.under("command_substitution", "if_statement", "while_statement")
         if not tested and not _teed(node) and not _INFORM.issuperset(names[:-1]):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))
             return
 
 
@@ -338,4 +322,4 @@ def lost_status(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("pipeline"):
         decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
         if decides and _teed(node) and not node.under("command_substitution"):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))

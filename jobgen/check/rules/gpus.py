@@ -89,8 +89,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
             "uses those of another job",
             level=NOTE if own else None,

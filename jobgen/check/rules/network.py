@@ -178,7 +178,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals
         )  # ssh -N runs no command
         if variable and not tunnel and _is_ssh(command.node):
-            yield Hit(command.line, fix=way)
+            yield Hit.at(command.node, fix=way)
             return
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
@@ -233,8 +233,8 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
         redirected = own is not None and own.type == "redirected_statement" and "<" in own.text
         if not redirected and not re.search(_READERS[command.name], " ".join(command.literals)):
             seen.add(loop.start)
-            yield Hit(
-                command.line,
+            yield Hit.at(
+                command.node,
                 f"{command.name} reads the rest of the loop's input: the loop ends after the first host",
             )
 

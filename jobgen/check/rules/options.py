@@ -59,12 +59,12 @@ def unknown(script: Script) -> Iterator[Hit]:
             faulty.add(option.line)
             if script.version is None:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
-                yield Hit(option.line, reason, "write the value in quotes", WARNING)
+                yield Hit.at(option, reason, "write the value in quotes", WARNING)
         if not free and option.line not in faulty and (fault := _fault(option, script)):
-            if WARNING not in fault:
-                faulty.add(option.line)  # report only the first error of a line
+            if WARNING not in fault or not option.flag:
+                faulty.add(option.line)  # report only the first error, or word too many, of a line
             if fault[0]:
-                yield Hit(option.line, *fault)
+                yield Hit.at(option, *fault)
 
 
 _ESCAPES = Span(since="24.05")  # reads a backslash before a blank; others refuse it
@@ -163,12 +163,10 @@ def dialect(script: Script) -> Iterator[Hit]:
         where = option.value.partition("=")[0]
         if option.flag in script.dialect.foreign_options:
             owner, use = script.dialect.foreign_options[option.flag]
-            yield Hit(
-                option.line, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX
-            )
+            yield Hit.at(option, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX)
         elif option.flag == "-l" and (reason := script.dialect.foreign_resources.get(where)):
             refused = script.dialect.value_fault(f"-l {where}", "")
-            yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX, None if refused else WARNING)
+            yield Hit.at(option, f"{where}= is {reason}", _FOREIGN_FIX, None if refused else WARNING)
 
 
 @rule(
@@ -198,7 +196,7 @@ def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-N" and (why := script.dialect.name_fault(option.value)):
             level = WARNING if _is_name_elsewhere(script, option.value) else None
-            yield Hit(option.line, f"the name {shown(option.value)} {why}", level=level)
+            yield Hit.at(option, f"the name {shown(option.value)} {why}", level=level)
 
 
 def _is_name_elsewhere(script: Script, name: str) -> bool:
@@ -230,10 +228,10 @@ def memory(script: Script) -> Iterator[Hit]:
     for option, name, text in _memories(script):
         if matches(bare, text):
             reason = f"{name}={text} is {text} {unit}"
-            yield Hit(option.line, reason, f"add the unit: {text}{likely}", WARNING)
+            yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
                 script.dialect.size_example,
             )
@@ -276,13 +274,13 @@ def bad_choice(script: Script) -> Iterator[Hit]:
     for option in script.options:
         pattern, words, fix = script.dialect.choices.get(option.flag, (".*", "", ""))
         if not matches(pattern, option.value):
-            yield Hit(option.line, f"{option.flag} {shown(option.value)} is refused: {words}", fix)
+            yield Hit.at(option, f"{option.flag} {shown(option.value)} is refused: {words}", fix)
         elif option.flag == "--mail-type":
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
                 reason = f"--mail-type has no value {shown(bad[0])}{_mail_hint(bad[0].strip().upper())}"
                 refused = script.dialect.value_fault(option.flag, option.value)
-                yield Hit(option.line, reason, "write END,FAIL", None if refused else WARNING)
+                yield Hit.at(option, reason, "write END,FAIL", None if refused else WARNING)
 
 
 _MAIL_MEANINGS = {

@@ -44,22 +44,22 @@ def _outputs(script: Script) -> Iterator[Option]:
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
                 _lost(script, option.value),
             )
         elif option.value.startswith("~"):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"a directive does not expand ~: the file is called {shown(option.value)}",
                 "write the full path",
                 _lost(script, option.value),
             )
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
                 "remove the option: PBS names the file NAME.oJOBID",
                 WARNING,
@@ -108,8 +108,8 @@ def output_directory(script: Script) -> Iterator[Hit]:
         made = _made(script, folder)
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
-        yield Hit(
-            option.line,
+        yield Hit.at(
+            option,
             f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: "
             + (f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"),
             f"mkdir -p {folder} before you submit",
@@ -168,7 +168,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == array and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
-            yield Hit(option.line, reason)
+            yield Hit.at(option, reason)
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:

@@ -48,7 +48,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
-            yield Hit(option.line, reason, "add a value, or remove the option")
+            yield Hit.at(option, reason, "add a value, or remove the option")
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(
@@ -66,7 +66,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
-            yield Hit(option.line, found, "correct the value, or remove the option", level)
+            yield Hit.at(option, found, "correct the value, or remove the option", level)
     given = script.heeded
     for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
         yield Hit(given[key].line, why, "remove it, or add the other option")
@@ -102,9 +102,9 @@ def qsub_only(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag in ("-I", *script.dialect.interactive_options):
             reason = f"{option.flag} is for interactive jobs: qsub refuses a script with it"
-            yield Hit(option.line, reason, "remove it")
+            yield Hit.at(option, reason, "remove it")
         elif option.flag == "-l" and (found := script.dialect.list_fault(option.value)):
-            yield Hit(option.line, found, "write NAME=VALUE,NAME=VALUE")
+            yield Hit.at(option, found, "write NAME=VALUE,NAME=VALUE")
         elif option.flag in ("-o", "-e") and script.dialect.looks_up_hosts:
             yield from _unknown_host(option)
 
@@ -115,7 +115,7 @@ def _unknown_host(option: Option) -> Iterator[Hit]:
     if ":" in host and not host.startswith(":"):
         name = shown(host.partition(":")[0])
         reason = f"PBS reads {name} as a host name, and refuses the job if no such host exists"
-        yield Hit(option.line, reason, "write an absolute path", None if host.count(":") > 1 else WARNING)
+        yield Hit.at(option, reason, "write an absolute path", None if host.count(":") > 1 else WARNING)
 
 
 @rule(
@@ -144,7 +144,7 @@ def bad_select(script: Script) -> Iterator[Hit]:
     if select := options.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
         yield from (
-            Hit(select.line, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
+            Hit.at(select, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
         )
     if place := options.get("-l place"):
         if not select and "-l nodes" not in options:
@@ -182,4 +182,4 @@ def bad_select(script: Script) -> Iterator[Hit]:
 def unknown_resource(script: Script) -> Iterator[Hit]:
     for key, option in script.heeded.items():
         if option.flag == "-l" and key[3:] in FOREIGN:
-            yield Hit(option.line, f"PBS Pro has no resource {key[3:]} and refuses the job", FOREIGN[key[3:]])
+            yield Hit.at(option, f"PBS Pro has no resource {key[3:]} and refuses the job", FOREIGN[key[3:]])

@@ -197,8 +197,8 @@ def early_expansion(script: Script) -> Iterator[Hit]:
         read = name_of is not None and name_of.text in used
         passed = assigned is not None and exported(assigned) and bool(in_sruns)
         if inside or ((read or passed) and not _in_function(node)):
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),

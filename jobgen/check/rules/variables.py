@@ -60,8 +60,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
             unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
                 NOTE if for_sbatch or name in printed else WARNING if unsure else None,
@@ -124,8 +124,8 @@ def unquoted(script: Script) -> Iterator[Hit]:
     whole = {name for name in found if not _may_split(script, name)}
     for name, nodes in found.items():
         if name not in whole:
-            yield Hit(
-                nodes[0].line,
+            yield Hit.at(
+                nodes[0],
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
                 edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
@@ -277,8 +277,8 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
         where = "" if typo else " in this script: unless the submission sets it,"
-        yield Hit(
-            node.line, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
+        yield Hit.at(
+            node, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
         )
 
 
@@ -418,7 +418,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
         if meant is None or any(text.startswith(f"{meant}=") for text in around):
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
-            yield Hit(node.line, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -433,7 +433,7 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name)) is not None:
-            yield Hit(node.line, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
 
 
 @rule(
@@ -469,8 +469,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
     }
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
-        yield Hit(
-            argument.line,
+        yield Hit.at(
+            argument,
             f"the script does not check its argument {number}: without it, ${number} is empty",
             f"write ${{{number}:?}}",
         )
@@ -479,8 +479,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"${name} has to be set outside of the script: without it, it is empty",
             f"write ${{{name}:?}}",
         )

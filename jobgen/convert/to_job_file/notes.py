@@ -96,6 +96,16 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
             yield Remark(after[0].line, shown(one.node), why, lost=False)
 
 
+def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
+    """Yield a remark on a process that the program leaves in the background for the commands after it."""
+    words = file.list("command")
+    busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
+    started = unwaited([parse(words[2].encode())]) if words[:2] == ["bash", "-c"] and busy else []
+    if started:
+        why = "ends with the program, before the commands after it"
+        yield Remark(program.line, shown(started[0]), why)
+
+
 def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in the program and in the commands around it, which are other processes."""
     words = file.list("command")

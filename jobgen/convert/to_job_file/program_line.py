@@ -10,9 +10,9 @@ from jobgen.convert.to_job_file.definitions import Definitions, definitions_of, 
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names
 from jobgen.script.commands import commands
-from jobgen.script.launches import unescaped
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal, parse
+from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 # Variables that differ between the nodes, in the text of a shell that each node runs.

@@ -22,9 +22,10 @@ from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one
@@ -144,6 +145,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
+        file.remarks += notes.left_running(file, parts, command)
     file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
@@ -154,7 +156,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
     aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
-    in_shell = command.name in {*script.functions, *aliases} or (
+    in_shell = command.name in {*script.functions, *aliases, "eval"} or (
         not command.name and "/" not in command.words[0].text
     )
     return compound(command.node) or (command.node if in_shell else None)
@@ -205,6 +207,9 @@ def _without_program(
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
     file.values |= {"launcher": _ALONE, "command": ["true"]}
     if reason is not None:
+        ranks = int(str(file.values.get("ranks_per_node", 1)))
+        cores = ranks * int(str(file.values.get("cpus_per_rank", 1)))
+        file.values |= {"ranks_per_node": 1, "cpus_per_rank": cores}
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
         return Split((), ()), ProgramWords()

@@ -15,9 +15,10 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import commands
-from jobgen.script.launches import Launch, expanded, part_of_text, places_of_text, shell_text
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
+from jobgen.script.word_lists import expanded, part_of_text, places_of_text, shell_text
 
 # Commands that change nothing about a program, or only print its time.
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")

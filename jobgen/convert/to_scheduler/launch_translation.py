@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -18,6 +17,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
