@@ -1,4 +1,7 @@
-"""The page of jobgen web in Chromium, after it was cached, compared with the command line."""
+"""The page of jobgen web in Chromium, compared with Pyodide alone and with the command line.
+
+Cold is the first visit of a browser, warm are the visits after it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,13 @@ from pathlib import Path
 from benchmarks.measure import Figure, wall_seconds
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
-from support.browser import browser
+from support.browser import Browser, browser
 from support.warm_python import SESSION
 from support.web_page import Page, built, served
 
 RUNS = 5
 COMMAND = [sys.executable, "-m", "jobgen", "slurm", "--nodes", "2", "--launcher", "torchrun"]
+FIRST = "#scheduler=slurm&nodes=2&launcher=torchrun"
 _CHANGE = """(async () => {
   const begin = performance.now();
   document.forms[0].nodes.value = %d;
@@ -25,6 +29,12 @@ _CHANGE = """(async () => {
   while (document.body.dataset.state === "asked") await new Promise((go) => setTimeout(go, 1));
   return performance.now() - begin;
 })()"""
+_ALONE = {
+    "alone.html": '<!DOCTYPE html><body><script type="module" src="alone.js"></script>',
+    "alone.js": 'new Worker("alone.worker.js", { type: "module" }).onmessage = () => {'
+    ' document.body.dataset.state = "shown"; };',
+    "alone.worker.js": 'import { loadPyodide } from "./pyodide.mjs"; await loadPyodide(); postMessage(1);',
+}
 
 
 def figures() -> Iterator[Figure]:
@@ -32,18 +42,38 @@ def figures() -> Iterator[Figure]:
         SESSION[:] = [Path(place, "session")]
         SESSION[0].mkdir()
         folder = built(Path(place, "page"))
-        with served(folder) as url, browser(Path(place, "profile")) as opened:
-            page = Page(opened, url)
-            first = [_first(page) for _ in range(RUNS)]
-            changes = [page.run(_CHANGE % nodes) for nodes in range(3, 23)]
         size = sum(path.stat().st_size for path in folder.iterdir())
+        for name, text in _ALONE.items():
+            (folder / name).write_text(text)
+        with served(folder) as url:
+            visits = {
+                which: [_visits(url + page, Path(place, f"{which}-{run}")) for run in range(RUNS)]
+                for which, page in (("page", FIRST), ("alone", "alone.html"))
+            }
+            with browser(Path(place, "profile")) as opened:
+                page = Page(opened, url)
+                changes = [page.run(_CHANGE % nodes) for nodes in range(3, 23)]
     typed = 1000 * statistics.median(wall_seconds(COMMAND) for _ in range(RUNS))
     yield Figure("files of the page", size / 1e6, "MB")
-    yield Figure("first script of the page", statistics.median(first), "ms", typed, "the command line")
+    for at, when in enumerate(("cold", "warm")):
+        ours, alone = (statistics.median(one[at] for one in visits[which]) for which in ("page", "alone"))
+        yield Figure(f"first script of the page, {when}", ours, "ms", alone, "Pyodide alone")
     yield Figure("a change in the form", statistics.median(changes), "ms", typed, "the command line")
 
 
-def _first(page: Page) -> float:
+def _visits(url: str, profile: Path) -> tuple[float, float]:
+    """Return the milliseconds of the first visit of a browser, and the median of those after it."""
+    with browser(profile) as opened:
+        cold, *warm = [_first(opened, url) for _ in range(RUNS)]
+    return cold, statistics.median(warm)
+
+
+def _first(opened: Browser, url: str) -> float:
+    opened.open("about:blank")
     begin = time.monotonic()
-    page.open({"scheduler": "slurm", "nodes": "2", "launcher": "torchrun"})
-    return 1000 * (time.monotonic() - begin)
+    opened.open(url)
+    while opened.run("document.body.dataset.state") not in ("shown", "linked"):
+        time.sleep(0.002)
+    taken = 1000 * (time.monotonic() - begin)
+    time.sleep(1)  # in which the browser keeps what it has loaded
+    return taken

@@ -9,9 +9,13 @@ From Python: ``from jobgen import JobSpec, render`` (docs/api.md), ``submit, Run
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = (
+    False  # of typing, which takes 5 ms to load: Ctrl-C shows a traceback before main() handles it
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from jobgen.api.jobs import JobSpec as JobSpec
     from jobgen.api.jobs import render as render
     from jobgen.api.jobs import submit as submit

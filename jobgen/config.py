@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.errors import JobgenError, shown
+from jobgen.launch.program import check_words
 from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.spec import COMMAND_LINE, SET, Layer, SiteName, Specification, Text
 
@@ -47,7 +48,7 @@ def read_spec(
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
     fields["steps"] = below.steps if below is not None else ()
-    _check_program(program, origins.get("program", settings_origin))
+    check_words(program, origins.get("program", settings_origin))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "texts": texts}
     spec = Specification._make(
         {"site": None, "sweep": None, "away": False, **fields}[name] for name in Specification._fields
@@ -96,11 +97,6 @@ def _keep_one_grace(
     elif origins["signal"] == settings_origin:
         fields["grace"] = None
         del origins["grace"], texts["grace"]
-
-
-def _check_program(program: Sequence[str], where: str) -> None:
-    if any("\0" in word for word in program):
-        raise JobgenError(f"program = {shown(' '.join(program))} ({where}): no word of it can hold a NUL")
 
 
 def with_site(spec: Specification, site: SiteName | None) -> Specification:

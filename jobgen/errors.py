@@ -9,6 +9,8 @@ from jobgen.secrets import masked_word
 # The exit statuses of the commands; runs/exit_statuses.py has their meanings.
 NO, BAD_INPUT, LOST, PROGRAM_CHANGED, INTERRUPTED, READER_GONE = 1, 2, 3, 4, 130, 141
 
+_LOOKED_AT = 10_000  # characters of a value that errors show
+
 
 class JobgenError(Exception):
     """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
@@ -42,7 +44,7 @@ def near_ones(word: str, known: Iterable[str], most: int = 5, cutoff: float = 0.
 
 def shown(value: str) -> str:
     """Return a value as errors show it: on one line, with 60 characters at most, and without secrets."""
-    value = masked_word(value)
+    value = masked_word(value[:_LOOKED_AT])
     text = value if value.isprintable() and " " not in value and value else ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

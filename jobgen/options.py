@@ -15,6 +15,7 @@ from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import queued
 from jobgen.secrets import masked_word
 from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
+from jobgen.values.text_files import check_word
 
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
@@ -77,8 +78,7 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
 
 def _parse(option: Option, value: str, origin: str) -> Any:
     try:
-        if "\0" in value:
-            raise ValueError("can hold no NUL")
+        check_word(value)
         return option.parse(value)
     except ValueError as error:
         raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None
@@ -479,6 +479,17 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "module_init",
+        _ENVIRONMENT,
+        parsers.path_of_job,
+        "FILE",
+        "Shell script to source before all modules, such as one that defines the command module, as an "
+        "absolute path or ~/FILE. Repeatable, in order.",
+        (),
+        multiple=True,
+        example=["/opt/site/modules/init/bash"],
+    ),
+    Option(
         "module_purge",
         _ENVIRONMENT,
         parsers.switch,
@@ -490,9 +501,9 @@ OPTIONS = (
     Option(
         "module_use",
         _ENVIRONMENT,
-        parsers.absolute_path,
+        parsers.path_of_job,
         "DIR",
-        "Folder of modulefiles, as an absolute path; the last one is searched first. Repeatable.",
+        "Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first. Repeatable.",
         (),
         multiple=True,
         example=["/opt/site/modulefiles"],
@@ -500,9 +511,10 @@ OPTIONS = (
     Option(
         "module",
         _ENVIRONMENT,
-        parsers.module,
+        parsers.module_step,
         "NAME",
-        "Module to load. Repeatable.",
+        "Module to load. Repeatable, in order. Other commands of module are values too: purge, reset, "
+        "'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'.",
         (),
         multiple=True,
         example=["cuda/12.4"],
@@ -510,9 +522,9 @@ OPTIONS = (
     Option(
         "source",
         _ENVIRONMENT,
-        parsers.absolute_path,
+        parsers.path_of_job,
         "FILE",
-        "Shell script to source, as an absolute path. Repeatable, in order.",
+        "Shell script to source, as an absolute path or ~/FILE. Repeatable, in order.",
         (),
         multiple=True,
         example=["/etc/profile.d/site.sh"],
@@ -590,7 +602,7 @@ OPTIONS = (
         parsers.block("before"),
         "BASH",
         "Shell code to run on the first node before the ranks start.",
-        example='cp -r "$HOME/data" /tmp/data',
+        example='cp -r "$HOME/data" "$JOBGEN_RUN_DIR"',
     ),
     Option(
         "after_block",

@@ -98,14 +98,16 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
+    module_init: Sequence[str] | str | None
+    r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path or ~/FILE."""
     module_purge: bool | None
     r"""Unload all modules first, also those that the job has from its submission."""
-    module_use: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
-    r"""Folder of modulefiles, as an absolute path; the last one is searched first."""
+    module_use: Sequence[str] | str | None
+    r"""Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first."""
     module: Sequence[str] | str | None
-    r"""Module to load."""
-    source: Sequence[str | os.PathLike[str]] | str | os.PathLike[str] | None
-    r"""Shell script to source, as an absolute path."""
+    r"""Module to load. Other commands of module are values too: purge, reset, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'."""
+    source: Sequence[str] | str | None
+    r"""Shell script to source, as an absolute path or ~/FILE."""
     conda: str | None
     r"""Conda environment, by name or path."""
     venv: str | os.PathLike[str] | None

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from support.matrix import ENDS, LAUNCHERS, SCHEDULERS, Cell
-from support.story import RANKS
 
 Rows = dict[Cell, dict[str, Any]]
 
 HEAD = """# How jobs end
 
-Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, with every launcher and every end of a job.
+Real jobs of two nodes with two ranks each, on a real Slurm, OpenPBS and Torque, with every launcher and every end of a job. With the
+launcher `none` the job has one process, on the first node, where the script runs: that this node dies is the end of both.
 A cell contains the status of the job in the records of the scheduler, the number of ranks that saved, and the hosts that the job
 reported as bad. No process of a job remains on any node, unless the cell says so. `make matrix` runs the jobs and writes this page.
 
@@ -40,8 +40,8 @@ LAUNCHER_NAMES = {"mpirun4": "mpirun, Open MPI 4", "mpirun5": "mpirun, Open MPI 
 ON_NEW = {"mpirun4": "mpirun, Open MPI 5 of Debian"}
 
 
-def field(row: dict[str, Any]) -> str:
-    saved = f", {row['saved']}/{RANKS} saved" if row["saved"] else ""
+def field(cell: Cell, row: dict[str, Any]) -> str:
+    saved = f", {row['saved']}/{cell.ranks} saved" if row["saved"] else ""
     hosts = [line.split("\t")[0] for line in row["bad"].splitlines()]
     bad = f", bad: {' '.join(hosts)}" if hosts else ""
     left = f", **{row['left']} processes left**" if row["left"] else ""
@@ -63,8 +63,9 @@ def table(scheduler: str, rows: Rows) -> str:
     ]
     lines.append("|---|" + "---|" * len(launchers))
     for end in ENDS.values():
-        fields = [rows.get(Cell(scheduler, launcher, end.name)) for launcher in launchers]
-        lines.append(f"| {end.means} | " + " | ".join(field(row) if row else "" for row in fields) + " |")
+        cells = [Cell(scheduler, launcher, end.name) for launcher in launchers]
+        fields = (field(cell, rows[cell]) if cell in rows else "" for cell in cells)
+        lines.append(f"| {end.means} | {' | '.join(fields)} |")
     return "\n".join(lines) + "\n"
 
 

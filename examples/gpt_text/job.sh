@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 e91566cb272e057c9fa75aaee4470c929965a70235a21011560ac50127757d69 ========
+# ======== jobgen runtime 0.2.0, SHA-256 0f36a9acd9870ccc5cdbc51f6e1d4f06bd4af181593e588b696557da489ecdb5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -98,7 +98,7 @@ job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
 # ---- finish.sh: The exit trap: the last message, and the user's function after.
 
 job_end() {
-  local status=$? what=finished
+  local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
     status=71
@@ -107,8 +107,12 @@ job_end() {
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
+  [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}"
+  # With status 75, or after a signal, the scheduler may start another attempt, which reads them.
+  ((status == 75 || ${job_signals:-0})) || [[ -z ${job_opened:-} ]] ||
+    rm -f "$job_dir"/{,step-*/}{env.sh,environment} || true
+  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$remedy"
   exit "$status"
 }
 
@@ -255,7 +259,8 @@ job_open() {
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
   if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
-    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$job_script"
+    # It may contain secrets.
+    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || (umask 077; job_replace "$1/job.sh" cat "$job_script"; chmod u+x "$1/job.sh")
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"
@@ -331,6 +336,77 @@ job_need_training() {
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
 
 job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD: write its path, or add what has it with --venv, --conda or --module"; }
+
+# ---- secrets.sh: Variables with secrets: those that the script names, and those in the environment of the job that look like one.
+# Their values are in the file environment of the run directory, which only the user can read, a NUL after each.
+
+[[ -n ${job_secret_names[*]-} ]] || job_secret_names=()
+
+job_need_secrets() { # jobgen submit has written them into the file; by hand, they come with the job
+  local name
+  job_secrets
+  for name in ${job_secret_names[@]+"${job_secret_names[@]}"}; do
+    [[ -n ${!name+set} ]] || job_die 71 \
+      "$name is not set: jobgen submit takes it from your environment; without it, export $name and use $(job_submit_command)${job_pass_option:+ $job_pass_option $name}"
+  done
+}
+
+job_keep_secrets() { # for the next attempts of a job that was submitted by hand
+  job_secret_file=$job_parent/environment
+  job_need_secrets
+  [[ -z ${job_secret_names[*]-} || -e $job_secret_file ]] || (umask 077; job_replace "$job_secret_file" job_print_secrets)
+  job_recall_secrets
+}
+
+job_recall_secrets() { # those of the attempt before that this one has not got from the scheduler
+  local pair name
+  [[ -r $job_dir/environment ]] || return 0
+  while IFS= read -rd '' pair; do
+    name=${pair%%=*}
+    [[ $pair =~ ^[A-Za-z_][A-Za-z0-9_]*= && -z ${!name+set} ]] || continue
+    ! job_looks_secret "$name" "${pair#*=}" || export "${pair?}"
+  done < "$job_dir/environment"
+}
+
+job_hide_secrets() { # what looks like a secret in this environment is for the file, not for env.sh
+  local name
+  for name in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
+    ! job_looks_secret "$name" "${!name}" || job_secret_names+=("$name")
+  done
+  export JOBGEN_SECRETS="${job_secret_names[*]-}"
+  job_secret_file=$job_dir/environment
+  [[ -z $JOBGEN_SECRETS ]] || (umask 077; job_replace "$job_secret_file" job_print_secrets)
+}
+
+job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that does no harm
+  local status=1 key='(api|access|private|secret|auth|account|signing|encryption|wandb)[_-]?key'
+  local names="(token|secret|password|passwd|passphrase|credential|signature|[_-]pwd|(^|[^a-z-])pass|(db|sql|user|smtp|ssh)pass|$key)s?"
+  local forms="hf_|gh[opusr]_|github_pat_|glpat-|sk-[[:alnum:]_-]{20}|xox[a-z]-|aiza|(akia|asia)[a-z0-9]{16}|eyj[[:alnum:]_-]+[.]|dckr_pat_|pypi-|npg_"
+  local texts="://[^/@[:space:]]*:[^/[:space:]]+@|://[^/:@[:space:]]{20,}@|bearer [^[:space:]]{8}|authorization:|[?&]sig=|private key-----| login +"
+  case $1 in
+    JOBGEN_* | PATH | HOME | PWD | OLDPWD | *LIBRARY_PATH | PYTHONPATH | LS_COLORS | SLURM* | PMI* | PBS_*) return 1 ;;
+  esac
+  shopt -s nocasematch
+  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ $names[\"\']?[=:,\ ] ]] || status=0
+  shopt -u nocasematch
+  return "$status"
+}
+
+job_print_secrets() {
+  local name
+  for name in "${job_secret_names[@]}"; do printf '%s=%s\0' "$name" "${!name}"; done
+}
+
+job_secrets() { # export them; on the nodes, too
+  local pair
+  [[ -n ${job_secret_names[*]-} ]] || return 0
+  export "${job_secret_names[@]}"
+  [[ -r ${job_secret_file:-} ]] || return 0
+  while IFS= read -rd '' pair; do
+    [[ ! $pair =~ ^[A-Za-z_][A-Za-z0-9_]*= || " ${job_secret_names[*]} " != *" ${pair%%=*} "* ]] || export "${pair?}"
+  done < "$job_secret_file"
+}
 
 # ---- hostfile.sh: The hostfile: lines HOST slots=N, each host once, in the order of the scheduler.
 
@@ -456,7 +532,7 @@ job_save_functions() { # the functions of the job that run on the nodes
 
 job_handover() {
   local name
-  # It may contain secrets.
+  job_hide_secrets
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
   for name in $(compgen -A function job_file_); do
     "$name" > "$job_dir/${name#job_file_}.sh"
@@ -837,6 +913,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
 }
 
 [[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
+! declare -F job_secrets > /dev/null || job_secrets
 ! declare -F variables > /dev/null || variables
 ! declare -F rank > /dev/null || rank
 [[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gave this process no rank"

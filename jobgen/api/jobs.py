@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 from jobgen.config import read_spec, with_site
@@ -17,6 +18,7 @@ from jobgen.jobfile.tables import OF_SCHEDULERS, TABLES
 from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
+from jobgen.rendering.secret_warnings import secret_warnings
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script import deepspeed_config, foreign_variables
 from jobgen.sites.defaults import without
@@ -148,7 +150,8 @@ def submit(
 def _warned(plan: Plan) -> Plan:
     """Return the plan, and print its warnings."""
     variables = foreign_variables.warnings(plan.spec, plan.scheduler)
-    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
+    found = (plan.warnings, variables, deepspeed_config.warnings(plan), secret_warnings(plan.spec))
+    for text in chain(*found):
         print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
     return plan
 

@@ -6,6 +6,7 @@ import os
 import sys
 from typing import NamedTuple
 
+from jobgen.check.places import Change, changes, columns, columns_of
 from jobgen.check.rule import ERROR, NOTE, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, placeholder
 from jobgen.check.rules.table import RULES
@@ -19,7 +20,10 @@ _OF_OPTIONS = ("no-walltime", "missing-directive")  # the options of sbatch may 
 
 
 class Finding(NamedTuple):
-    """A problem in a script."""
+    """A problem in a script, from a column of its line to another one, which is not included.
+
+    ``edits`` fix it; ``changes`` are the same by lines and columns.
+    """
 
     file: str
     line: int
@@ -29,6 +33,14 @@ class Finding(NamedTuple):
     fix: str
     source: str = ""  # the text of the line
     edits: tuple[Edit, ...] = ()
+    column: int = 0
+    end_column: int = 0
+    changes: tuple[Change, ...] = ()
+
+    def moved(self, line: int, source: str) -> Finding:
+        """Return the finding at the line of another file, which has no edits."""
+        at, end = columns(source, self.reason)
+        return self._replace(line=line, source=source, edits=(), changes=(), column=at, end_column=end)
 
 
 def check(
@@ -50,7 +62,7 @@ def check(
         for one in _findings(_script(text, scheduler, folder, version, policies, file), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line = one.line + above
-                found.add(one._replace(line=line, source=script.line(line), edits=()))
+                found.add(one.moved(line, script.line(line)))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 
 
@@ -58,7 +70,7 @@ def _of_started(script: Script, file: str, silenced: set[str]) -> set[Finding]:
     """Return the findings of the scripts that a script starts, by their own files and lines."""
     folder = os.path.dirname(file)
     return {
-        one._replace(edits=())
+        one._replace(edits=(), changes=())
         for name, inner in started(script)
         for one in _findings(inner, os.path.join(folder, name))
         if one.rule not in silenced
@@ -78,8 +90,7 @@ def _script(
     policies: tuple[Policy, ...],
     file: str,
 ) -> Script:
-    lines = source.decode("utf-8", "replace").split("\n")
-    dialect = scheduler or directives.guess([line.rstrip("\r") for line in lines])
+    dialect = scheduler or directives.guess(source.decode("utf-8", "replace").removesuffix("\n").split("\n"))
     name = os.path.basename(file)
     return Script(source, dialect, folder, version, policies, name, named_scheduler=scheduler is not None)
 
@@ -105,7 +116,10 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
     severity = NOTE if hit.line in script.gaps else level
-    return Finding(file, hit.line, rule.id, severity, reason, fix, script.line(hit.line), hit.edits)
+    column, end = columns_of(script, hit, reason)
+    parts = changes(script, hit) if hit.edits else ()
+    source = script.line(hit.line)
+    return Finding(file, hit.line, rule.id, severity, reason, fix, source, hit.edits, column, end, parts)
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from inspect import cleandoc
 from typing import Any
 
 from jobgen.check.checker import Finding
+from jobgen.check.places import Change
 from jobgen.check.rule import Rule
 from jobgen.check.rules.table import RULES
 from jobgen.errors import visible
@@ -62,22 +62,19 @@ def _source(found: Finding) -> str:
 
 
 def _marks(found: Finding) -> str:
-    """Return a caret below the option, variable or value that the reason names, else below the whole line."""
-    source = _source(found)
-    words = re.findall(r"[-$\w./:=]*[-$=:/.\d][-$\w./:=]*", found.reason)
-    named = [word for word in (one.strip(".:") for one in words) if len(word) > 1 and word in source]
-    start = len(source) - len(source.lstrip())
-    at, length = start, len(source) - start
-    if named:
-        word = max(named, key=len)
-        at, length = source.index(word), len(word)
-    return " " * at + "^" + "~" * (length - 1)
+    """Return a caret below the columns of a finding."""
+    shown = len(_source(found))
+    start, end = (
+        len(found.source[: max(at - 1, 0)].expandtabs(4)) for at in (found.column, found.end_column)
+    )
+    start = min(start, max(shown - 1, 0))
+    return " " * start + "^" + "~" * (min(end, shown) - start - 1)
 
 
 def as_json(findings: Sequence[Finding]) -> str:
     import json  # late: the text does not need it
 
-    keys = ("file", "line", "rule", "severity", "reason", "fix")
+    keys = ("file", "line", "column", "end_column", "rule", "severity", "reason", "fix")
     found = [{key: getattr(one, key) for key in keys} | {"help": _HELP.format(one.rule)} for one in findings]
     return json.dumps(found, indent=2) + "\n"
 
@@ -97,31 +94,54 @@ def as_sarif(findings: Sequence[Finding]) -> str:
     ]
     driver = {"name": "jobgen", "version": __version__, "rules": rules}
     results = [_result(found, ids.index(found.rule)) for found in findings]
-    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"
 
 
 def _result(found: Finding, index: int) -> dict[str, Any]:
     from urllib.parse import quote
 
-    place = {"artifactLocation": {"uri": quote(found.file)}, "region": {"startLine": found.line}}
-    return {
+    file, region = {"uri": quote(found.file)}, {"startLine": found.line}
+    if found.column:
+        region |= {"startColumn": found.column, "endColumn": found.end_column}
+    result = {
         "ruleId": found.rule,
         "ruleIndex": index,
         "level": found.severity,
         "message": {"text": f"{found.reason}. Fix: {found.fix}"},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }
+    if found.changes:
+        replacements = list(map(_replacement, dict.fromkeys(found.changes)))
+        changes = [{"artifactLocation": file, "replacements": replacements}]
+        result["fixes"] = [{"description": {"text": found.fix}, "artifactChanges": changes}]
+    return result
+
+
+def _replacement(change: Change) -> dict[str, Any]:
+    region = {
+        "startLine": change.line,
+        "startColumn": change.column,
+        "endLine": change.end_line,
+        "endColumn": change.end_column,
+    }
+    return {"deletedRegion": region, "insertedContent": {"text": change.text}}
 
 
 def as_github(findings: Sequence[Finding]) -> str:
     """Return one workflow command per finding, which GitHub shows beside the line of a change."""
     return "".join(
         f"::{'notice' if found.severity == 'note' else found.severity} "
-        f"file={_escaped(found.file, _NOT_IN_PROPERTY)},line={found.line},title={found.rule}"
+        f"file={_escaped(found.file, _NOT_IN_PROPERTY)},line={found.line}{_github_columns(found)},"
+        f"title={found.rule}"
         f"::{_escaped(f'{found.reason}. Fix: {found.fix}', _NOT_IN_MESSAGE)}\n"
         for found in findings
     )
+
+
+def _github_columns(found: Finding) -> str:
+    return f",col={found.column},endColumn={found.end_column}" if found.column else ""
 
 
 def _escaped(text: str, codes: dict[str, str]) -> str:

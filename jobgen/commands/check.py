@@ -129,8 +129,7 @@ def _check(
     if site is not None:
         from jobgen.sites.loader import load
 
-        known = load(site, f"--site {shown(site)} (command line)")
-        checks, ignored = checks.at(known), ignored.union(known.file.check.silence)
+        checks = checks.at(load(site, f"--site {shown(site)} (command line)"))
     chosen = {name for rules in select for name in rules} or set(RULES)
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
@@ -186,6 +185,7 @@ check = click.Command(
     "check",
     callback=_check,
     params=_OPTIONS,
+    short_help="Report errors in batch scripts and job files.",
     help=f"Report errors in batch scripts for {_TITLES} or a plain shell, and in job files. A FILE may be a "
     "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 "
     "if there are errors.",

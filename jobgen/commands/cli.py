@@ -23,11 +23,12 @@ from jobgen.commands.job_options import (
     template_option,
     warn_of_secrets,
 )
-from jobgen.commands.parameter_types import FILE
+from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
+from jobgen.values.parsers import choice
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(arguments: Sequence[str]) -> int:
 
         return answer(cli, shell, arguments)
     ours, program = _split(arguments)
-    ours = _plain_words(ours)
+    if ours in (["version"], ["-V"]):
+        ours = ["--version"]
     try:
         status = cli.main(ours, prog_name="jobgen", standalone_mode=False, obj=program)
     except JobgenError as error:
@@ -90,22 +92,6 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return list(arguments[:at]), tuple(arguments[at + 1 :])
 
 
-def _plain_words(words: list[str]) -> list[str]:
-    """Return ``help COMMAND``, ``help RULE`` and ``version`` as the options of these names."""
-    if words[:1] == ["help"]:
-        return ["check", "--explain", words[1]] if _is_rule(words[1:]) else [*words[1:], "--help"]
-    return ["--version"] if words in (["version"], ["-V"]) else words
-
-
-def _is_rule(words: list[str]) -> bool:
-    """Return whether these words are the name of a rule of ``jobgen check``."""
-    if len(words) != 1 or words[0] in cli.list_commands(click.Context(cli)) or words[0].startswith("-"):
-        return False
-    from jobgen.check.rules.table import RULES
-
-    return words[0] in RULES or "-" in words[0]  # no command has a hyphen
-
-
 def _of_system(error: OSError) -> str:
     """Return the sentence about an error of the operating system that no command has one for."""
     try:
@@ -119,17 +105,42 @@ def _of_system(error: OSError) -> str:
 
 
 def _fail(sentence: str, status: int = BAD_INPUT) -> int:
-    text = masked(sentence)
+    text = masked(sentence[: 10 * _LONGEST])
     end = "..." if len(text) > _LONGEST else ""
     click.echo(f"jobgen: {visible(text[:_LONGEST])}{end}", err=True)
     return status
+
+
+_EXAMPLES = """
+Examples:
+  jobgen slurm --nodes 2 --gpus-per-node 4 --walltime 2h -- train.py > job.sh
+  jobgen submit pbs --nodes 2 --launcher mpirun -- python3 train.py --lr 0.1
+
+jobgen help COMMAND explains a command, jobgen help QUESTION answers a question
+(jobgen help out of memory). The manual: jobgen help, man jobgen.
+"""
 
 
 class _Group(click.Group):
     """The group of commands. It loads a command at its first use and suggests the nearest name for a typo."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*COMMANDS, "submit", *_ELSEWHERE]
+        return [name for names in _GROUPS.values() for name in names]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, each with a sentence that is never cut."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                for name in names:
+                    formatter.write(f"  {name:<{width}}  {self._sentence(ctx, name)}\n")
+
+    def _sentence(self, ctx: click.Context, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return (command.short_help or command.help or "") if command else ""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(_EXAMPLES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE:
@@ -166,7 +177,14 @@ def _output_options() -> list[click.Parameter]:
             ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
-        click.Option(["--explain"], is_flag=True, help="Print each value, its source and its meaning."),
+        click.Option(
+            ["--explain"],
+            is_flag=False,
+            flag_value="set",
+            type=OptionType(choice("set", "all")),
+            metavar="[=all]",
+            help="Print what is derived or set, with source and meaning; =all: the defaults, too.",
+        ),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
         template_option(),
     ]
@@ -187,7 +205,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         program: tuple[str, ...],
         output: str | None,
         force: bool,
-        explain: bool,
+        explain: str | None,
         json: bool,
         template_dir: tuple[str, ...],
         job: str | None,
@@ -206,7 +224,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
             from jobgen.commands.advice import log_advice
 
             raise JobgenError(log_advice(plan.scheduler, output))
-        text = _explanation(plan, json) if explain else _script(plan, template_dir, output)
+        text = _explanation(plan, json, explain == "all") if explain else _script(plan, template_dir, output)
         if output is None:
             click.echo(text, nl=False)
             return
@@ -227,10 +245,11 @@ def _generate(scheduler: str) -> Callable[..., None]:
 _OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
 
 
-def _explanation(plan: Plan, json: bool) -> str:
+def _explanation(plan: Plan, json: bool, every: bool) -> str:
+    from jobgen.commands.terminal import columns
     from jobgen.rendering.explanation import as_json, as_table
 
-    return as_json(plan) if json else as_table(plan)
+    return as_json(plan) if json else as_table(plan, columns(), every)
 
 
 def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
@@ -330,6 +349,7 @@ _ELSEWHERE = {
     "cancel": "jobgen.commands.runs",
     "diff": "jobgen.commands.runs",
     "doctor": "jobgen.commands.doctor",
+    "help": "jobgen.commands.help:help_command",
     "image": "jobgen.commands.image",
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
@@ -340,6 +360,13 @@ _ELSEWHERE = {
     "site": "jobgen.commands.site",
     "status": "jobgen.commands.runs",
     "web": "jobgen.commands.web.command",
+}
+# The commands in the order of the help, by what people do.
+_GROUPS = {
+    "Make a script": (*COMMANDS, "init", "site"),
+    "Run it": ("submit", "status", "logs", "list", "cancel", "report", "diff"),
+    "Look at scripts": ("check", "convert", "doctor"),
+    "More": ("help", "web", "image", "schema", "completion", "man"),
 }
 
 
@@ -354,6 +381,7 @@ def _submit_command() -> click.Command:
     command = JobCommand(
         "submit",
         callback=click.pass_obj(_submit),
+        short_help="Submit a job, and keep all about it in a directory.",
         help="Make a run directory, submit the job from there and print its id.",
         params=[
             click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
@@ -363,6 +391,7 @@ def _submit_command() -> click.Command:
             template_option(),
         ],
     )
+    command.own = ("again", "dry_run", "new", "wait")
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )

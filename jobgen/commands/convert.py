@@ -41,6 +41,7 @@ def _target(text: str) -> str:
 
 @click.command(
     "convert",
+    short_help="Convert a script for another scheduler, or to a job file.",
     help="Convert a script for another scheduler, or to a job file, and print it. A FILE of - is standard "
     "input. What cannot be translated is reported on standard error and stays as a comment; the "
     "status is then 1.",
@@ -85,7 +86,8 @@ def convert(
     if guessed.reason and scheduler is None and not ours:
         click.echo(f"{file}: {guessed.reason}", err=True)
     source = source.partition(MARK.encode())[0] if ours else source
-    script = Script(source, whose, None if file == "-" else os.path.dirname(os.path.abspath(file)))
+    folder, name = (None, "") if file == "-" else os.path.split(os.path.abspath(file))
+    script = Script(source, whose, folder, name=name)
     if script.components:
         raise JobgenError(
             f"{shown(file)}, line {script.components[0]}: begins another component of the job, which has a "

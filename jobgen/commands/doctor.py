@@ -97,7 +97,9 @@ doctor = JobCommand(
         ),
         template_option(),
     ],
+    short_help="Check the environment that a job will have.",
     help="Check the environment that the script of a job will have, and print a remedy for each problem. All "
     "options of a job are accepted. Status 0: no problem stops the job; 1: a problem does; 2: bad input.",
 )
+doctor.own = ("json", "recipe", "limit")
 doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

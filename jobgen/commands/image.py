@@ -50,6 +50,7 @@ def recipe(kind: str, accelerator: str, made: Base) -> str:
 
 @click.command(
     "image",
+    short_help="Print the recipe of a container image.",
     help="Print the recipe of a container image: a Dockerfile or an Apptainer definition.",
     epilog="Example: jobgen image --accelerator cuda -o Dockerfile && docker build -t train .",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +28,8 @@ _PROGRAM = """
 task = "digits"
 epochs = 2
 # lr = 0.01
-
+"""
+_SWEEP = """
 # One array job, of which each task takes one value of every list.
 # [sweep]
 # lr = [0.1, 0.01]
@@ -43,6 +44,7 @@ def _kind(text: str) -> str:
 
 @click.command(
     "init",
+    short_help="Write a job file to start from; --ask asks six questions.",
     help="Write a commented job file to start from, for the scheduler that is found on PATH.",
     epilog="Example: jobgen init --scheduler slurm",
 )
@@ -61,7 +63,10 @@ def _kind(text: str) -> str:
     help="Name of the file.  [default: jobgen.toml]",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-def init(scheduler: str | None, output: str, force: bool) -> None:
+@click.option(
+    "--ask", "asks", is_flag=True, help="Ask for the scheduler, nodes, time, queue, environment, program."
+)
+def init(scheduler: str | None, output: str, force: bool, asks: bool) -> None:
     kind, why = scheduler, ""
     site = None
     if kind is None:
@@ -70,7 +75,14 @@ def init(scheduler: str | None, output: str, force: bool) -> None:
         site, kind, why = _detected_site() or (None, *detect())
     from jobgen.rendering.script_file import write_script
 
-    write_script(output, starter(kind, site), force=force, executable=False)
+    live: Mapping[str, Any] | None = None
+    program: Sequence[str] = ()
+    if asks:
+        from jobgen.commands.questions import ask
+
+        kind, site, live, program = ask(kind, site)
+        why = ""
+    write_script(output, starter(kind, site, live, program), force=force, executable=False)
     click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
 
 
@@ -91,9 +103,14 @@ def _detected_site() -> tuple[Site, str, str] | None:
     return site, scheduler(site), f" at {site.title}, because {found[1]}"
 
 
-def starter(kind: str, site: Site | None = None) -> str:
-    """Return the job file: every option of this scheduler with its help, most of them as comments. Values
-    that the site sets are left to the site."""
+def starter(
+    kind: str,
+    site: Site | None = None,
+    values: Mapping[str, Any] | None = None,
+    program: Sequence[str] = (),
+) -> str:
+    """Return the job file: every option of this scheduler with its help, most of them as comments. The others
+    are ``values``, or those of a first job. Values that the site sets are left to the site."""
     from jobgen.jobfile.tables import TABLES, table_of
     from jobgen.options import OPTIONS
 
@@ -103,11 +120,15 @@ def starter(kind: str, site: Site | None = None) -> str:
     lines = [f"#:schema {schema}", f"# A job for: jobgen {command}. Options of the command line win over it."]
     lines += ["", f'scheduler = "{command}"']
     lines += ["# The site: jobgen site list", f'site = "{site.name}"' if site else '# site = "polaris"']
-    live: Mapping[str, Any] = _site_live(site) if site else scheduler.help.starter
+    live: Mapping[str, Any] = _site_live(site) if site else {} if values else scheduler.help.starter
+    live = {**live, **(values or {})}
     for table in TABLES:
         held = [one for one in OPTIONS if table_of(one) == table and one.key not in scheduler.lacks]
         lines += ["", f"[{table}]", *(line for option in held for line in _lines(option, kind, live))]
-    return "\n".join(lines) + "\n" + _PROGRAM
+    from jobgen.jobfile.writing import toml
+
+    run = f"\n[program]\ncommand = {toml(list(program))}\n{_SWEEP}" if program else f"{_PROGRAM}{_SWEEP}"
+    return "\n".join(lines) + "\n" + run
 
 
 def _site_live(site: Site) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from jobgen.errors import JobgenError, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
-from jobgen.secrets import is_secret
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
@@ -22,17 +21,54 @@ if TYPE_CHECKING:
 _DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
 
 
+# The options of most jobs, in the order of the short help.
+_FIRST = (
+    *("nodes", "gpus_per_node", "ranks_per_node", "launcher", "walltime", "queue", "account"),
+    *("module", "conda", "venv", "env", "site", "output"),
+)
+
+
+_ALL = "jobgen.all_options"  # the key of click's context for the long help
+
+
+def _print_all(ctx: click.Context, _: click.Parameter, chosen: bool) -> None:
+    """Print the help with all options, and end."""
+    if chosen:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
 class JobCommand(click.Command):
-    """A command whose help shows its options in groups and ends with an example."""
+    """A command whose help shows the options of most jobs, or all in groups, and ends with an example."""
 
     example = ""
+    own: tuple[str, ...] = ()
+    """The options of this command alone that the short help shows, too."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        help_all = click.Option(
+            ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all,
+            help="Show all options and exit.",
+        )  # fmt: skip
+        return [*super().get_params(ctx), help_all]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for name, records in self.option_groups(ctx).items():
-            with formatter.section(name):
+        every = self.option_groups(ctx)
+        for title, records in (every if _ALL in ctx.meta else self._short_groups(ctx)).items():
+            with formatter.section(title):
                 formatter.write_dl(records)
+        if _ALL not in ctx.meta:
+            formatter.write(f"\nAll {sum(map(len, every.values()))} options: {ctx.command_path} --help-all\n")
         with formatter.section("Example"):
             formatter.write(f"  {self.example}\n")
+
+    def _short_groups(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """Return the options of most jobs, and those of this command alone."""
+        records = {one.name: one.get_help_record(ctx) for one in self.get_params(ctx)}
+        titles = {"Options of most jobs": _FIRST, f"Options of {self.name}": self.own}
+        groups = {title: [records.get(name) for name in names] for title, names in titles.items()}
+        return {title: [one for one in each if one] for title, each in groups.items() if any(each)}
 
     def option_groups(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Return the options and their help by the titles of their groups."""
@@ -224,10 +260,11 @@ def note_launcher(spec: Specification) -> None:
 
 
 def warn_of_secrets(spec: Specification) -> None:
-    """Print a warning if the script contains the value of a variable that looks like a secret."""
-    for name in dict.fromkeys(name for name, value in spec.variables if is_secret(name, value)):
-        text = f"the script contains {name} ({spec.origin('env')}), which looks like a secret"
-        click.echo(f"jobgen: warning: {text}: --env {name} keeps it out", err=True)
+    """Print a warning on each secret that the script contains."""
+    from jobgen.rendering.secret_warnings import secret_warnings
+
+    for text in secret_warnings(spec):
+        click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 
 def template_dirs(given: Sequence[str]) -> tuple[str, ...]:

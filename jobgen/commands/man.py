@@ -113,6 +113,7 @@ def _brief(text: str) -> str:
 
 @click.command(
     "man",
+    short_help="Print the manual page of a command.",
     help="Print the manual page of COMMAND, or of jobgen itself. The installed package has them, too.",
     epilog="Example: jobgen man submit | man -l -",
 )

@@ -9,6 +9,7 @@ from jobgen.commands.parameter_types import FILE
 
 @click.command(
     "report",
+    short_help="Write an HTML page about runs: curves, times, failures.",
     help="Write one HTML page about runs: curves, attempts on a time line, the plan, failures. RUN "
     "is a run directory, an array's, one that holds run directories, a job file, or a run's name or job "
     "id; the newest run by default. Several are compared.",
@@ -22,6 +23,7 @@ from jobgen.commands.parameter_types import FILE
 @click.pass_obj
 def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bool) -> None:
     import time
+    from pathlib import Path
 
     from jobgen.commands.terminal import progress
     from jobgen.rendering.script_file import write_script
@@ -30,7 +32,7 @@ def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bo
 
     directories = select_runs(names + more)  # the arguments after --
     with progress("reading runs") as work:
-        text = page(work.of(directories), time.time())
+        text = page(work.of(directories), time.time(), Path(output).parent)
     write_script(output, text, force=force, executable=False)
     count = "1 run" if len(directories) == 1 else f"{len(directories)} runs"
     click.echo(f"{output}: {count}", err=True)

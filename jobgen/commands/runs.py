@@ -23,6 +23,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.command(
     "status",
+    short_help="Show the state and the progress of runs.",
     help=f"Show the state and the progress of runs, by default of the newest one. {_RUNS}",
     epilog="Example: jobgen status",
 )
@@ -50,6 +51,7 @@ def status(
             raise JobgenError("--json and --watch exclude each other")
         return _watch(watch, names, root)
     found, answer = states.states(lookup.some_runs(names, root))
+    found = [states.with_cause(one) for one in found]
     _say(
         run_tables.as_json(found) if as_json else run_tables.blocks(found, painter(sys.stdout)), answer.silent
     )
@@ -105,6 +107,7 @@ def _say(text: str, silent: dict[str, str]) -> None:
 
 @click.command(
     "logs",
+    short_help="Print the output of a job; -f follows it.",
     help=f"Print the output of a job, by default that of the newest run. {_RUNS}",
     epilog="Example: jobgen logs -f",
 )
@@ -134,7 +137,7 @@ def logs(
     from jobgen.runs import logs as life_logs
     from jobgen.runs import lookup
 
-    [run] = lookup.some_runs((name,) if name else (), lookup.root_of(runs_dir))
+    [run] = lookup.some_runs(() if name is None else (name,), lookup.root_of(runs_dir))
     which = life_logs.Which(rank, attempt, tail)
     try:
         (life_logs.follow if follow else life_logs.show)(run, which)
@@ -145,6 +148,7 @@ def logs(
 
 @click.command(
     "cancel",
+    short_help="Cancel jobs; a running one saves first.",
     help="Cancel jobs, without RUN that of the newest run, after a question. A running job saves first; a "
     f"second cancel ends it at once. A cancelled job does not submit itself again. {_RUNS}",
     epilog="Example: jobgen cancel exp-20261121-1",
@@ -192,6 +196,7 @@ def _confirmed(run: Path) -> bool:
 
 @click.command(
     "diff",
+    short_help="Show the differences between two runs.",
     help="Show the differences between two runs: options, program, code, versions, results. The status is 1 "
     f"if there are any. {_RUNS}",
     epilog="Example: jobgen diff exp-1 exp-2",

@@ -24,6 +24,7 @@ def schema_text() -> str:
 
 @click.command(
     "schema",
+    short_help="Print the JSON Schema of job files, for editors.",
     help="Print the JSON Schema of job files, with which an editor completes and checks them.",
     epilog="Example: jobgen schema > jobgen.schema.json",
 )

@@ -40,6 +40,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.group(
     "site",
     cls=_Group,
+    short_help="Show, find, make and check descriptions of clusters.",
     help="Sites: the queues, limits, directives, modules and rules of a cluster, in one TOML file each.",
     epilog="Example: jobgen site show polaris",
 )

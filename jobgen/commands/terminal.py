@@ -31,6 +31,11 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def columns() -> int:
+    """Return the columns of the terminal, at most 160; 100 if standard output is none."""
+    return min(160, shutil.get_terminal_size((100, 24)).columns)
+
+
 def painter(stream: TextIO | None) -> Paint:
     """Return the function that colours states for a stream."""
     return coloured if is_terminal(stream) and not os.environ.get("NO_COLOR") else plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.convert.result import Remark
@@ -19,6 +20,11 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     for number in apart(script.lines, script.directives):
         why = f"{source.command} does not join it with the line above: it is a command"
         yield Remark(number, script.lines[number - 1].strip(), why)
+    comments = script.lines[: script.directives.first_command or None]
+    buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
+    if source.scheduler.node_step and (at := next(buffers, None)):
+        why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
+        yield Remark(at, script.line(at).strip()[:60], why)
     errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
     if wrong := next(errors, None):
         why = "is not understood: look at the commands from here on"

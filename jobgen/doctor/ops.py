@@ -143,7 +143,9 @@ def _cache(case: Case) -> Iterator[Verdict]:
     home = case.here.env.get("HOME", "~")
     place = Path(text or f"{case.here.env.get('XDG_CACHE_HOME') or home + '/.cache'}/torch_extensions")
     shared = _SHARED.fullmatch(file_system(place, Path("/proc/mounts")) or "")
-    local = "--env TORCH_EXTENSIONS_DIR=/tmp/NAME, a disk of the node; or build them: jobgen doctor --recipe"
+    local = (
+        "--env TORCH_EXTENSIONS_DIR=DIR, yours on a disk of the node; or build them: jobgen doctor --recipe"
+    )
     above = nearest_directory(place)
     if not above.is_dir() or not os.access(above, os.W_OK):
         yield Verdict(

@@ -19,10 +19,11 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
-from jobgen.launch.program import read_program
+from jobgen.launch.program import check_words, read_program
 from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, OwnValues, SiteName, Step, Text
+from jobgen.values import text_files
 
 
 def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]) -> Layer:
@@ -82,10 +83,11 @@ def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable
 def read_text(path: str, place: str) -> str:
     """Return the text of a file; ``place`` names the file in errors."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
+        return text_files.read_text(path)
     except UnicodeDecodeError:
         raise JobgenError(f"{place} is not text in UTF-8") from None
+    except text_files.TooLong as error:
+        raise JobgenError(f"{place} {error}") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise JobgenError(f"{place} cannot be read: {reason}") from None
@@ -230,6 +232,7 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
 
 
 def _check_command(words: Sequence[str], where: str) -> None:
+    check_words(words, where)
     try:
         read_program(tuple(words))
     except JobgenError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.spec import SweepRequest
+from jobgen.values.text_files import check_word
 
 MODES = ("product", "zip")
 
@@ -32,8 +33,11 @@ def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str
             raise _fault(key, values, origin, "is no name of an option")
         if len({isinstance(value, bool) for value in values}) > 1:
             raise _fault(key, values, origin, "true and false go with no other values in one list")
-        if any("\0" in value_text(value) for value in values):
-            raise _fault(key, values, origin, "no option of a program can hold a NUL")
+        try:
+            for value in values:
+                check_word(value_text(value))
+        except ValueError as error:
+            raise _fault(key, values, origin, f"a value {error}") from None
     if not table:
         raise JobgenError(f"[sweep] ({origin(('sweep',))}): needs a list of values, such as lr = [0.1, 0.01]")
     frozen = {

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobgen.launch.launchers import LAUNCHERS, CommandLine
+from jobgen.launch.wrappers import EACH_INPUT, REMOTE, WRAPPERS
 
 _MODULES = {module: kind for kind, row in LAUNCHERS.items() for module in row.line.modules}
 _KINDS = {name: kind for kind, row in LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
+SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
@@ -43,6 +45,9 @@ def launcher_at(texts: Sequence[str | None], at: int) -> tuple[str | None, int]:
     if kind := _KINDS.get(name):
         word = LAUNCHERS[kind].line.subcommand
         return (None, at) if word and word not in texts[at + 1 : at + 2] else (kind, at + 1 + bool(word))
+    if (not name or name.startswith("$")) and texts[at + 1 : at + 2] == ["-m"]:  # $PYTHON -m MODULE
+        module = _MODULES.get((*texts, None, None)[at + 2] or "")
+        return module, at + 3 if module else at
     if is_python(name):
         for place in range(at + 1, min(at + 5, len(texts) - 1)):
             if texts[place] == "-m" and (module := _MODULES.get(texts[place + 1] or "")):
@@ -83,6 +88,12 @@ def values_of(option: str, line: CommandLine) -> int:
     letters = not option.startswith("--") and all(f"-{letter}" in bare for letter in option[1:])
     alone = "=" in option or option[2:].isdigit() or option_name(option) in bare or letters
     return int(not alone)
+
+
+def begins_launch(name: str) -> bool:
+    """Return whether a command is a launcher, or one that may start launchers."""
+    known = (_KINDS, WRAPPERS, REMOTE, EACH_INPUT, SHELLS)
+    return any(name in names for names in known) or is_python(name)
 
 
 def option_name(option: str) -> str:

@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.values.text_files import check_word
 
 _OURS = ("python3", "-m", "jobgen.train")
 
@@ -56,3 +58,16 @@ def read_program(words: tuple[str, ...]) -> Program:
     if words[0].endswith(".py"):
         return Program(("python3", *words), file=words[0], head=2)
     return Program(words, command=words[0])
+
+
+def check_words(words: Sequence[str], origin: str) -> None:
+    """Refuse words that cannot be the arguments of a program.
+
+    Raises:
+        JobgenError: one holds a NUL, or is too long.
+    """
+    for word in words:
+        try:
+            check_word(word)
+        except ValueError as error:
+            raise JobgenError(f"program = {shown(word)} ({origin}): a word {error}") from None

@@ -106,6 +106,9 @@ WRAPPERS = {
     "catchsegv": Wrapper(),
     "valgrind": Wrapper(),
     "unbuffer": Wrapper(),
+    "builtin": Wrapper(),
+    "coproc": Wrapper(),
+    "sudo": Wrapper(("-u", "--user", "-g", "--group", "-D", "--chdir")),
 }
 
 # Commands that run another command on other nodes; the image is the host.
@@ -117,6 +120,30 @@ REMOTE = {
     "clush": Wrapper(("-w", "-x", "-f", "-l", "-g", "-t", "-u", "-o", "-R")),
     "pbsdsh": Wrapper(("-n", "-c", "-h")),
 }
+
+# Commands that run another command for each of their inputs.
+EACH_INPUT = {
+    "xargs": Wrapper(
+        (
+            *("-I", "-i", "-n", "--max-args", "-P", "--max-procs", "-L", "--max-lines", "-d", "--delimiter"),
+            *("-a", "--arg-file", "-s", "--max-chars", "-E", "--replace"),
+        )
+    ),
+    "parallel": Wrapper(
+        (
+            *("-j", "--jobs", "-P", "--max-procs", "-N", "-n", "--max-args", "--delay", "--joblog"),
+            *("--retries", "--timeout", "-C", "--colsep", "-a", "--arg-file", "--results", "--workdir"),
+            *("--wd", "-S", "--sshlogin", "--sshloginfile", "--slf", "--env", "-I", "--halt", "--tmpdir"),
+            *("--memfree", "--load", "--nice", "--tagstring", "--rpl", "-L", "-d", "--delimiter"),
+        )
+    ),
+}
+
+
+def inputs_start(texts: Sequence[str | None], at: int) -> int:
+    """Return the index of the command that a word runs for each input; that of the word if it runs none."""
+    row = EACH_INPUT.get(os.path.basename(texts[at] or ""))
+    return at if row is None else _behind_options(texts, at + 1, row)
 
 
 def remote_start(texts: Sequence[str | None], at: int) -> int:
@@ -144,7 +171,7 @@ def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> i
             at += 1 + (text in wrapper.values)
         elif re.match(r"\w+=", text) and not image:
             at += 1
-        elif operands and text[0].isdigit():
+        elif operands and (text[0].isdigit() or text[0] == "$"):
             operands -= 1
             at += 1
         elif image and (sure or _IMAGE.search(text)):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from jobgen.errors import visible
@@ -142,18 +145,34 @@ def as_json(plan: Plan) -> str:
     return json.dumps(table, indent=2) + "\n"
 
 
-def as_table(plan: Plan) -> str:
-    """Return the rows as an aligned table."""
-    cells = [
-        ("VALUE", "IS", "FROM", "MEANING"),
-        *((r.name, _cell(r.value), r.origin, r.meaning) for r in rows(plan)),
-    ]
-    widths = [max(len(row[i]) for row in cells) for i in range(3)]
-    lines = (
-        "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]))
-        for row in cells
-    )
-    return "".join(f"{visible(line)}\n" for line in lines)
+def as_table(plan: Plan, width: int, every: bool = False) -> str:
+    """Return the derived values and those that were set as a table of at most ``width`` columns; with
+    ``every`` those that have their defaults, too."""
+    options = len(OPTIONS)
+    found = rows(plan)
+    defaults = [row for row in found[:options] if row.origin == "default" and row.name not in _BY_PROGRAM]
+    given = [row for row in found[:options] if row not in defaults]
+    shown = [*found[options:], *given, *(defaults if every else ())]
+    head = ("VALUE", "IS", "FROM", "MEANING")
+    cells = [head, *((row.name, _cell(row.value), row.origin, row.meaning) for row in shown)]
+    longest = [max(len(visible(row[i])) for row in cells) for i in range(3)]
+    widths = [longest[0], min(longest[1], width // 3), min(longest[2], width // 4)]
+    widths.append(max(20, width - sum(widths) - 2 * len(widths)))
+    lines = [line for row in cells for line in _folded(row, widths)]
+    if not every:
+        lines.append(f"and {len(defaults)} defaults: --explain=all")
+    return "".join(f"{line}\n" for line in lines)
+
+
+_BY_PROGRAM = ("launcher",)  # its default follows from the program
+
+
+def _folded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Yield the lines of a row whose cells are folded to their widths."""
+    cells = (textwrap.wrap(visible(cell), width) for cell, width in zip(row, widths, strict=True))
+    for parts in zip_longest(*cells, fillvalue=""):
+        line = "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True))
+        yield line.rstrip()
 
 
 def _cell(value: Any) -> str:

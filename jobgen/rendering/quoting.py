@@ -25,6 +25,11 @@ def sh(value: object) -> str:
     return "$'" + "".join(map(_ansi_c, text)) + "'" if text else "''"
 
 
+def sh_path(value: str) -> str:
+    """Return a path as one word of bash, which replaces a leading ``~/``."""
+    return f"~/{sh(value[2:])}" if value.startswith("~/") else sh(value)
+
+
 def item(value: object) -> str:
     """Return a value as an element of a bash array; with a comma it is quoted: it looks wrong."""
     word = sh(value)

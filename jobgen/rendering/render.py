@@ -14,9 +14,10 @@ import jinja2
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.rendering.environment import step_lines
-from jobgen.rendering.quoting import item, prefixed, sh, suffixed
+from jobgen.rendering.quoting import item, prefixed, sh, sh_path, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
 from jobgen.rendering.words import assignment, words
+from jobgen.values.text_files import LARGEST_FILE, TooLong, read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +100,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         if cache_dir
         else None,
     )
-    env.filters |= {"sh": sh, "item": item, "prefixed": prefixed, "suffixed": suffixed}
+    env.filters |= {"sh": sh, "sh_path": sh_path, "item": item, "prefixed": prefixed, "suffixed": suffixed}
     return env
 
 
@@ -123,7 +124,9 @@ def render(
     try:
         steps = _step_texts(plan, env) if plan.steps else ()
         template = env.get_template(plan.scheduler.template)
-        return template.render(values._asdict(), step_texts=steps, runtime=runtime(plan, main))
+        text = template.render(values._asdict(), step_texts=steps, runtime=runtime(plan, main))
+        _check_script(text, plan, folders)
+        return text
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(
             f"template {error.filename or error.name}, line {error.lineno}: {error.message}"
@@ -132,6 +135,8 @@ def render(
         raise JobgenError(f"template {error.name} is neither in {', '.join(folders)} nor packaged") from None
     except jinja2.TemplateError as error:
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {error.message}") from None
+    except JobgenError:
+        raise
     except RecursionError:
         raise JobgenError(f"a template in {', '.join(folders)} extends itself: extend builtin/NAME") from None
     except Exception as error:
@@ -139,6 +144,20 @@ def render(
             raise  # a packaged template: an error of jobgen, not of the user
         reason = f"{type(error).__name__}: {error}"
         raise JobgenError(f"a template in {', '.join(folders)} cannot be rendered: {reason}") from None
+
+
+def _check_script(text: str, plan: Plan, folders: Sequence[str]) -> None:
+    """Refuse a script without a command, which a user's template can give, and one that is too long."""
+    if not any(line.strip() and not line.lstrip().startswith("#") for line in text.split("\n")):
+        raise JobgenError(
+            f"the template {plan.scheduler.template} in {', '.join(folders)} gives a script without a "
+            f"command: extend builtin/{plan.scheduler.template}"
+        )
+    if len(text) > LARGEST_FILE:
+        raise JobgenError(
+            f"the script has {len(text)} characters, and a batch script at most {LARGEST_FILE}: "
+            "move long values into files"
+        )
 
 
 def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
@@ -181,9 +200,11 @@ def _check_blocks(env: jinja2.Environment, folders: Sequence[str]) -> None:
 
 def _blocks(env: jinja2.Environment, path: Path) -> list[str]:
     try:
-        tree = env.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        tree = env.parse(read_text(str(path)), filename=str(path))
     except jinja2.TemplateSyntaxError as error:
         raise JobgenError(f"template {path}, line {error.lineno}: {error.message}") from None
+    except TooLong as error:
+        raise JobgenError(f"template {path} {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise JobgenError(f"template {path} cannot be read: {error}") from None
     return [block.name for block in tree.find_all(jinja2.nodes.Block)]

@@ -85,7 +85,7 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
     spec, box, accelerator = plan.spec, plan.container, plan.resources.accelerator
     yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
     software = accelerator.runtime if box is None else accelerator.runtime_in_container
-    if spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
+    if spec.module_init or spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
         yield "source"
     yield from software
     yield from (name for name, needed in _needs(plan).items() if needed)
@@ -110,7 +110,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "setup": spec.setup,
         "requirements": True,
         "container": box,
-        "secrets": spec.secrets,
+        "secrets": True,
         "sweep": plan.sweep,
         "hostfile": True,
         "filter": plan.resources.active.option,

@@ -9,8 +9,9 @@ from jobgen.errors import JobgenError, shown
 
 
 def write_script(path: str, text: str, *, force: bool = False, executable: bool = True) -> None:
-    """Write ``text`` to ``path`` atomically, as an executable file; overwrite a file only with ``force``.
+    """Write ``text`` to ``path`` atomically; overwrite a file only with ``force``.
 
+    An executable file is a script, which may contain secrets: only the user can read it, whatever the umask.
     The path ``-`` is standard output.
 
     Raises:
@@ -27,7 +28,7 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
                 raise JobgenError(f"{option}: is not a regular file")
             if not force:
                 raise JobgenError(f"{option}: the file already exists; --force overwrites it")
-        _replace(target, text.encode(), (0o777 if executable else 0o666) & ~umask(), force)
+        _replace(target, text.encode(), 0o700 if executable else 0o666 & ~umask(), force)
     except FileExistsError:
         raise JobgenError(f"{option}: the file already exists; --force overwrites it") from None
     except (OSError, ValueError) as error:

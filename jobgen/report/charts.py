@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import NamedTuple
 
 from jobgen.report import axes
@@ -14,7 +14,8 @@ WIDTH, HEIGHT = 720, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 26, 12, 38  # margins: ticks and the numbers of runs
 COLUMNS = WIDTH - LEFT - RIGHT  # of pixels; more points would be drawn on top of each other
 _WHOLE = 8  # runs with a point per pixel; more runs share as many points, to limit the size of the page
-_APART, _NUMBERS = 12, 16  # pixels between the numbers at the ends of lines, and the most numbers
+_APART, _BESIDE = 16, 30  # pixels between the numbers at the ends of lines, above and beside each other
+_NUMBERS = (HEIGHT - BOTTOM - TOP) // _APART  # the most numbers: all fit above each other
 
 
 class Curve(NamedTuple):
@@ -160,17 +161,26 @@ def _apart(lines: list[Curve]) -> list[Curve]:
     first = {line.run: i for i, line in reversed(list(enumerate(lines)))}
     moved = [line._replace(end=(0.0, 0.0)) for line in lines]
     if len(first) <= _NUMBERS:
-        for _, group in groupby(
-            sorted(first.values(), key=lambda i: lines[i].end), lambda i: lines[i].end[0] // 40
-        ):
+        for group in _groups(sorted(first.values(), key=lambda i: lines[i].end), lines):
             order = sorted(group, key=lambda i: lines[i].end[1])
             for i, y in zip(order, _spread([lines[i].end[1] for i in order]), strict=True):
                 moved[i] = lines[i]._replace(end=(lines[i].end[0], y))
     return sorted(moved, key=lambda line: (line.series, line.run))
 
 
+def _groups(order: Sequence[int], lines: Sequence[Curve]) -> list[list[int]]:
+    """Return the indices of lines, sorted by their ends, in groups whose numbers stand in one column."""
+    found: list[list[int]] = []
+    for i in order:
+        if found and lines[i].end[0] - lines[found[-1][-1]].end[0] < _BESIDE:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
+
+
 def _spread(places: list[float]) -> list[float]:
     """Return the sorted places, moved down and then up until they are apart and inside the chart."""
     down = list(accumulate(places, lambda above, place: max(above + _APART, place)))
-    limits = (HEIGHT - BOTTOM - _APART * i for i in range(len(down)))
+    limits = (HEIGHT - BOTTOM - 6 - _APART * i for i in range(len(down)))
     return [min(place, limit) for place, limit in zip(down[::-1], limits, strict=True)][::-1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import statistics
 from collections.abc import Iterable
 from datetime import datetime, timezone
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import jinja2
 from markupsafe import Markup
@@ -19,7 +21,8 @@ from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import run_directory
-from jobgen.runs.run_directory import RunRecord
+from jobgen.runs.logs import output_file
+from jobgen.runs.run_directory import Attempt, RunRecord
 from jobgen.values.version import __version__
 
 _TEMPLATES = Path(jobgen.templates.__path__[0], "report")
@@ -41,7 +44,7 @@ class Summary(NamedTuple):
 
 
 class View(NamedTuple):
-    """All data of one run that the page shows."""
+    """All data of one run that the page shows. ``logs`` are the files and folders of each attempt."""
 
     run: RunRecord
     training: bool
@@ -51,10 +54,12 @@ class View(NamedTuple):
     summary: Summary
     facts: dict[str, facts.Fact]
     failures: failures.Failures
+    logs: dict[int, dict[str, Path]]
 
 
-def page(directories: Iterable[Path], now: float) -> str:
-    """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows."""
+def page(directories: Iterable[Path], now: float, folder: Path = Path()) -> str:
+    """Return the page about these run directories; ``now`` (seconds since 1970) is the time that it shows.
+    Its links to files hold in ``folder``."""
     views, title = _titled([view(directory) for directory in directories])
     names = [view.run.name for view in views]
     style, script = (asset(name) for name in ("style.css", "script.js"))
@@ -77,6 +82,7 @@ def page(directories: Iterable[Path], now: float) -> str:
             script_hash=_hash(script),
             geometry=charts,
             rows=timeline,
+            address=partial(_address, folder),
         )
     )
 
@@ -105,7 +111,22 @@ def view(directory: Path) -> View:
         _summary(run, metrics.rows, curves, training),
         facts.facts(run, metrics.rows),
         failures.failures(run, training),
+        {attempt.number: _logs(run, attempt) for attempt in run.attempts},
     )
+
+
+def _logs(run: RunRecord, attempt: Attempt) -> dict[str, Path]:
+    """Return the output of the job, and the folder with that of the ranks, as far as they are there."""
+    values = {event.what: event.value for event in attempt.events}
+    named = Path(values["output"]) if "output" in values else None
+    output = named if named and named.is_file() else output_file(run.directory, values.get("began", ""))
+    nodes = attempt.directory / "nodes"
+    return ({"output": output} if output else {}) | ({"ranks": nodes} if nodes.is_dir() else {})
+
+
+def _address(folder: Path, path: Path) -> str:
+    """Return the address of a file in a page of a folder."""
+    return quote(os.fsencode(os.path.relpath(path, folder)))
 
 
 def _summary(run: RunRecord, rows: list[dict[str, Any]], curves: Curves, training: bool) -> Summary:

@@ -13,6 +13,7 @@ from jobgen.runs import node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log, last_lines
 from jobgen.runs.regular_file import open_file
+from jobgen.runs.terminal_text import TerminalText
 from jobgen.schedulers.jobs import number, task
 
 _PAUSE = 0.5  # s between two reads of a file
@@ -38,7 +39,7 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     """
     attempt = which.attempt or run_directory.last_number(run)
     if not attempt:  # a job may end before its first attempt begins
-        output = _output(run, job_id(run) or "") if which.rank is None else None
+        output = output_file(run, job_id(run) or "") if which.rank is None else None
         return 0, Log(output) if output else None
     directory = run / f"attempt-{attempt}"
     ranked = node_files.log_of(directory, which.rank or 0)
@@ -47,12 +48,12 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     events = run_directory.events(directory)
     log = next((Path(event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
-    outputs = [Log(path) for path in (log, _output(run, began)) if path and path.is_file()]
+    outputs = [Log(path) for path in (log, output_file(run, began)) if path and path.is_file()]
     found = [*outputs, *([Log(ranked.path)] if ranked else [])]
     return attempt, found[0] if found else None
 
 
-def _output(run: Path, job: str) -> Path | None:
+def output_file(run: Path, job: str) -> Path | None:
     """Return the output file of PBS or Slurm in the run directory, for a job that has not recorded it."""
     index = task(job) or ""
     ends = [f".o{number(job)}", f"-{number(job)}.log"]
@@ -87,7 +88,7 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
         why = _why_none(run, attempt, which.rank)
         yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
         raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
-    _print(log, _begin(log, which.tail), True, write)
+    _print(log, _begin(log, which.tail), True, write or _printer())
 
 
 def _begin(log: Log, tail: int | None) -> int:
@@ -116,6 +117,7 @@ def follow(run: Path, which: Which) -> None:
         JobgenError: the job has ended without a log, or the run is an array.
     """
     check_task(run)
+    write = _printer()
     log: Log | None = None
     at = followed = 0
     queried = 0.0
@@ -133,14 +135,14 @@ def follow(run: Path, which: Which) -> None:
             attempt, now = find(run, which)
             same = now is not None and log is not None and _same(now, log)
             if now is not None and log is not None and not same:
-                _drain(log, at, whole=True)
+                _drain(log, at, write, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
                 log, at, followed = now, at if same else _begin(now, tail), attempt
             tail = None  # what comes after the first look is printed from its beginning
             pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
-            at = _drain(log, at, whole=over)
+            at = _drain(log, at, write, whole=over)
         if not over:
             time.sleep(pause)
     attempt, whole = find(run, which)
@@ -173,18 +175,18 @@ def _word(run: Path) -> str:
     return state.state + (f" ({state.reason})" if state.reason else "")
 
 
-def _drain(log: Log, at: int, whole: bool) -> int:
+def _drain(log: Log, at: int, write: Callable[[bytes], object], whole: bool) -> int:
     """Print the output after ``at`` and return its end; print all of it if the file has shrunk."""
     try:
-        return _print(log, 0 if log.path.stat().st_size < at else at, whole)
+        return _print(log, 0 if log.path.stat().st_size < at else at, whole, write)
     except OSError:
         return at  # the file may come back; the end of the job ends this loop
 
 
-def _print(log: Log, at: int, whole: bool, write: Callable[[bytes], object] | None = None) -> int:
+def _print(log: Log, at: int, whole: bool, write: Callable[[bytes], object]) -> int:
     """Print a log from ``at`` on and return its end. In the output of several ranks, an incomplete last line
     is left for later, unless the log is ``whole``."""
-    rest, write = b"", write or _write
+    rest = b""
     with open_file(log.path) as file:
         file.seek(at)
         while chunk := file.read(_CHUNK):
@@ -202,6 +204,13 @@ def _lines(data: bytes) -> tuple[bytes, bytes]:
     return lines + end, rest
 
 
-def _write(chunk: bytes) -> None:
-    sys.stdout.buffer.write(chunk)
-    sys.stdout.buffer.flush()
+def _printer() -> Callable[[bytes], object]:
+    """Return the function that prints a log: as it is, or without control sequences on a terminal."""
+    terminal = TerminalText() if sys.stdout.isatty() else None
+
+    def write(chunk: bytes) -> None:
+        data = terminal.shown(chunk).encode(errors="replace") if terminal else chunk
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    return write

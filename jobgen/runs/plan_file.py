@@ -22,7 +22,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY
 from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
-from jobgen.runs.regular_file import open_file
+from jobgen.runs.regular_file import LARGEST, open_file
 from jobgen.secrets import MASK, masked_data
 from jobgen.spec import Specification, Step, SweepRequest
 
@@ -196,7 +196,7 @@ def read(directory: Path) -> PlanFile:
 
 def _loaded(path: Path) -> Any:
     with open_file(path) as file:
-        return json.load(file)
+        return json.loads(file.read(LARGEST))
 
 
 def sha256(data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import NamedTuple
 
 from jobgen.runs import node_files, regular_file
 from jobgen.runs.exit_statuses import RESUMABLE
+from jobgen.secrets import masked
+
+_LINES, _LETTERS = 200, 300  # of the end of a log, and of the line with the error
+_ERROR = re.compile(r"(\w+\.)*\w*(Error|Exception|Interrupt|Exit)\b")  # as Python ends a traceback
 
 
 class RankEnds(NamedTuple):
@@ -31,6 +36,21 @@ def read(run: Path, attempt: int) -> RankEnds:
     who = "the rank" if len(ranks) == 1 else f"all {_number(len(ranks))}"
     began = "" if len(ranks) == _slots(run) else " that began"
     return RankEnds(f"{who}{began} {_end(status)}", status == RESUMABLE)
+
+
+def first_failure(run: Path, attempt: int) -> str:
+    """Return the rank of an attempt that failed first, with the error in its log; empty if no rank failed."""
+    folder = run / f"attempt-{attempt}"
+    failed = [one for one in node_files.ranks(folder) if one.status not in (None, 0, RESUMABLE)]
+    if not failed:
+        return ""
+    first = min(failed, key=lambda one: one.ended or math.inf)
+    log = node_files.log_of(folder, first.number, first.host)
+    lines = [line.strip() for line in node_files.tail(log, _LINES).split("\n") if line.strip()] if log else []
+    errors = [line for line in lines if _ERROR.match(line)]
+    error = (errors or lines or [""])[-1]
+    text = f": {masked(error[:_LETTERS])}" if error else ""
+    return f"rank {first.number} on {first.host} failed first{text}"
 
 
 def _number(ranks: int) -> str:

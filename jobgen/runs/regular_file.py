@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+LARGEST = 64_000_000  # bytes; 8,000 nodes write less
+
 
 def open_file(path: Path) -> BinaryIO:
     """Open a file for reading.
@@ -23,9 +25,9 @@ def open_file(path: Path) -> BinaryIO:
 
 
 def text(path: Path) -> str:
-    """Return a small file as text; empty if it cannot be read."""
+    """Return the first megabytes of a file as text; empty if it cannot be read."""
     try:
         with open_file(path) as file:
-            return file.read().decode(errors="replace")
+            return file.read(LARGEST).decode(errors="replace")
     except OSError:
         return ""

@@ -18,7 +18,9 @@ from jobgen.runs.submit_command import SCRIPT
 from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
 
-_ENVIRONMENT = "environment"  # the variables whose values the script does not contain
+ENVIRONMENT = "environment"  # the variables whose values the script does not contain
+_DIFF = "git.diff"
+_PRIVATE = (SCRIPT, ENVIRONMENT, _DIFF)  # only the user can read them, also with --group-readable
 _DIFF_LIMIT = 1_000_000  # bytes; of a larger change only the hash is kept
 
 
@@ -47,7 +49,7 @@ def git_of(directory: str) -> tuple[Git | None, bytes]:
     if state is None:
         return None, b""
     kept = 0 < len(state.diff) <= _DIFF_LIMIT
-    about = Git(state.commit, state.branch, bool(state.diff), state.sha256, "git.diff" if kept else None)
+    about = Git(state.commit, state.branch, bool(state.diff), state.sha256, _DIFF if kept else None)
     return about, state.diff if kept else b""
 
 
@@ -57,8 +59,8 @@ def contents(plan: Plan, file: PlanFile, text: str, diff: bytes) -> dict[str, by
         SCRIPT: text.encode(),
         "submitted-from": os.fsencode(f"{file.directory}\n"),
         plan_file.NAME: plan_file.text(file).encode("ascii"),
-        "git.diff": diff,
-        _ENVIRONMENT: _environment(plan.spec),
+        _DIFF: diff,
+        ENVIRONMENT: _environment(plan.spec),
     }
     if plan.spec.runtime == "beside":
         beside = runtime(plan)
@@ -67,15 +69,15 @@ def contents(plan: Plan, file: PlanFile, text: str, diff: bytes) -> dict[str, by
 
 
 def fill(directory: Path, files: Mapping[str, bytes], group: bool) -> None:
-    """Write the files into a run directory; only the user can read the file environment.
+    """Write the files into a run directory; the group may read those that hold no secrets.
 
     Raises:
         JobgenError: one cannot be written.
     """
     try:
         for name, data in files.items():
-            shared = group and name != _ENVIRONMENT
-            _write(directory / name, data, shared, name == SCRIPT)
+            mode = 0o700 if name == SCRIPT else 0o640 if group and name not in _PRIVATE else 0o600
+            _write(directory / name, data, mode)
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
 
@@ -117,9 +119,7 @@ def _make(directory: Path, group: bool) -> None:
         directory.chmod(directory.stat().st_mode & 0o7777 | 0o050)
 
 
-def _write(path: Path, data: bytes, group: bool, executable: bool) -> None:
-    """Write a file with the mode 0600, or 0640; with 0100 and 0010 more if it is executable."""
-    mode = (0o640 if group else 0o600) | (0o110 if executable and group else 0o100 if executable else 0)
+def _write(path: Path, data: bytes, mode: int) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(data)

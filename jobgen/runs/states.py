@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from jobgen.schedulers.jobs import LIVE, Job
 from jobgen.values import arrays
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
+_OPEN = ("submitting", "unknown", "resumable")  # states after which an attempt may follow
+_ENVIRONMENT = ("env.sh", "environment")  # of the job, with the secrets that it had
 _NAMED = 8  # tasks, at most
 
 
@@ -107,10 +110,39 @@ def _scheduler(directory: Path) -> str | None:
 
 
 def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
-    """Return the states of these runs, with one query per scheduler, and the answers of the schedulers."""
+    """Return the states of these runs, with one query per scheduler, and the answers of the schedulers.
+
+    The environment of a job that has ended for good is removed, if its script was killed before it did so.
+    """
     seen = _with_ids([read(directory) for directory in directories])
     answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
-    return [_state(one, answer) for one in seen], answer
+    found = [_state(one, answer) for one in seen]
+    for one in found:
+        if _is_over(one):
+            _remove_environment(Path(one.run))
+    return found, answer
+
+
+def _is_over(state: State) -> bool:
+    """Return whether no attempt will follow: a run that can go on is over only if it was cancelled."""
+    words = (state.state, *state.tasks)
+    goes_on = state.status == run_directory.RESUMABLE and state.state != "cancelled"
+    return not goes_on and not any(word in (*LIVE, *_OPEN) for word in words)
+
+
+def _remove_environment(run: Path) -> None:
+    for folder in (run, *run.glob("task-*"), *run.glob("step-*"), *run.glob("task-*/step-*")):
+        for name in _ENVIRONMENT:
+            with suppress(OSError):  # no file, or that of somebody else
+                (folder / name).unlink()
+
+
+def with_cause(state: State) -> State:
+    """Return the state of a failed run with the rank that failed first and its error; others as they are."""
+    if state.state != "failed" or not state.attempts:
+        return state
+    cause = rank_ends.first_failure(Path(state.run), state.attempts)
+    return state._replace(reason="; ".join(filter(None, (state.reason, cause))))
 
 
 def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:

@@ -33,6 +33,9 @@ class Lack(NamedTuple):
     lost: bool = True
 
 
+_GPUS_OF_NODE = 8  # few nodes have more
+
+
 @dataclass
 class Request:
     """The request of a script. Numbers are per node or per rank; what is missing or unreadable is None."""
@@ -71,6 +74,12 @@ class Request:
             return None
         key = "ppn" if any("ppn" in chunk for chunk in self.chunks) else "mpiprocs"
         return max(number(chunk.get(key)) or 1 for chunk in self.chunks)
+
+    @property
+    def has_whole_nodes(self) -> bool:
+        """Return whether no other job is on the nodes: by the request, or by the number of GPUs."""
+        gpus = self.gpus_per_node or (self.gpus or 0) // (self.nodes or 1)
+        return self.exclusive or gpus >= _GPUS_OF_NODE
 
     @property
     def several(self) -> bool:

@@ -54,7 +54,7 @@ SPANS = {
 # Options of srun and salloc that sbatch does not have.
 _STEPS = """
 accel-bind bcast bell cpu-bind cpu_bind disable-status epilog exact immediate jobid join
-kill-on-bad-exit kill-command label mem_bind mpi msg-timeout multi-prog no-allocate no-bell no-shell
+kill-on-bad-exit kill-command label mpi msg-timeout multi-prog no-allocate no-bell no-shell
 overlap prolog pty quit-on-interrupt relative send-libs slurmd-debug task-epilog task-prolog
 tree-width unbuffered
 """

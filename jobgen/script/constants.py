@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from jobgen.script.syntax import LATER, LOOPS, Node, expansions, literal
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
 
 _PARTS = ("string", "concatenation", "command_name")
 _DEPTH = 8
@@ -22,29 +23,74 @@ class Part(NamedTuple):
     assignment: Node
 
 
+class Arguments(NamedTuple):
+    """The arguments of a call of a function, or of ``set --``: what ``$1`` and ``"$@"`` are in its code.
+
+    ``shifts`` are the places of ``shift`` in the code, and by how many each shifts (None: unknown); ``place``
+    is that of the command which reads the arguments.
+    """
+
+    words: tuple[Node, ...]
+    shifts: tuple[tuple[int, int | None], ...]
+    place: Node
+
+    def at(self, node: Node) -> tuple[Node, ...] | None:
+        """Return the arguments that are left at a node of the code, or of a string in it."""
+        start = node.start if node.source is self.place.source else self.place.start
+        counts = [count for at, count in self.shifts if at < start]
+        return None if None in counts else self.words[sum(filter(None, counts)) :]
+
+
 class Constants:
     """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to, ``parts``
     those that it is made of at a place.
 
-    ``given`` are the variables that the scheduler sets.
+    ``given`` are the variables that the scheduler sets, ``defaults`` the words of ``${NAME:=WORD}``.
+    ``arguments`` are those of the function around the code.
     """
 
+    arguments: Arguments | None = None
+
     def __init__(
-        self, assignments: list[tuple[str, Node, Node]], given: Mapping[str, int | str | None]
+        self,
+        found: list[tuple[str, Node, Node]],
+        given: Mapping[str, int | str | None],
+        defaults: Mapping[str, Node] = {},
     ) -> None:
-        found: dict[str, list[tuple[Node, Node]]] = {}
-        for name, value, assignment in assignments:
-            found.setdefault(name, []).append((value, assignment))
-        self._nodes = {
-            name: pairs[0][0] for name, pairs in found.items() if len(pairs) == 1 and certain(pairs[0][1])
-        }
-        self._assignments = found
+        self.defaults = {name: node for name, node in defaults.items() if name not in given}
+        self._outer: Constants | None = None
+        self._place: Node | None = None  # of the code of another shell in the outer one
+        self._assignments, self._nodes = _by_name(found)
         self._given = {
-            name: str(value) for name, value in given.items() if value is not None and name not in found
+            name: str(value)
+            for name, value in given.items()
+            if value is not None and name not in self._assignments
         }
         self._known: dict[str, str | None] = {}
 
+    def within(self, arguments: Arguments) -> Constants:
+        """Return the constants in the code that gets these arguments."""
+        new = copy.copy(self)
+        new.arguments, new._known = arguments, {}
+        if not arguments.shifts:
+            values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}
+            new._given = self._given | {name: value for name, value in values.items() if value is not None}
+        return new
+
+    def of_code(self, tree: Node, place: Node) -> Constants:
+        """Return the constants of the code of another shell at a place; its own variables come first."""
+        own = list(assignments(tree))
+        if not own:
+            return self
+        new = copy.copy(self)
+        new._known, new._outer, new._place = {}, self, place
+        new._assignments, new._nodes = _by_name(own)
+        new._given = {name: value for name, value in self._given.items() if name not in new._assignments}
+        return new
+
     def node(self, name: str) -> Node | None:
+        if self._outer is not None and name not in self._assignments:
+            return self._outer.node(name)
         return self._nodes.get(name)
 
     def parts(self, name: str, place: Node | None) -> list[Part]:
@@ -52,6 +98,8 @@ class Constants:
 
         Without a place only a variable counts that is set once.
         """
+        if self._outer is not None and name not in self._assignments:
+            return self._outer.parts(name, self._place if place is not None else None)
         pairs = self._assignments.get(name, ())
         if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
             return [Part(*pairs[0])]
@@ -123,7 +171,7 @@ class Constants:
             return self._given[name]
         if name not in self._known:
             self._known[name] = None  # for a variable that is set to itself
-            node = self._nodes.get(name)
+            node = self.node(name)
             self._known[name] = None if node is None else self.value(node, depth + 1)
         return self._known[name]
 
@@ -151,14 +199,27 @@ class Constants:
         return {"*": left * right, "+": left + right, "-": left - right}.get(sign)
 
 
-def whole_expansion(word: Node) -> Node | None:
-    """Return the expansion that a word is, with or without quotes."""
+def _by_name(
+    found: list[tuple[str, Node, Node]],
+) -> tuple[dict[str, list[tuple[Node, Node]]], dict[str, Node]]:
+    """Return the values and assignments of each variable, and the values of those that are set once."""
+    by_name: dict[str, list[tuple[Node, Node]]] = {}
+    for name, value, assignment in found:
+        by_name.setdefault(name, []).append((value, assignment))
+    once = {name: pairs[0][0] for name, pairs in by_name.items() if len(pairs) == 1 and certain(pairs[0][1])}
+    return by_name, once
+
+
+def whole_expansion(word: Node, *signs: str) -> Node | None:
+    """Return the expansion that a word is, with or without quotes, perhaps with one of these signs."""
     expansion = word
     if word.type == "string" and len(word.children) == 3:
         expansion = word.children[1]
     elif word.type == "command_name" and len(word.children) == 1:
-        return whole_expansion(word.children[0])
-    plain = expansion.type in ("simple_expansion", "expansion") and len(expansion.children) <= 3
+        return whole_expansion(word.children[0], *signs)
+    plain = expansion.type in ("simple_expansion", "expansion") and (
+        len(expansion.children) <= 3 or expansion.children[2].type in signs
+    )
     return expansion if plain and word.end - word.start <= expansion.end - expansion.start + 2 else None
 
 

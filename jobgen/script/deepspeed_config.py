@@ -7,11 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jobgen.values.text_files import read_text
+
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
 
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
-_LARGEST = 1_000_000
 _SIZES = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 PARALLEL = re.compile(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", re.IGNORECASE)
 
@@ -31,8 +32,7 @@ def read(path: str) -> Any:
     import json  # late: few programs name a config
 
     try:
-        with open(path, encoding="utf-8") as file:
-            return json.loads(file.read(_LARGEST))
+        return json.loads(read_text(path))
     except OSError:
         return None  # it may be written later, or be in another directory
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Variables of other schedulers that the code of a job reads, as that of a job file for one of them."""
+"""Variables and commands of other schedulers in the code of a job, as that of a job file for one of them."""
 
 from __future__ import annotations
 
@@ -12,47 +12,68 @@ from jobgen.spec import Specification
 
 # A variable with a default, as ${NAME:-1}, is read on purpose where it is not set.
 _READ = re.compile(r"(?<!\\)\$(?:(\w+)|\{[#!]?(\w+)(?![\w]|:?[-+=?]))")
+_COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 
 
 def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
-    """Return a warning on the variables that have no value under this scheduler."""
+    """Return warnings on the variables that have no value under this scheduler, and on commands of others."""
+    code = dict(_texts(spec))
     read = dict(_reads(spec))
-    if not any("_" in name for name in read):
+    if not code and not read:
         return ()
-    from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs read none
+    from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs have no code
 
     own = of_script(scheduler.name)
+    others = {name for one in DIALECTS.values() for name in (*one.commands, one.scheduler.node_step)}
+    others -= {*own.commands, own.scheduler.node_step}
+    calls = {name: place for place, text in code.items() for name in _called(text) if name in others}
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix}
     found = []
     for name, where in read.items():
         if name in own.job_variables or not (
-            name.startswith(tuple(prefixes)) or name in own.foreign_variables
+            name.startswith(tuple(prefixes)) or name in own.foreign_variables or name in known
         ):
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))
         found.append(f"{name} ({where}{f'; use {use}' if use else ''})")
-    return (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
+    run = ", ".join(f"{name} ({place})" for name, place in calls.items())
+    variables = (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
+    return (*variables, f"{scheduler.title} has no command {run}") if run else variables
+
+
+def _called(text: str) -> list[str]:
+    """Return the words of some code that may be names of commands."""
+    start = r"(?:^|[;&|(`{]|\b(?:then|do|else|if|!)(?=\s))[ \t]*"
+    return re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", _COMMENT.sub("", text))
 
 
 def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
     """Yield the names that the code of a job reads and does not set, each with its last place."""
-    code = {"setup": spec.setup, "before": spec.before, "after": spec.after_block}
-    programs = {"program": spec.program}
-    programs |= {f"program of step {at}": one.program for at, one in enumerate(spec.steps, 1)}
-    texts = [(place, text) for place, text in code.items() if text]
-    texts += [(place, one) for place, words in programs.items() if (one := _code(words))]
+    texts = list(_texts(spec))
     own = {name for name, _ in spec.env}
     for _, text in texts:
         own.update(re.findall(r"(?:^|[\s;&|(])(\w+)\+?=", text))
     for place, text in texts:
-        for plain, braced in _READ.findall(re.sub(r"(?m)(?:^|\s)#.*", "", text)):
+        for plain, braced in _READ.findall(_COMMENT.sub("", text)):
             if (name := plain or braced) not in own:
                 yield name, place
-    for place, words in programs.items():
+    for place, words in _programs(spec).items():
         yield from (
             (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
         )
+
+
+def _texts(spec: Specification) -> Iterator[tuple[str, str]]:
+    """Yield each code of a job, after its place."""
+    code = {"setup": spec.setup, "before": spec.before, "after": spec.after_block}
+    code |= {place: _code(words) for place, words in _programs(spec).items()}
+    yield from ((place, text) for place, text in code.items() if text)
+
+
+def _programs(spec: Specification) -> dict[str, Sequence[str]]:
+    steps = {f"program of step {at}": one.program for at, one in enumerate(spec.steps, 1)}
+    return {"program": spec.program, **steps}
 
 
 def _code(words: Sequence[str]) -> str:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.launch.command_line import is_python, launcher_at, program_at, read_options, values_of
+from jobgen.launch.command_line import SHELLS, is_python, launcher_at, program_at, read_options, values_of
 from jobgen.launch.launchers import LAUNCHERS, Launcher
-from jobgen.launch.wrappers import command_start, remote_start
+from jobgen.launch.wrappers import command_start, inputs_start, remote_start
+from jobgen.script import code_files
+from jobgen.script.calls import Calls
 from jobgen.script.commands import Command, commands
-from jobgen.script.constants import Constants, variable_name, whole_expansion
+from jobgen.script.constants import Constants
 from jobgen.script.syntax import Node, parse
+from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
-_LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
-_DEEPEST = 5  # variables in variables, and shells in each other
-_CALLS = 20  # of a function that passes its arguments on
-_SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
-_TEXTS = ("string", "raw_string", "concatenation")
 _ARGUMENTS = ("$@", "${@}", "$*")
 _WHICH = re.compile(r"[\"']?\$\((?:which|command -v|type -P) ([\w.-]+)\)[\"']?")
 
@@ -59,6 +57,10 @@ class Launch(NamedTuple):
             if text is not None and text.isascii() and text.isdigit() and len(text) < 10:
                 return int(text)
         return None
+
+    def place(self, *names: str) -> Node | None:
+        """Return the node of the value of one of these options."""
+        return next((self.nodes[name] for name in names if name in self.nodes), None)
 
     def has(self, *names: str) -> bool:
         return any(name in self.options for name in names)
@@ -102,7 +104,7 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in.
-    ``starter`` has started the script.
+    ``starter`` has started the script; ``files`` are the texts and lines of those that it writes.
     """
 
     command: Command
@@ -113,8 +115,11 @@ class _Search(NamedTuple):
     remote: str = ""
     depth: int = 0
     starter: Start | None = None
+    files: Mapping[str, tuple[str, int]] = {}
 
-    def of_words(self, nodes: Iterable[Node]) -> Iterator[Launch | Start]:
+    def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start]:
+        if self.outer is None and nodes[1:] and is_empty(nodes[0], self.constants, self.place):
+            nodes = nodes[1:]
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
@@ -139,8 +144,11 @@ class _Search(NamedTuple):
             if (behind := remote_start(forms, at)) > at:
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
-            if at == start and (self.outer or self.remote or self.starter):
-                yield self._start(words, at)
+            if (behind := inputs_start(forms, at)) > at:
+                yield from self._on_host(words, behind)
+                return
+            if at == start:
+                yield from self._of_program(words, at)
             if self.outer is None or (at >= start and is_python(os.path.basename(forms[at] or ""))):
                 return
 
@@ -164,12 +172,20 @@ class _Search(NamedTuple):
             tuple(nodes),
         )
 
-    def _start(self, words: _Words, at: int) -> Start:
-        """Return the program at a word, which may be that of a shell."""
-        if os.path.basename(words.forms[at] or "") in _SHELLS:
+    def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:
+        """Yield the program at a word, which may be that of a shell, or the launchers in its text."""
+        if os.path.basename(words.forms[at] or "") in (*SHELLS, "source", "."):
             behind = range(at + 1, len(words.forms))
             at = next((one for one in behind if not (words.forms[one] or "-").startswith("-")), at)
-        return Start(words.nodes[at], tuple(words.nodes[at + 1 :]), self._outer, self._remote)
+            at = next((one for one in behind if self._file(words.nodes[one]) is not None), at)
+        if (code := self._file(words.nodes[at])) is not None:
+            yield from self._of_code(*code)
+        elif self.outer or self.remote or self.starter:
+            yield Start(words.nodes[at], tuple(words.nodes[at + 1 :]), self._outer, self._remote)
+
+    def _file(self, word: Node) -> tuple[str, int] | None:
+        """Return the text of a file that the script writes, and its line."""
+        return self.files.get(code_files.name(word, self.constants)) if self.files else None
 
     @property
     def _outer(self) -> Launch | None:
@@ -180,48 +196,57 @@ class _Search(NamedTuple):
         return self.remote or (self.starter.remote if self.starter else "")
 
     def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start]:
-        """Yield the launchers in the words that a shell on another node reads, perhaps as one text."""
-        nodes, name = words.nodes[at:], os.path.basename((words.forms[at : at + 1] or [""])[0] or "")
-        is_text = any(node.type in ("string", "raw_string") and " " in node.text for node in nodes)
-        if is_text and name not in _SHELLS:
-            yield from self._of_code(" ".join(map(shell_text, nodes)), nodes[0].line)
+        """Yield the launchers in the words that another shell reads, perhaps as one text."""
+        if at == len(words.nodes):
+            if (code := code_files.read(self.command)) is not None:
+                yield from self._of_code(*code)
+            return
+        origins = list({id(one): one for one in words.origins[at:]}.values())
+        texts = [self._text(one) for one in origins]
+        name = os.path.basename(words.forms[at] or "")
+        if any(text for text in texts) and name not in SHELLS:
+            whole = (text or shell_text(one) for one, text in zip(origins, texts, strict=True))
+            yield from self._of_code(" ".join(whole), origins[0].line)
         else:
             yield from self._behind(words, at)
+
+    def _text(self, word: Node) -> str:
+        """Return the text of several words, or of a variable with it, that a shell reads as code."""
+        text = text_of(word, self.constants, self.place)
+        return text[0] if text is not None and " " in text[0].strip() else ""
 
     def _code(self, words: _Words, at: int) -> tuple[str, int | None] | None:
         """Return the text that a shell or eval gets, and its line; None for that of the command."""
         forms, node = words.forms, words.nodes[at]
         if at > 0 and forms[at - 1] in ("eval", "-S", "--split-string"):
-            return self._variable(node) if node.type in ("string", "raw_string") else None
-        if os.path.basename(forms[at] or "") not in _SHELLS:
+            is_text = node.type in ("string", "raw_string", "ansi_c_string")
+            return text_of(node, self.constants, self.place) if is_text else None
+        if os.path.basename(forms[at] or "") not in SHELLS:
             return None
         behind = at + 1
-        while behind < len(forms) and (forms[behind] or "-").startswith("-"):
-            if re.fullmatch(r"-[a-z]*c", forms[behind] or ""):
-                return self._variable(words.nodes[behind + 1]) if behind + 1 < len(forms) else None
-            behind += 1
-        body = _here_document(self.command) if behind == len(forms) else None
-        return (_unescaped(body.text), body.line) if body is not None else None
-
-    def _variable(self, word: Node) -> tuple[str, int | None] | None:
-        """Return the text of a word and its line, or that of the variable that it is."""
-        expansion = whole_expansion(word)
-        if expansion is None:
-            return (shell_text(word), word.line) if word.type in _TEXTS else None
-        values = [
-            one.value for one in self.constants.parts(variable_name(expansion), self.place) if one.value
-        ]
-        if not values or sum(one.end - one.start for one in values) > _LONGEST:
-            return None
-        return "".join(map(shell_text, values)), None
+        while behind < len(forms) and (forms[behind] or "-").startswith(("-", "+")):
+            option = forms[behind] or ""
+            if re.fullmatch(r"-[a-z]*c", option):
+                texts = words.origins[behind + 1 : behind + 2]
+                return text_of(texts[0], self.constants, self.place) if texts else None
+            if option in ("-s", "--"):
+                return code_files.read(self.command)
+            behind += 1 + bool(re.fullmatch(r"[-+][a-z]*[oO]", option))
+        return code_files.read(self.command) if behind >= len(forms) else None
 
     def _of_code(self, text: str, line: int | None) -> Iterator[Launch | Start]:
-        if self.depth > _DEEPEST or len(text) < 2:
+        if self.depth > DEEPEST or len(text) < 2:
             return
-        for command in commands(parse(text.encode(), line or self.line)):
-            own = command if self.outer is not None else self.command
-            place = command.line if line is not None else self.line
-            inner = self._replace(command=own, line=place, depth=self.depth + 1)
+        tree = parse(text.encode(), line or self.line)
+        constants = self.constants.of_code(tree, self.place)
+        for command in commands(tree):
+            inner = self._replace(
+                command=command if self.outer is not None else self.command,
+                constants=constants,
+                place=self.place if constants is self.constants else command.node,
+                line=command.line if line is not None else self.line,
+                depth=self.depth + 1,
+            )
             yield from inner.of_words(command.words)
 
 
@@ -232,27 +257,11 @@ def launches(
 
     ``starter`` has started the script of the commands.
     """
-    calls: dict[str, list[Command]] = {}
+    calls, files = Calls(found, constants), code_files.written(found, constants)
     for command in found:
-        calls.setdefault(command.name, []).append(command)
-    for command in found:
-        for words, line in _forms_of(command, calls):
-            search = _Search(command, line, constants, command.node, starter=starter)
-            yield from search.of_words(words)
-
-
-def _forms_of(command: Command, calls: Mapping[str, list[Command]]) -> Iterator[tuple[Sequence[Node], int]]:
-    """Yield the words of a command and its line: once for each call of a function that passes them on."""
-    at = next((at for at, word in enumerate(command.words) if word.text.strip('"') in _ARGUMENTS), None)
-    function = next((one for one in command.node.above() if one.type == "function_definition"), None)
-    name = function.get("name") if function is not None and at is not None else None
-    own = calls.get(name.text, ())[:_CALLS] if name is not None else ()
-    if at is None or function is None or not own:
-        yield command.words, command.line
-        return
-    shifts = [one for one in calls.get("shift", ()) if function.start < one.node.start < command.node.start]
-    for call in own:
-        yield (*command.words[:at], *call.arguments[len(shifts) :], *command.words[at + 1 :]), call.line
+        for scope, line in calls.scopes(command):
+            search = _Search(command, line, scope, command.node, starter=starter, files=files)
+            yield from search.of_words(command.words)
 
 
 def _form(word: Node, text: str | None) -> str | None:
@@ -279,75 +288,3 @@ def _unknown(forms: Sequence[str | None], kind: str) -> Iterator[int]:
             yield at
         option = form is not None and form.startswith("-")
         values = values_of(form or "", LAUNCHERS[kind].line) if option else max(values - 1, 0)
-
-
-def _here_document(command: Command) -> Node | None:
-    """Return the here-document that is the input of a command."""
-    above = command.node.parent
-    if above is None or above.type != "redirected_statement":
-        return None
-    return next((one for part in above.children[1:] for one in part.all("heredoc_body")), None)
-
-
-def expanded(word: Node, constants: Constants, place: Node | None = None, depth: int = 0) -> list[Node]:
-    """Return the word, or the words of the variable or array of options that it expands to at a place.
-
-    Variables in these words are expanded, too. Without a place only a variable is that is set once, and only
-    the variable itself.
-    """
-    expansion = whole_expansion(word)
-    if expansion is None or depth > _DEEPEST:
-        return [word]
-    parts = constants.parts(variable_name(expansion), place)
-    if not parts or sum(one.value.end - one.value.start for one in parts if one.value) > _LONGEST:
-        return [word]
-    subscript, quoted = next(expansion.all("subscript"), None), word.type == "string"
-    found: list[Node] = []
-    for value, assignment in parts:
-        if value is None:
-            found.append(word)  # it stands for words that the text does not determine
-            continue
-        is_text = value.type in ("string", "raw_string") and not quoted
-        is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
-        if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
-            inner = value.children[1:-1]
-        elif is_text and (not found or value.text[1:2].isspace()):
-            if (words := _split(value)) is None:
-                return [word]
-            inner = words
-        elif is_copy and not found:
-            inner = [value]
-        else:
-            known = [constants.value(one) is not None for one in (word, value)]
-            return [value] if len(parts) == 1 and known == [False, True] else [word]
-        if place is None:
-            found += inner
-        else:
-            found += [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
-    return found
-
-
-def _split(node: Node) -> list[Node] | None:
-    """Return the words in a string of options; variables in them are still expansions. None: the text cannot
-    be read as words."""
-    text = re.sub(r"\\?\n", lambda match: " " * len(match[0]), node.text[1:-1])
-    if not re.search(r"[\s$]", text):
-        return [node] if text else []
-    tree = parse(text.encode(), node.line)
-    found = next(commands(tree), None)
-    if any(tree.all("ERROR")):
-        return None
-    return list(found.words) if found is not None else [node] * bool(text.strip())
-
-
-def shell_text(word: Node) -> str:
-    """Return the text of a word for another shell, which expands the variables in it."""
-    if word.type == "raw_string":
-        return word.text[1:-1]
-    if word.type == "string":
-        return _unescaped(word.text[1:-1]).replace('\\"', '"')
-    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
-
-
-def _unescaped(text: str) -> str:
-    return text.replace("\\$", "$")

@@ -18,9 +18,12 @@ _TEMPLATE = re.compile(
 _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
 _GAP = re.compile(
     r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
-    r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\byour[ _-][a-z]|\bpath/to/|"
+    r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|"
+    r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|"
+    r"\bafter\w*:job_?id\b|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
     rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
+    rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )

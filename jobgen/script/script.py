@@ -19,7 +19,7 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, Start, expanded, launches
+from jobgen.script.launches import Launch, Start, launches
 from jobgen.script.other_text import (
     has_escape,
     has_gap,
@@ -29,6 +29,7 @@ from jobgen.script.other_text import (
     says_template,
 )
 from jobgen.script.request import heeded, settings
+from jobgen.script.word_lists import expanded
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
@@ -44,7 +45,7 @@ class Edit(NamedTuple):
 class Hit(NamedTuple):
     """A result of a rule. ``message``, ``fix`` and ``level`` override those of the rule.
 
-    ``edits`` apply the fix, if that takes no decision.
+    ``edits`` apply the fix, if that takes no decision. ``place`` is what the result is about.
     """
 
     line: int
@@ -52,6 +53,19 @@ class Hit(NamedTuple):
     fix: str = ""
     level: str | None = None
     edits: tuple[Edit, ...] = ()
+    place: syntax.Node | Option | None = None
+
+    @classmethod
+    def at(
+        cls,
+        place: syntax.Node | Option,
+        message: str = "",
+        fix: str = "",
+        level: str | None = None,
+        edits: tuple[Edit, ...] = (),
+    ) -> Hit:
+        """Return a result about a node, or about the option of a directive."""
+        return cls(place.line, message, fix, level, edits, place)
 
 
 class Policy(NamedTuple):
@@ -124,7 +138,7 @@ class Script:
     @cached_property
     def guess(self) -> Guess:
         """The scheduler that the text is for, and the reason."""
-        return recognized([line.rstrip("\r") for line in self.lines])
+        return recognized(self.lines)
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -218,7 +232,7 @@ class Script:
     @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
-        return Constants(self.assignments, given | self._values_of_starter())
+        return Constants(self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree))
 
     def _values_of_starter(self) -> dict[str, str | None]:
         """Return the exported variables of the script that starts this one, and the arguments of the call."""
@@ -226,6 +240,7 @@ class Script:
             return {}
         outer, call = self.starter
         exports = [(name, value) for name, value, node in outer.assignments if syntax.exported(node)]
+        exports = [] if call.remote else exports  # ssh and the like pass none
         found = {name: outer.constants.value(value) for name, value in exports if outer.constants.node(name)}
         if not any(self.named("shift")) and not any("--" in one.literals for one in self.named("set")):
             found |= {str(at): outer.constants.value(word) for at, word in enumerate(call.arguments, 1)}
@@ -246,7 +261,14 @@ class Script:
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""
-        return expanded(word, self.constants, command.node)
+        found = self._expanded.get(id(word))
+        if found is None:
+            found = self._expanded[id(word)] = expanded(word, self.constants, command.node)
+        return found
+
+    @cached_property
+    def _expanded(self) -> dict[int, list[syntax.Node]]:
+        return {}
 
     @cached_property
     def hostfiles(self) -> set[str]:
@@ -316,7 +338,11 @@ class Script:
             one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
         }
         empty |= {line.number for line in read if line.rest.endswith("=")}
-        gaps = {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
+        gaps = {
+            one.line for one in self.options if described and one.missing and "#" in self.line(one.line)[1:]
+        }
+        gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         fields = {line.number for line in read if self._unset_fields(line.rest)}
         gaps |= fields if len(fields) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps

@@ -23,11 +23,17 @@ _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
 
+# tree-sitter finds no here-document before the sign: ssh HOST <<END &
+_HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
+
 
 class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
-    __slots__ = ("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type")
+    __slots__ = (
+        *("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type"),
+        *("_text", "value"),
+    )
 
     def __init__(
         self,
@@ -42,6 +48,8 @@ class Node:
         self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
         self.source, self.parent = source, parent
         self.children: list[Node] = []
+        self._text: str | None = None
+        self.value: tuple[str | None] | None = None  # of a word that is made of others, once it was read
         self.by_type: dict[str, list[Node]] | None = (
             None  # of the root only: its nodes by type, an index for the rules
         )
@@ -52,7 +60,9 @@ class Node:
 
     @property
     def text(self) -> str:
-        return self.source[self.start : self.end].decode("utf-8", "replace")
+        if self._text is None:
+            self._text = self.source[self.start : self.end].decode("utf-8", "replace")
+        return self._text
 
     def all(self, *types: str) -> Iterator[Node]:
         """Yield this node and all nodes below it, in the order of the text; with ``types``, only those."""
@@ -109,7 +119,7 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    braced, added = _braced(source)
+    braced, added = _braced(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
     cursor = _parser().parse(braced).walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
@@ -148,14 +158,21 @@ def literal(node: Node) -> str | None:
     if node.type == "raw_string":
         return node.text[1:-1]
     if node.type in ("command_name", "concatenation", "string"):
-        inner = [child for child in node.children if child.type != '"']
-        if node.type == "string" and not inner:
-            return node.text[1:-1]  # a string of blanks has no node for them
-        if node.type == "string" and inner[0].type == "string_content":
-            return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
-        parts = [literal(child) for child in inner]
-        return None if None in parts else "".join(part for part in parts if part is not None)
+        if node.value is None:
+            node.value = (_of_parts(node),)
+        return node.value[0]
     return None
+
+
+def _of_parts(node: Node) -> str | None:
+    """Return the value of a word that is made of others."""
+    inner = [child for child in node.children if child.type != '"']
+    if node.type == "string" and not inner:
+        return node.text[1:-1]  # a string of blanks has no node for them
+    if node.type == "string" and inner[0].type == "string_content":
+        return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
+    parts = [literal(child) for child in inner]
+    return None if None in parts else "".join(part for part in parts if part is not None)
 
 
 def _unescaped_in_quotes(text: str) -> str:
@@ -196,6 +213,17 @@ def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
             yield name.text, value if value is not None else node, node
 
 
+def defaults(root: Node) -> dict[str, Node]:
+    """Return the words of ``${NAME:=WORD}``, the first of each name."""
+    found = (node for node in root.all("expansion") if len(node.children) == 5)
+    signs = (":=", "=")
+    return {
+        node.children[1].text: node.children[3]
+        for node in reversed(list(found))
+        if node.children[2].type in signs
+    }
+
+
 def exported(assignment: Node) -> bool:
     parent = assignment.parent
     return (
@@ -221,6 +249,10 @@ def in_background(node: Node) -> bool:
         after = part.next()
         if after is not None and after.type == "&":
             return True
+        if part.type == "redirected_statement":
+            documents = (one for one in part.children if one.type == "heredoc_redirect")
+            if any(_HEREDOC.match(one.source, one.start) for one in documents):
+                return True
         if part.type in ("function_definition", "command_substitution"):
             return False
     return False

@@ -17,7 +17,10 @@ _KEYS = {
         *("networks", "environment.env", "launcher", "launch.interface"),
         *("rules.master_addr", "rules.prepend"),
     ),
-    "modules": ("environment.module", "environment.module_use", "environment.conda", "rules.module_use"),
+    "modules": (
+        *("environment.module", "environment.module_init", "environment.module_use"),
+        *("environment.conda", "rules.module_use"),
+    ),
     "login": ("detect",),
     "accounting": ("mandatory", "rules.account"),
     "example": ("differs",),

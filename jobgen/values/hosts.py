@@ -6,6 +6,7 @@ import re
 
 from jobgen.errors import shown
 from jobgen.values.parsers import path
+from jobgen.values.text_files import read_text
 
 Hosts = tuple[tuple[str, int], ...]  # each with its slots; 0 if the file names none
 
@@ -24,10 +25,10 @@ def hosts(text: str) -> Hosts:
     A host that is repeated has as many slots, as in the node file of PBS. ``#`` begins a comment.
     """
     try:
-        with open(path(text), encoding="utf-8-sig", errors="surrogateescape") as file:
-            lines = [line.partition("#")[0].strip() for line in file]
+        content = read_text(path(text), "surrogateescape")
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
+    lines = [line.partition("#")[0].strip() for line in content.split("\n")]
     read = [(number, *_host(number, line)) for number, line in enumerate(lines, 1) if line]
     numbered = next((number for number, _, slots in read if slots), 0)
     plain = next((number for number, _, slots in read if not slots), 0)

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 from jobgen.errors import nearest, one_of
 from jobgen.topology import cpus as processors
+from jobgen.values.text_files import check_word, read_text
 
 # Names that bash reserves, or that have another meaning in the script.
 _SHELL_NAMES = (
@@ -203,8 +204,7 @@ def env_file(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _lines(path: str) -> list[str]:
-    with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
-        return file.read().removesuffix("\n").split("\n")
+    return read_text(path, "surrogateescape").removesuffix("\n").split("\n")
 
 
 _pipe_lines = functools.cache(_lines)  # it can be read only once: --env-file <(command)
@@ -231,9 +231,10 @@ def read_env_file(path: str) -> dict[str, str]:
 def _env_line(line: str, number: int) -> tuple[str, str]:
     name, value = r"([A-Za-z_][A-Za-z0-9_]*)", r"""(?:'([^']*)'|"([^"]*)"|([^\s'"]*))"""
     match = re.fullmatch(rf"(?:export[ \t]+)?{name}={value}[ \t]*", line)
-    if not match or "\0" in line:
+    if not match:
         raise ValueError(f"line {number} must be NAME=VALUE; a value with blanks or quotes must be in quotes")
     try:
+        check_word(line)
         return _settable(match[1]), match[2] or match[3] or match[4] or ""
     except ValueError as error:
         raise ValueError(f"line {number}: {match[1]} {error}") from None
@@ -293,10 +294,33 @@ def absolute_path(text: str) -> str:
     return text
 
 
+def path_of_job(text: str) -> str:
+    """Parse a path that holds in the job: an absolute one, or one below the home directory, ``~/PATH``."""
+    return text if re.match(r"~/.", text) else absolute_path(text)
+
+
 def module(text: str) -> str:
     """Parse a name for ``module load``."""
     if not re.fullmatch(r"[^\s\-][^\s]*", text) or not text.isprintable():
         raise ValueError("must be one module name without blanks; repeat the option for more")
+    return text
+
+
+_MODULE_COMMAND = re.compile(
+    r"purge|reset|restore( [^\s-]\S*)?|unload( [^\s-]\S*)+|swap( [^\s-]\S*){1,2}"
+    r"|use( -a| --append)?( ~?/\S*)+"
+)
+
+
+def module_step(text: str) -> str:
+    """Parse a name for ``module load``, or another command of ``module``, such as ``swap OLD NEW``."""
+    if " " not in text or not text.isprintable():
+        return module(text)
+    if not _MODULE_COMMAND.fullmatch(text):
+        raise ValueError(
+            "must be one module name without blanks, or a command of module: "
+            "unload NAME, swap OLD NEW, use /DIR, restore NAME, reset or purge; repeat the option for more"
+        )
     return text
 
 

@@ -49,16 +49,17 @@ each("svg.chart", (chart) => {
   const nearest = (points, x) => points.reduce((a, b) => Math.abs(b[0] - x) < Math.abs(a[0] - x) ? b : a);
 
   chart.addEventListener("pointermove", (event) => {
-    const box = chart.getBoundingClientRect(), scale = chart.viewBox.baseVal.width / box.width;
+    const box = chart.getBoundingClientRect(), frame = chart.closest("figure").getBoundingClientRect();
+    const scale = chart.viewBox.baseVal.width / box.width;
     const x = Math.min(right, Math.max(left, (event.clientX - box.left) * scale));
     const at = x0 + (x - left) / (right - left) * (x1 - x0);
     const lines = places.filter(([line]) => !line.classList.contains("off")).map(([line, points]) =>
       `${+line.dataset.run + 1} ${line.dataset.series}: ${value(nearest(points, x)[1])}`);
     tip.textContent = [chart.dataset.by === "step" ? `step ${Math.round(at)}` : `${short(at)} s`, ...lines].join("\n");
     tip.hidden = false;
-    const after = (event.clientX - box.left) < box.width / 2;
+    const after = event.clientX - frame.left < frame.width / 2;
     tip.style.cssText = `white-space: pre; top: ${chart.offsetTop + 12}px; ` + (after
-      ? `left: ${event.clientX - box.left + 16}px` : `right: ${box.right - event.clientX + 16}px`);
+      ? `left: ${event.clientX - frame.left + 16}px` : `right: ${frame.right - event.clientX + 16}px`);
     for (const [name, place] of [["x1", x], ["x2", x], ["y1", top], ["y2", bottom]]) cursor.setAttribute(name, place);
     chart.append(cursor);
   });

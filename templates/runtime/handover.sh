@@ -24,7 +24,7 @@ job_save_functions() { # the functions of the job that run on the nodes
 
 job_handover() {
   local name
-  # It may contain secrets.
+  job_hide_secrets
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
   for name in $(compgen -A function job_file_); do
     "$name" > "$job_dir/${name#job_file_}.sh"

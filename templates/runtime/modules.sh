@@ -10,15 +10,24 @@ job_find_modules() {
   done
 }
 
-job_module() { # MODULE...
-  local name before
+job_module() { # MODULE, or COMMAND of module...
+  local name before words
   set +eu
   job_find_modules
   for name; do
     before=${LOADEDMODULES:-}
+    read -ra words <<< "${name// \~\// $HOME/}"
+    case $name in
+      purge | reset | restore | restore\ * | unload\ * | use\ *)
+        module "${words[@]}" || job_say "warning: module $name returned status $?"
+        continue ;;
+      swap\ *)  # it returns a failure where the new module is loaded already
+        module "${words[@]}"
+        [[ :${LOADEDMODULES:-} == *":${name##* }"* ]] ;;
+      *) module load "$name" ;;
     # Some versions of module return status 0 after a failure.
-    module load "$name" && [[ ${LOADEDMODULES:-} != "$before" || :$before == *":$name"* ]] ||
-      job_die 71 "cannot load the module $name"
+    esac && [[ ${LOADEDMODULES:-} != "$before" || :$before == *":${name##* }"* ]] ||
+      job_die 71 "cannot load the module ${name##* }"
   done
   set -eu
 }

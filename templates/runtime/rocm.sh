@@ -1,5 +1,6 @@
 # ROCm: PyTorch contains its libraries; the toolkit is for ops that are compiled at run time.
-# MIOpen's databases fail in a home directory that many nodes share: they are in /tmp of each node.
+# MIOpen's databases fail in a home directory that many nodes share: they are in /tmp of each node, under a name
+# that nobody can guess and take before.
 
 job_rocm() {
   if [[ -z ${ROCM_PATH:-} && -d /opt/rocm ]]; then ROCM_PATH=/opt/rocm; fi
@@ -7,6 +8,7 @@ job_rocm() {
 }
 
 job_miopen() {
-  export MIOPEN_USER_DB_PATH=${MIOPEN_USER_DB_PATH:-/tmp/miopen-$UID-${job_id:-0}}
+  MIOPEN_USER_DB_PATH=${MIOPEN_USER_DB_PATH:-$(mktemp -du /tmp/miopen-XXXXXXXXXX)}
+  export MIOPEN_USER_DB_PATH
   export MIOPEN_CUSTOM_CACHE_DIR=${MIOPEN_CUSTOM_CACHE_DIR:-$MIOPEN_USER_DB_PATH}
 }

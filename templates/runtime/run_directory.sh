@@ -44,7 +44,8 @@ job_open() {
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
   if [[ ! -f $1/job.sh || -z ${job_array_id:-} ]]; then  # tasks of an array may start at the same time
-    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || job_replace "$1/job.sh" cat "$job_script"
+    # It may contain secrets.
+    [[ ! -f $job_script || $job_script -ef $1/job.sh ]] || (umask 077; job_replace "$1/job.sh" cat "$job_script"; chmod u+x "$1/job.sh")
     [[ ! -f ${job_runtime:-} || $job_runtime -ef $1/${job_runtime##*/} ]] ||
       job_replace "$1/${job_runtime##*/}" cat "$job_runtime"
     job_replace "$1/submitted-from" printf '%s\n' "$job_submit_dir"

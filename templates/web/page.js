@@ -1,11 +1,12 @@
 // The form and its script. The address holds the form; worker.js makes the script.
 const $ = (id) => document.getElementById(id);
 const form = $("form");
-const worker = new Worker(`worker.js${new URL(import.meta.url).search}`, { type: "module" });
+const worker = location.protocol === "file:" ? {} : new Worker(`worker.js?${document.body.dataset.build}`, { type: "module" });
 const texts = { script: "", command: "", file: "" };
 const SHOWN = 3; // options at a line
 let toAddress; // timers
 let toSay;
+let leads = false; // whether the site that was chosen leads to the field that it requires
 let busy = false;
 let waiting = false;
 let toAsk = []; // options whose lines are not known yet
@@ -38,7 +39,19 @@ function fill({ hash }) {
   for (const field of fields().filter(applies))
     if (field.value === given[field.name]?.replace(/\r\n?/g, "\n")) delete given[field.name];
   unknown = given;
+  warn();
 }
+
+// A link may come from anybody: code that it brings is named.
+function warn() {
+  const fields = code();
+  $("code").hidden = !fields.length;
+  $("code").replaceChildren("This link holds code that the job runs. Read it before you submit the script: ");
+  fields.forEach((field, at) => $("code").append(at ? ", " : "", linkTo(field.name, labelOf(field))));
+}
+
+const code = () => fields().filter((field) => field.closest("[data-code]") && applies(field) && field.value.trim());
+const labelOf = (field) => field.labels[0].firstChild.textContent.trim();
 
 // Hides what the scheduler does not have.
 function fit() {
@@ -53,12 +66,14 @@ function fit() {
 }
 
 function changed(event) {
+  leads = event instanceof Event && event.target === form.site;
   if (event?.target === form.site) {
     form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
   } else if (event?.target === form.scheduler) {
     if (schedulerOfSite() !== form.scheduler.value) form.site.value = "";
   }
   if (event) unknown = {};
+  if (!code().length) $("code").hidden = true;
   fit();
   clearTimeout(toAddress); // browsers refuse many changes of the address at once
   toAddress = setTimeout(() => history.replaceState(null, "", address()), 300);
@@ -126,9 +141,7 @@ function offer() {
 function show({ status, script, messages, command = "", file = "" }) {
   const said = messages.trim();
   $("message").classList.toggle("warning", status === 0);
-  for (const field of fields()) field.removeAttribute("aria-invalid");
-  const named = /--([a-z-]+)/.exec(status ? said : "")?.[1].replaceAll("-", "_");
-  if (named) $(`f-${named}`)?.setAttribute("aria-invalid", "true");
+  explain(status ? said : "");
   $("command").textContent = command;
   Object.assign(texts, { script, command, file: status ? "" : file });
   offer();
@@ -139,9 +152,43 @@ function show({ status, script, messages, command = "", file = "" }) {
     const lines = script.slice(0, at).split("\n");
     links = lines.map(() => []);
     $("script").replaceChildren(...lines.map(line));
-    tell(said, `The script has ${lines.length - 1} lines, and the runtime below them.`);
+    tell(said, size(lines.length - 1));
   } else tell(said, "There is no script for this form.");
   document.body.dataset.state = "shown";
+}
+
+function size(lines) {
+  $("bar").firstChild.textContent = `Script: ${lines} lines`;
+  return `The script has ${lines} lines, and the runtime below them.`;
+}
+
+// Says at the field that a message names why it is wrong, and goes there if a site was chosen which requires it.
+function explain(said) {
+  for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
+  for (const why of form.querySelectorAll(".why")) why.hidden = true;
+  if (said) Object.assign($("bar").firstChild, { textContent: "No script: see why", href: "#message" });
+  else $("bar").firstChild.href = "#output";
+  const key = /--([a-z-]+)/.exec(said)?.[1].replaceAll("-", "_");
+  const field = key && $(`f-${key}`);
+  if (!field) return;
+  field.setAttribute("aria-invalid", "true");
+  Object.assign($(`w-${key}`), { hidden: false, textContent: said.replace("jobgen: ", "") });
+  $("bar").firstChild.href = `#f-${key}`;
+  if (leads) focusOn(key);
+}
+
+// The first script is in the page before Python is loaded; that of a link comes later.
+function first() {
+  const lines = [...$("script").children].map((row) => row.textContent);
+  if (location.hash.length > 1) $("output").classList.add("old");
+  else {
+    const script = `${lines.join("\n")}${$("runtime").textContent}`;
+    Object.assign(texts, { script, command: $("command").textContent, file: $("file").textContent });
+    offer();
+    size(lines.length - 1);
+  }
+  if (location.protocol === "file:")
+    $("state").textContent = "A page that was opened as a file cannot load Python: serve its folder, as python3 -m http.server does.";
 }
 
 function line(text) {
@@ -158,10 +205,8 @@ function link() {
     const from = document.createElement("span");
     from.className = "from";
     for (const key of (set.length ? set : keys).slice(0, SHOWN)) {
-      const flag = document.querySelector(`label[for=f-${key}]`).textContent;
-      const one = Object.assign(document.createElement("a"), { href: `#f-${key}`, textContent: flag, className: set.length ? "" : "default", tabIndex: -1 });
-      one.onclick = (event) => (event.preventDefault(), focusOn(key));
-      from.append(one, " ");
+      const one = linkTo(key, form[key].closest(".field").dataset.flag);
+      from.append(Object.assign(one, { className: set.length ? "" : "default", tabIndex: -1 }), " ");
     }
     row.querySelector(".from")?.remove();
     row.append(from);
@@ -170,6 +215,12 @@ function link() {
   if (first) first.tabIndex = 0;
   mark();
   document.body.dataset.state = "linked";
+}
+
+function linkTo(key, textContent) {
+  const one = Object.assign(document.createElement("a"), { href: `#f-${key}`, textContent });
+  one.onclick = (event) => (event.preventDefault(), focusOn(key));
+  return one;
 }
 
 // Marks the lines of the field that has the focus.
@@ -198,12 +249,21 @@ form.addEventListener("input", changed);
 form.addEventListener("submit", (event) => event.preventDefault());
 form.addEventListener("reset", () => setTimeout(() => changed({ target: form.site })));
 form.addEventListener("focusin", mark);
+form.addEventListener("click", ({ target }) => {
+  if (target.className !== "about") return;
+  const text = $(target.getAttribute("aria-controls"));
+  text.hidden = !text.hidden;
+  target.setAttribute("aria-expanded", String(!text.hidden));
+});
 addEventListener("hashchange", ({ newURL }) => (fill(new URL(newURL)), changed())); // location may be that of a timer
 
 for (const button of document.querySelectorAll(".copy"))
   button.onclick = async () => {
     await copy(texts[button.dataset.text] ?? new URL(address(), location.href).href);
-    $("state").textContent = $("said").textContent = `${button.textContent.replace("Copy", "Copied:")}.`;
+    const holds = button.dataset.text ? [] : code();
+    const more = holds.length ? ` It holds code that the job runs: ${holds.map(labelOf).join(", ")}.` : "";
+    const what = button.textContent.replace(/^Copy ?/, "") || "script";
+    $("state").textContent = $("said").textContent = `Copied: ${what}.${more}`;
   };
 
 async function copy(text) {
@@ -220,12 +280,18 @@ async function copy(text) {
   }
 }
 
+$("bar").firstChild.onclick = (event) => {
+  const key = event.target.hash.replace("#f-", "");
+  if (form[key]) (event.preventDefault(), focusOn(key));
+};
+
 $("download").onclick = () => {
   const address = URL.createObjectURL(new Blob([texts.script], { type: "text/x-shellscript" }));
   Object.assign(document.createElement("a"), { href: address, download: form.scheduler.selectedOptions[0].dataset.file }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 };
 
-if (form.site.value) changed({ target: form.site });
+first();
 fill(location);
-changed();
+if (location.protocol === "file:") fit();
+else changed();

@@ -29,24 +29,29 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory: job.sh, and the runs ``one`` and ``two``. There is no scheduler on PATH."""
-    (tmp_path / "job.sh").write_text(SCRIPT)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "dangling").symlink_to("nowhere")
+def fill(folder: Path) -> None:
+    """Write job.sh and the runs into a directory."""
+    (folder / "job.sh").write_text(SCRIPT)
+    (folder / "bin").mkdir()
     plan = plan_of(CASES["slurm_one_node"])
     text = render(plan)
     for name, losses in (("one", [2.0, 1.0]), ("two", [2.0, 0.5])):
         run = made.run(
-            tmp_path / "runs" / name, made.rows(losses), status={"state": "finished"}, job_id="4711\n"
+            folder / "runs" / name, made.rows(losses), status={"state": "finished"}, job_id="4711\n"
         )
         (run / "job.sh").write_text(text)
         (run / plan_file.NAME).write_text(
             plan_file.text(plan_file.of(plan, text, ["jobgen"], "/", (), (), None))
         )
+
+
+@pytest.fixture
+def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory: job.sh, and the runs ``one`` and ``two``. There is no scheduler on PATH."""
+    fill(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "dangling").symlink_to("nowhere")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tools}")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

@@ -84,8 +84,92 @@ def test_github() -> None:
     Path("a:b,c%.sh").write_bytes(Path(BAD).read_bytes())
     (line,) = jobgen("--format", "github", "a:b,c%.sh").stdout.splitlines()
     assert line.startswith(
-        "::error file=a%3Ab%2Cc%25.sh,line=4,title=late-directive::the directive is ignored: "
+        "::error file=a%3Ab%2Cc%25.sh,line=4,col=1,endColumn=18,title=late-directive::the directive is ignored: "
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/bash\n#SBATCH --time=1:00:00\nset -e\ncd $DATA/ä\ncd /y/z; rm -r $OUT\n",
+        "#!/bin/bash\nset -e\necho\n#SBATCH --time=1:00:00\nconda activate x\n",
+        "#!/bin/bash\r\n#SBATCH --time=1:00:00\r\nsrun ./a\r\n",
+    ],
+)
+def test_the_fixes_of_sarif_are_those_of_fix(text: str) -> None:
+    path = Path("fix.sh")
+    path.write_bytes(text.encode())
+    (run,) = json.loads(jobgen("--format", "sarif", path).stdout)["runs"]
+    assert run["columnKind"] == "unicodeCodePoints"
+    regions = []
+    for result in run["results"]:
+        for one in result.get("fixes", ()):
+            assert one["description"]["text"]
+            (change,) = one["artifactChanges"]
+            assert change["artifactLocation"]["uri"] == "fix.sh"
+            regions += change["replacements"]
+    assert regions
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+
+    def place(region: dict[str, int], end: str) -> int:
+        names = ("endLine", "endColumn") if end else ("startLine", "startColumn")
+        line, column = (region[name] for name in names)
+        return starts[line - 1] + column - 1
+
+    edits = {
+        (
+            place(one["deletedRegion"], ""),
+            place(one["deletedRegion"], "end"),
+            one["insertedContent"]["text"],
+        )
+        for one in regions
+    }
+    new = text
+    for start, end, inserted in sorted(edits, reverse=True):
+        new = new[:start] + inserted + new[end:]
+    jobgen("--fix", "--write", path)
+    assert path.read_bytes().decode() == new
+
+
+@pytest.mark.parametrize(
+    ("rule", "script", "part"),
+    [
+        ("unquoted-path", "#!/bin/bash\n#SBATCH --time=1:00:00\necho é; rm -r $OUT $OUT/b\n", "$OUT"),
+        ("short-walltime", "#!/bin/bash\n#SBATCH -J a24:00 --time=24:00\n", "24:00"),
+        (
+            "nodes-mismatch",
+            "#!/bin/bash\n#SBATCH --nodes=2 --time=1:00:00\n\tsrun torchrun --nnodes=4 t.py\n",
+            "--nnodes=4",
+        ),
+        (
+            "ranks-mismatch",
+            "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node 8 8.py\n",
+            "8",
+        ),
+        (
+            "unchecked-cd",
+            "#!/bin/bash\n#SBATCH --time=1:00:00\necho cd /a/b\ntrue; cd /a/b\nsrun ./a\n",
+            "cd /a/b",
+        ),
+    ],
+)
+def test_the_columns_of_a_finding(rule: str, script: str, part: str) -> None:
+    """They are the same in all forms, and count characters."""
+    Path("one.sh").write_text(script)
+    (found,) = json.loads(jobgen("--style", "--select", rule, "--format", "json", "one.sh").stdout)[:1]
+    line = script.splitlines()[found["line"] - 1]
+    assert line[found["column"] - 1 : found["end_column"] - 1] == part
+    log = json.loads(jobgen("--style", "--select", rule, "--format", "sarif", "one.sh").stdout)
+    region = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"]
+    columns = {"startColumn": found["column"], "endColumn": found["end_column"]}
+    assert region == {"startLine": found["line"]} | columns
+    text = jobgen("--style", "--select", rule, "--format", "github", "one.sh").stdout
+    assert f",col={found['column']},endColumn={found['end_column']}," in text
+    (one, *_) = (one for one in check(script.encode(), "one.sh") if one.rule == rule)
+    source, marks = (text.split("| ", 1)[1] for text in for_terminal([one], colours=False).splitlines()[1:3])
+    assert source[marks.index("^") : len(marks)] == part
 
 
 def test_severity_and_strict() -> None:

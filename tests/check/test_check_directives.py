@@ -94,7 +94,8 @@ def test_a_variable_is_an_error_of_sbatch(directive: str) -> None:
     ],
 )
 def test_a_variable_is_an_error_of_qsub(directive: str) -> None:
-    errors = [one for one in found(f"#!/bin/bash\n#PBS {directive}") if one.severity == "error"]
+    text = f"#!/bin/bash\n#PBS -P project\n#PBS {directive}"
+    errors = [one for one in found(text) if one.severity == "error"]
     assert ["qsub expands no variables in directives" in one.reason for one in errors] == [True]
 
 
@@ -182,7 +183,7 @@ def test_a_late_directive_below_a_mark_of_a_template() -> None:
 
 
 def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
-    text = f"{PBS}#PBS -l walltime=1:00:00\necho $SLURM_JOB_ID"  # sbatch reads #PBS, too
+    text = f"{PBS}#PBS -l walltime=1:00:00\nset -e\n./a $SLURM_JOB_ID"  # sbatch reads #PBS, too
     assert [(one.rule, one.severity) for one in found(text)] == [("foreign-variable", "note")]
     assert [one.severity for one in found(f"{text} $PBS_JOBID")] == ["error"]
 

@@ -47,6 +47,37 @@ def levels(text: str, rule: str) -> list[str]:
         ("ranks-mismatch", f"{ASKED}mpirun --report-bindings ./solver -n 20840"),
         ("local-master", f"{TWO}torchrun --nnodes=1 --master_addr=localhost train.py"),
         ("output-directory", f"{HEAD}#SBATCH --output=/no/such/folder/of/this/machine/%j.log"),
+        # Words that a person or a program fills in
+        ("bad-array", f"{PBS}#PBS -l select=1:ncpus=CPUS\n#PBS -J 1-MAXJOBS"),
+        ("bad-array", f"{HEAD}#SBATCH --array Specify_The_Indices"),
+        ("bad-value", f"{HEAD}#SBATCH --cpus-per-gpu N_CPUS"),
+        ("bad-value", f"{PBS}#PBS -W depend=afterok:jobid"),
+        ("bad-value", f"{HEAD}#SBATCH -p   # a partition of your site"),
+        ("unknown-option", f"{HEAD}#SBATCH --mail-user= youremail@example.org"),
+        # What only one site or one of two schedulers knows
+        ("bad-value", "#!/bin/sh\n#PBS -l walltime=00:59:00\n#PBS -l nodes=1:ppn=all"),
+        ("unknown-option", f"{PBS}#PBS -l gres=atlas1%atlas2"),
+        ("no-shebang", "#PBS -S /bin/bash\n#PBS -l walltime=01:00:00\nhostname"),
+        # Loops whose commands do not read the list
+        ("ssh-eats-list", f'{TWO}cat hosts | while read -r h; do ssh -qn "$h" date; done'),
+        ("ssh-eats-list", f'{TWO}cat hosts | head -n 1 | while read -r h; do ssh "$h" date; done'),
+        ("ssh-eats-list", f"{TWO}while read -r h <&3 || read -u 3 h; do srun -i none date; done < hosts"),
+        ("ssh-eats-list", f"{TWO}while sleep 1; do read -r a b < /proc/loadavg; ssh n1 date; done"),
+        ("ssh-eats-list", f'{TWO}while read -u 3 -r h; do ssh "$h" date; done 3< hosts'),
+        ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME=ens"),
+        ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME=ibp,enp"),
+        # A time to work, and devices of one node for several processes
+        ("sleep-as-sync", f"{HEAD}srun ./server &\nsleep 110m\n./report"),
+        ("sleep-as-sync", f"{HEAD}srun ./server &\nsleep 60\nkill $!\n./report"),
+        (
+            "forced-devices",
+            f"{PBS}CUDA_VISIBLE_DEVICES=0 ./a &\nCUDA_VISIBLE_DEVICES=3 ./a &\nwait",
+        ),
+        ("pbsdsh-status", f"{TWO}pbsdsh -n 1 ./a"),
+        ("pbsdsh-status", f"{PBS}pbsdsh hostname"),
+        ("unwaited-background", f'{HEAD}if [ "X$SLURM_JOB_ID" == "X" ]; then\n./a &\nfi'),
+        ("unwaited-background", f'{HEAD}if [ -z "$SLURM_JOB_ID" ]; then\n./a &\nfi'),
+        ("download-in-job", f"{TWO}pip install a-1.0-py3-none-any.whl\nsrun ./a"),
         # Files and processes
         ("appended-hostfile", f"{HEAD}rm -rf ./hosts.txt\nfor i in 1; do hostname >> hosts.txt; done"),
         ("appended-hostfile", f'{HEAD}F=hosts.txt\nrm -f hosts.txt\nhostname >> "$F"'),
@@ -73,6 +104,49 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-pipefail", f"{HEAD}set -e\nenv | sort > environment"),
         ("no-errexit", f"{HEAD}python3 --version\nconda list\npython3 t.py"),
         ("no-errexit", f"{HEAD}srun ./a &\nsrun ./b &\nwait"),
+        ("no-errexit", f"{HEAD}source ~/.bashrc\nsource /etc/profile.d/modules.sh\nsrun ./a"),
+        ("no-errexit", f"{HEAD}cd $SLURM_SUBMIT_DIR\nsrun ./a"),
+        ("no-errexit", f"{HEAD}uniq a > b\nwait"),
+        ("no-errexit", f"{HEAD}srun julia a.jl\nexit\nusing MPI\necho x"),
+        ("no-errexit", f"{HEAD}srun ./a\n[ -f model.pt ]"),
+        # Values without blanks
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D")
+            for values in (
+                "D=$WORK/run/$SLURM_JOB_ID",
+                "D=run_$(date +%Y_%m_%d)",
+                "D=`date +%s`_x",
+                "i=3\nD=out/$i",
+                "names=(a b c)\nD=${names[$SLURM_ARRAY_TASK_ID]}",
+                "D=$(printf 'part_%02d' 3)",
+                "D=$((3 + 4))",
+                "for i in $(seq 3); do E=fold$i; done\nD=$E/x",
+                "D=a\nD=$D/b",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}")
+            for word in (
+                "/home/projects/x",
+                "/home/software.ppc64le/x",
+                "/home/alice/datasets/x",
+                "/home/alice/shared/x",
+                "/home/ubuntu/x",
+                "/home/username/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
+        ("personal-path", f"{HEAD}echo /home/alice/x"),
+        ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
+        ("source-activate", f"{HEAD}conda activate a || source activate a || exit 1"),
+        *(
+            ("output-directory", f"{head}\nsrun ./a")
+            for head in (
+                f"{PBS}#PBS -o logs/a.log\nmkdir -p logs",
+                f"{HEAD}#SBATCH -o ./a.log",
+                f"{HEAD}#SBATCH -D /data/x -o logs/a.log",
+            )
+        ),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n# srun hostname"),
         ("source-activate", f"{HEAD}source venv/bin/activate"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,en,eth,em,bond"),
@@ -87,6 +161,19 @@ def levels(text: str, rule: str) -> list[str]:
         ("lost-status", f"{HEAD}srun -l /bin/hostname | sort > nodes.log"),
         ("conda-hook", f"{HEAD}source activate base\nconda activate training"),
         ("download-in-job", f"{HEAD}pip install --no-deps ./own.whl"),
+        ("no-shebang", f"#PBS -S /bin/bash\n{PBS[12:]}hostname"),
+        ("mkdir-exists", f"{HEAD}mkdir results 2> /dev/null\nsrun ./a"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 $TMPDIR/a\nsrun ./a"),
+        ("download-in-job", f"{HEAD}pip install /opt/wheels/a-1.0.whl b.whl\nsrun ./a"),
+        *(
+            ("download-in-job", f"{HEAD}curl -X POST {url}\nsrun ./a")
+            for url in (
+                "http://$gateway:80/x",
+                '"http://${HOST}:$PORT"',
+                "http://head:8265/api",
+                "http://$IP/x",
+            )
+        ),
         ("download-in-job", f"{HEAD}curl -s http://169.254.169.254/instance/"),
         ("download-in-job", f'{HEAD}git clone "$HOME/source" work'),
         ("packed-chunks", f"{PBS}#PBS -l select=1:host=a:ncpus=4+1:host=b:ncpus=4\nmpirun -ppn 2 ./solver"),
@@ -105,6 +192,30 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("inert-directive", "#!/bin/bash\n# SBATCH --nodes=2\nsrun hostname", "warning"),
         ("late-directive", f"{HEAD}hostname\n#SBATCH --nodes=2\nhostname", "error"),
         ("late-directive", "#!/bin/bash\n{{% if x %}}\n#SBATCH --nodes={{{{ n }}}}".format(), None),
+        ("late-directive", f"{PBS}cd x\n#PBS -v OMP_NUM_THREADS\n#PBS -V\nhostname", "note"),
+        ("late-directive", f"{PBS}cd x\n#PBS -l walltime=01:00:00\nhostname", "note"),
+        ("late-directive", f"{PBS}cd x\n#PBS -l walltime=02:00:00\nhostname", "error"),
+        ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\n#SBATCH -n 8\nhostname", "note"),
+        ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\nhostname", "error"),
+        ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l scratch=1gb", "warning"),
+        ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l waltime=1:00:00", "error"),
+        ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2:vmem=2gb", "error"),
+        ("bad-name", f"{PBS}#PBS -N a$N", "warning"),
+        ("bad-name", f"{PBS}#PBS -P project\n#PBS -N a$N", "error"),
+        ("unknown-option", f"{PBS}#PBS -P project\n#PBS -wd", "warning"),
+        ("unknown-option", f"{PBS}#PBS -P project\n#PBS -N a b", "error"),
+        ("unknown-option", f"{PBS}#PBS -N a b", "warning"),
+        ("bad-select", f"{PBS}#PBS -l place=excl", "error"),
+        ("bad-select", "#!/bin/bash\n#PBS -l place=excl", "warning"),
+        ("foreign-variable", f"{PBS}#PBS -P project\necho $PBS_NP", "note"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NP", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\nN=$(echo $PBS_NP)\n./a $N", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NUM_PPN", "warning"),
+        ("ssh-eats-list", f'{TWO}while read -r h; do srun -n 1 -w "$h" date; done < hosts', "warning"),
+        ("ssh-eats-list", f'{TWO}cat hosts | while IFS= read -r h; do ssh "$h" date; done', "warning"),
+        ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME==eth", "note"),
+        ("sleep-as-sync", f"{HEAD}srun ./server &\nsleep 60\n./client", "warning"),
+        ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=3 ./a", "warning"),
         ("bad-walltime", "#!/bin/bash\n#SBATCH --time=<minutes>", None),
         ("bad-walltime", "#!/bin/bash\n#SBATCH --time=$TIME", "error"),
         ("bad-count", f"{HEAD}#SBATCH --ntasks=@TASKS@", None),
@@ -128,8 +239,9 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#SBATCH --job-name=a\n#SBATCH --output=a.log\nsrun hostname", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=cpu-2h\nsrun hostname", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --partition=a100\nsrun hostname", "warning"),
-        ("unchecked-cd", f"{HEAD}cd $SLURM_SUBMIT_DIR\nrm *.tmp", "note"),
-        ("unchecked-cd", f"{HEAD}W=$SLURM_SUBMIT_DIR\ncd $W\nrm *.tmp", "note"),
+        ("unchecked-cd", f"{HEAD}cd $SLURM_SUBMIT_DIR\nrm *.tmp", None),
+        ("unchecked-cd", f"{HEAD}W=$SLURM_SUBMIT_DIR\ncd $W\nrm *.tmp", None),
+        ("unchecked-cd", f"{HEAD}mkdir /x\ncd /x\ncd $SLURM_SUBMIT_DIR\nrm *.tmp", "note"),
         ("unchecked-cd", f"{HEAD}#SBATCH --chdir=/tmp/x\ncd $SLURM_SUBMIT_DIR\nrm *.tmp", "warning"),
         ("unchecked-cd", f"{HEAD}cd $RUN\nsrun python3 $RUN/t.py --data /data", "note"),
         ("unchecked-cd", f"{HEAD}mkdir -p $RUN\ncd $RUN\nsrun python3 t.py", "note"),
@@ -141,8 +253,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-errexit", f"{HEAD}mkdir -p out\nsrun pwd\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", "note"),
         ("no-errexit", f"{HEAD}srun python3 t.py\ndate", "warning"),
-        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "warning"),
-        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "warning"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "note"),
+        ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "note"),
         (
             "source-activate",
             f"{HEAD}#SBATCH --export=NONE\nmodule load cuda/11.7 gcc\nsource activate a",
@@ -161,24 +273,78 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
             "warning",
         ),
         ("source-activate", f"{HEAD}source activate a", "note"),
+        ("source-activate", f"{HEAD}source activate a || exit 1", "note"),
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),
         ("download-in-job", f"{HEAD}pip install a", "note"),
+        ("mkdir-exists", f"{HEAD}set -e\nmkdir results 2> /dev/null\nsrun ./a", "note"),
+        ("download-in-job", f"{HEAD}curl -O http://data.org/x\nsrun ./a", "warning"),
+        ("download-in-job", f"{HEAD}git clone https://$USER:$TOKEN@a.org/x\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npip install a", "warning"),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=eth0,eth1", "note"),
         ("trap-late", f"{HEAD}trap 'touch a' TERM\npython3 t.py", "note"),
         ("trap-late", f"{HEAD}#SBATCH --signal=B:TERM@60\ntrap 'touch a' TERM\npython3 t.py", "warning"),
         ("no-pipefail", f"{HEAD}set -e\ncat a | sed s/a/b/ > b\ngrep a b | sort > c", "warning"),
-        ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:8\nMASTER_PORT=29500\nsrun ./a", "note"),
+        ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:8\nMASTER_PORT=29500\nsrun ./a", None),
         ("fixed-port", f"{HEAD}#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "warning"),
-        ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", "note"),
+        ("forced-devices", f"{HEAD}#SBATCH --exclusive\nexport CUDA_VISIBLE_DEVICES=1", None),
+        ("forced-devices", f"{HEAD}#SBATCH --gpus-per-node=8\nexport CUDA_VISIBLE_DEVICES=1", None),
         ("no-walltime", "#!/bin/bash\n#SBATCH --exclusive\n#SBATCH --mem=0\nsrun hostname", "note"),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "warning")
+            for body in (
+                "srun ./a\nwait",
+                "srun ./a\nexit 0",
+                "python3 t.py\nconda deactivate",
+                "srun ./a\ncp out $HOME\nrm -rf tmp",
+                "julia a.jl\nset +x",
+                "srun ./a\nsrun ./b\necho done",
+            )
+        ),
+        *(
+            ("no-errexit", f"{HEAD}{body}", "note")
+            for body in (
+                "for i in 1 2; do srun ./a $i; done\necho done",
+                "srun ./a 1\nsrun ./a 2\necho done",
+                "srun ./a\ncp out $HOME",
+                "srun ./a\n[ -f model.pt ] || exit 1\necho done",
+                "timeout 3h python3 t.py\necho done",
+                "srun --pty bash\necho done",
+                "python3 - <<E\nprint(1)\nE\necho done",
+                "python3 -m venv x\necho done",
+                "train() { srun ./a; }\ntrain\necho done",
+            )
+        ),
+        *(
+            ("unquoted-path", f"{HEAD}{values}\ncd $D", "note")
+            for values in (
+                "D=$1",
+                "D=$SLURM_SUBMIT_DIR/x",
+                "D=$(date '+%Y %m')",
+                "names=('a b' c)\nD=${names[0]}",
+                "D=$D/x",
+            )
+        ),
+        *(
+            ("personal-path", f"{HEAD}srun ./a {word}", "note")
+            for word in (
+                "/home/alice/projects/x",
+                "/users/p1/alice/x",
+            )
+        ),
+        ("personal-path", f"{HEAD}export PATH=$PATH:/home/alice/bin", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsrun ./a", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o /x/logs/%j.log\nL=/x/logs\ncd /x\nmkdir -p $L", "warning"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nsrun ./a", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\ncd /x\nmkdir -p logs", "note"),
+        ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsbatch $0", "note"),
+        ("output-directory", f"{PBS}#PBS -o logs/a.log\nsrun ./a", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load a\nsrun python3 t.py", "note"),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
         ("unset-variable", f"{HEAD}ids_list=1\necho $id_list", "warning"),
         ("memory-unit", f"{HEAD}#SBATCH --mem=self.memory\nhostname", None),
         ("early-expansion", f"{TWO}export NODE_RANK=$SLURM_NODEID\nsrun python3 t.py", "warning"),
-        ("early-expansion", f"{TWO}export RANK=$SLURM_PROCID\nsrun python3 t.py", "error"),
+        ("early-expansion", f"{TWO}export RANK=$SLURM_PROCID\nsrun python3 t.py", "warning"),
         ("early-expansion", f"{TWO}export N=$SLURM_NODEID\nsrun python3 t.py --rank $N", "error"),
     ],
 )
@@ -186,9 +352,34 @@ def test_the_level(rule: str, text: str, level: str | None) -> None:
     assert levels(text, rule)[:1] == ([] if level is None else [level])
 
 
+def test_a_group_in_the_background_is_one_process() -> None:
+    assert levels(f"{HEAD}{{\n./a\n./b &\n./c\n}} &", "unwaited-background") == ["warning"]
+    assert levels(f"{HEAD}./a &\n./b &", "unwaited-background") == ["warning"] * 2
+
+
+def test_a_line_has_one_finding_on_its_words() -> None:
+    text = f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -q long a queue for days"
+    assert levels(text, "unknown-option") == ["warning"]
+
+
+def test_a_loop_has_one_finding_on_its_input() -> None:
+    text = f'{TWO}while read -r h; do\nssh "$h" date\nssh "$h" uptime\ndone < hosts'
+    assert levels(text, "ssh-eats-list") == ["warning"]
+
+
 @pytest.mark.parametrize(
     ("rule", "text", "words"),
     [
+        (
+            "no-errexit",
+            f"{HEAD}module load a\nsrun ./a\nexit 0",
+            "if srun fails, the job counts as successful",
+        ),
+        ("no-errexit", f"{HEAD}module load a\nsrun ./a", "continues if 'module load a' fails"),
+        ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
+        ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
+        ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
+        ("personal-path", f"{HEAD}srun /home/b/c/d/e", "/home/b/c is below the home directory of one user"),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
         ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),

@@ -21,6 +21,9 @@ EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
 SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; python train.py"
+OPEN = PBS + "module load openmpi\n"
+DEBUG = "export NCCL_DEBUG=INFO\n"
+REMOTE = f"'cd $PWD; {RUN.strip()}'"
 
 FOUND = [
     ("first-node-only", NODES + "srun nvidia-smi\nmpirun hostname\n" + RUN),
@@ -56,6 +59,22 @@ FOUND = [
         SLURM.replace("#SBATCH --time", "#SBATCH --export=A=1\n#SBATCH --time") + "ml x\nsrun ./a\n",
     ),
     ("export-names", SLURM + "srun --export=NCCL_DEBUG=INFO python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun --export=NONE python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun --export=PATH,HOME python t.py\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun -np 8 --mca plm rsh python t.py\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun -mca plm_rsh_agent pbs_tmrsh.sh -x PATH python t.py\n"),
+    ("unpassed-variable", OPEN + DEBUG + "export OMPI_MCA_plm_rsh_agent=ssh\nmpirun -np 8 ./a\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun -np 8 -x PATH -x LD_LIBRARY_PATH ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpiexec.hydra -genvnone -n 8 -ppn 4 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpirun -genvlist PATH,HOME -n 8 -ppn 4 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpirun -genvexcl NCCL_DEBUG -n 8 -ppn 4 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpiexec -n 8 --ppn 4 --envnone --env A=1 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh $h {REMOTE} & done\n"),
+    ("unpassed-variable", PBS + DEBUG + f'C={REMOTE}\npdsh -w $H "$C"\n'),
+    ("unpassed-variable", PBS + DEBUG + f"clush -bw $H {REMOTE}\n"),
+    ("unpassed-variable", PBS + DEBUG + f"pbsdsh -- bash -c {REMOTE}\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do pbs_tmrsh $h /bin/sh -c {REMOTE} & done\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh $h bash <<E &\n{RUN}E\ndone\n"),
     ("too-many-threads", SLURM + "export OMP_NUM_THREADS=64\nsrun python t.py\n"),
     ("world-size", SLURM + f"export WORLD_SIZE=16\nsrun bash -c '{SET}'\n"),
     ("world-size", SLURM + "srun python train.py trainer.devices=8 trainer.num_nodes=2\n"),
@@ -111,6 +130,23 @@ SILENT = [
     ("export-none", SLURM.replace("#SBATCH --time", "#SBATCH --export=ALL,A=1\n#SBATCH --time") + "ml x\nsrun ./a\n"),
     ("export-none", SLURM.replace("#SBATCH --time", "#SBATCH --export=NONE\n#SBATCH --time") + "ml x\nunset SLURM_EXPORT_ENV\nsrun ./a\n"),
     ("export-names", SLURM + "srun --export=all,A=1 python t.py\nsrun --export=PATH,A python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun --export=ALL,A=1 python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun --export=PATH,NCCL_DEBUG python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "module load openmpi\nmpirun -x PATH python t.py\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun -np 8 ./a\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun --mca plm rsh -x NCCL_DEBUG ./a\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun --mca plm rsh -x NCCL_DEBUG=WARN ./a\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun --mca plm rsh --mca mca_base_env_list 'PATH;NCCL_DEBUG' ./a\n"),
+    ("unpassed-variable", OPEN + DEBUG + "mpirun --mca plm rsh $X ./a\n"),
+    ("unpassed-variable", PBS + "module load mpich\n" + DEBUG + "mpirun -np 8 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpiexec.hydra -n 8 -ppn 4 -genv A 1 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpirun -genvlist PATH,NCCL_DEBUG -n 8 -ppn 4 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + "mpirun -genvnone -genv NCCL_DEBUG INFO -n 8 -ppn 4 ./a\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh $h 'export NCCL_DEBUG=1; {RUN.strip()}' & done\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh $h NCCL_DEBUG=$NCCL_DEBUG {RUN.strip()} & done\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh $h 'source $PWD/env.sh; {RUN.strip()}' & done\n"),
+    ("unpassed-variable", PBS + DEBUG + f"for h in $H; do ssh -o SendEnv=NCCL_DEBUG $h {RUN.strip()} & done\n"),
+    ("unpassed-variable", PBS + f"{DEBUG}ssh $h 'hostname'\nsrun ./a\n"),
     ("too-many-threads", SLURM + "export OMP_NUM_THREADS=8\nsrun python t.py\n"),
     ("world-size", SLURM + f"export WORLD_SIZE=8\nsrun bash -c '{SET}'\n"),
     ("world-size", SLURM + "srun python train.py trainer.devices=4 trainer.num_nodes=2\n"),

@@ -125,7 +125,7 @@ def test_scripts_of_jobgen_are_recognized() -> None:
 
 def test_the_guess_is_said_and_overruled(tmp_path: Path) -> None:
     job = tmp_path / "job.pbs"
-    job.write_text("#!/bin/bash\n#PBS -l nodes=2:ppn=4\n#PBS -l walltime=01:00:00\necho $PBS_NP\n")
+    job.write_text("#!/bin/bash\n#PBS -l nodes=2:ppn=4\n#PBS -l walltime=01:00:00\n./a $PBS_NP\n")
     status, _, said = run("check", str(job))
     words = "read as Torque because of PBS_NP (line 4), nodes=2:ppn=4 (line 2); --scheduler overrides this"
     assert (status, said.splitlines()[0]) == (0, f"{job}: {words}")

@@ -26,7 +26,6 @@ LAUNCHES = {
         f"srun singularity exec $OPTS $D/i.sif bash -lc \"{RUN}\"",
         f"srun podman-hpc run --rm -v a:b image:1 bash -c '{RUN}'",
         f"srun shifter --image=docker:x bash -c 'cd x; {RUN}; python post.py'",
-        f"srun numactl --cpunodebind=0 bash -c 'exec {RUN}'",
         f"srun nsys profile -o x --stats true bash -c '{RUN}'",
         f"srun ./wrap.sh --verbose x bash -c '{RUN}'",
         f"srun bash <<'END'\n{RUN}\nEND",
@@ -61,6 +60,71 @@ LAUNCHES = {
     "pbsdsh:torchrun": [f"pbsdsh -- bash -c '{RUN}'"],
 }  # fmt: skip
 
+ALL = "--nnodes 2 --nproc-per-node 4 t.py"
+ONE = f"torchrun {ALL}"
+MORE_LAUNCHES = {
+    "torchrun": [
+        # defaults
+        f"${{L:-torchrun}} {ALL}",
+        f'"${{L-torchrun}}" {ALL}',
+        f"${{L:=torchrun}} {ALL}",
+        f": ${{L:=torchrun}}\n$L {ALL}",
+        'L="${LAUNCHER:-torchrun --nnodes 2}"\n$L --nproc-per-node 4 t.py',
+        f"${{PYTHON:-python}} -m torch.distributed.run {ALL}",
+        f"$PYTHON -m torch.distributed.run {ALL}",
+        # arguments of functions
+        'f() { torchrun --nnodes "$1" --nproc-per-node "$2" "$3"; }\nf 2 4 t.py',
+        "f() { torchrun --nnodes $1 --nproc-per-node=${2} ${3}; }\nf 2 4 t.py",
+        'f() { local n="$1" p="$2"; shift 2; torchrun --nnodes "$n" --nproc-per-node "$p" "$@"; }\nf 2 4 t.py',
+        # code for a shell
+        f'C=({ONE})\nbash -c "${{C[*]}}"',
+        f'bash -c "L=torchrun; \\$L {ALL}"',
+        f"bash -s -- a <<'E'\n{ONE}\nE",
+        f"cat <<'E' | bash\n{ONE}\nE",
+        f"bash <<< '{ONE}'",
+        f"echo '{ONE}' | bash",
+        f"C=$(cat <<E\n{ONE}\nE\n)\neval \"$C\"",
+        f"C=$(echo '{ONE}')\n$C",
+        # files of the script
+        f"cat > r.sh <<'E'\n{ONE}\nE\nbash r.sh",
+        f"cat > r.sh <<'E'\n{ONE}\nE\nsource ./r.sh",
+        # wrappers
+        f'timeout "$LIMIT" {ONE}',
+        f"sudo -u me {ONE}",
+        f"coproc {ONE}",
+    ],
+    "srun>torchrun": [
+        f"S=${{S:-srun}}\n$S {ONE}",
+        f"${{S:-srun -n 2}} {ONE}",
+        'A=${A:-torchrun --nnodes 2}\nB="${B:-$A --nproc-per-node 4}"\nsrun $B t.py',
+        f"D=${{D:-}}\n$D srun {ONE}",
+        f"${{D:+echo}} srun {ONE}",
+        f'f() {{ $1 "${{@:2}}"; }}\nf srun {ONE}',
+        f'f() {{ eval "$1"; }}\nf "srun {ONE}"',
+        f'f() {{ srun bash -c "$1"; }}\nf "{ONE}"',
+        f'f() {{ srun bash -c "$*"; }}\nf {ONE}',
+        f"f() {{ srun ${{1}} {ALL}; }}\nf torchrun",
+        f'f() {{ g "$@"; }}\ng() {{ srun "$@"; }}\nf {ONE}',
+        f'set -- {ONE}\nsrun "$@"',
+        f"srun sh -c $'cd x\\n{ONE}'",
+        f"srun bash -euo pipefail -c '{ONE}'",
+        f"W=run.$SLURM_JOB_ID.sh\ncat > $W <<'E'\n{ONE}\nE\nsrun bash $W",
+        f"tee r.sh <<'E'\n{ONE}\nE\nchmod +x r.sh\nsrun ./r.sh",
+        f"{{\necho '#!/bin/bash'\necho '{ONE}'\n}} > $PWD/r.sh\nsrun bash $PWD/r.sh",
+        f"echo '#!/bin/bash' > r.sh\necho '{ONE}' >> r.sh\nsrun bash r.sh",
+        f"ls | xargs -I{{}} -P 4 srun {ONE} {{}}",
+        f"parallel --delay 0.2 -j 4 'srun -n 1 {ONE} {{}}' ::: a b",
+    ],
+    "ssh:torchrun": [
+        f'for h in $H; do ssh "$h" <<E &\n{ONE}\nE\ndone',
+        f'C="{ONE}"\nfor h in $H; do ssh $h "$C" & done',
+        f'C="cd x && {ONE}"\nfor h in $H; do ssh $h $C & done',
+        f'f() {{ ssh "$1" "$2"; }}\nf n1 "{ONE}"',
+    ],
+    "pdsh:torchrun": [f'C="{ONE}"\npdsh -w $H "cd $PWD; $C"', f"pdsh -w^hosts -S '{ONE}'"],
+    "clush:torchrun": [f"clush -bw $H '{ONE}'"],
+}  # fmt: skip
+
 
 def chain(launch: Launch) -> str:
     name = f"{launch.remote}:{launch.kind}" if launch.remote else launch.kind
@@ -77,6 +141,18 @@ def test_a_launcher_is_found_with_its_options(kinds: str, body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kinds", "body"), [(key, one) for key, some in MORE_LAUNCHES.items() for one in some]
+)
+def test_a_launcher_is_found_once(kinds: str, body: str) -> None:
+    found = Script(f"{HEAD}{body}\n".encode(), "slurm").launches
+    assert len(found) == 1 + kinds.count(">")
+    last = found[-1]
+    assert chain(last) == kinds
+    assert last.options == {"--nnodes": "2", "--nproc-per-node": "4"}
+    assert last.program[0].text.strip('"') == "t.py"
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "srun python t.py --launcher torchrun",
@@ -84,6 +160,10 @@ def test_a_launcher_is_found_with_its_options(kinds: str, body: str) -> None:
         'echo "srun torchrun t.py"',
         "cat > run.sh <<END\nsrun torchrun t.py\nEND",
         'f() {\n  srun "$@"\n}\nf python t.py',
+        "${X:-echo} torchrun t.py",
+        "cat > r.sh <<'E'\ntorchrun t.py\nE\nsbatch r.sh",
+        "echo 'torchrun t.py' | tee log",
+        "f() { while [ $# -gt 0 ]; do shift; done; srun $1 t.py; }\nf torchrun",
     ],
 )
 def test_what_only_looks_like_a_launcher(body: str) -> None:

@@ -60,6 +60,10 @@ srun ./rank.sh all
 echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT from $SLURM_ARRAY_TASK_MIN to $SLURM_ARRAY_TASK_MAX"
 [[ $SLURM_ARRAY_JOB_ID =~ ^[0-9]+$ ]] && echo "a number"
 """,
+    "list": """#SBATCH --array=2,3,7
+#SBATCH --output=/dev/null
+echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT" > "file.$SLURM_ARRAY_TASK_ID"
+""",
     "logs": """#SBATCH --job-name=named
 #SBATCH --output=%x-%j.out --error=errors-%j
 #SBATCH --chdir=sub
@@ -168,7 +172,11 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" bash -c 'echo "rank $OMPI_COMM_WORLD_RAN
 """,
 }
 CASES = [("slurm", name) for name in SLURM] + [("pbspro", name) for name in PBS]
-TASKS = {"slurm": (2, 4, 6), "pbspro": (0, 2, 4)}  # of the arrays
+TASKS = {
+    ("slurm", "array"): (2, 4, 6),
+    ("slurm", "list"): (2, 3, 7),
+    ("pbspro", "array"): (0, 2, 4),
+}
 OTHER = {"slurm": "pbspro", "pbspro": "slurm"}
 
 
@@ -271,7 +279,7 @@ def test_a_conversion_does_what_the_original_does(
 ) -> None:
     both = jobs[scheduler, name]
     for one in both:
-        tasks = TASKS[scheduler] if name == "array" and isinstance(one.cluster, Cluster) else ()
+        tasks = TASKS.get((scheduler, name), ()) if isinstance(one.cluster, Cluster) else ()
         ended = [one.cluster.wait(job, 200) for job in [f"{one.job}_{task}" for task in tasks] or [one.job]]
         assert all(done.exit_code == 0 for done in ended), [done.output for done in ended]
     original, other = ({own_log(file): lines for file, lines in written(one).items()} for one in both)

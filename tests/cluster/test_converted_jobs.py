@@ -162,3 +162,47 @@ def test_a_slurm_script_runs_as_a_job_file(slurm_cluster: Cluster, tmp_path: Pat
     assert len(printed[0]) == 5
     limits = [line for line in (text.splitlines()) if line.startswith("#SBATCH --time")]
     assert limits == []
+
+
+SERIAL = {
+    "slurm": """#!/bin/bash
+#SBATCH --job-name=serial
+#SBATCH --nodes=2 --ntasks-per-node=2
+#SBATCH --time=5
+""",
+    "torque": """#!/bin/bash
+#PBS -N serial
+#PBS -l nodes=2:ppn=2
+#PBS -l walltime=00:05:00
+#PBS -l pmem=100mb
+cd $PBS_O_WORKDIR
+""",
+}
+BODY = """export GREETING=hello MASTER_PORT=1234
+echo "before on $(hostname)"
+for word in first "second one"; do ./alone.sh "$word"; done
+echo "after with $?"
+"""
+ALONE = """#!/bin/bash
+echo "$1 on $(hostname) in $PWD with $GREETING $MASTER_PORT ${WORLD_SIZE-no world}"
+"""
+
+
+@pytest.mark.parametrize("source", SERIAL)
+@pytest.mark.parametrize("name", ["slurm", "openpbs", "torque"])
+def test_a_script_without_a_launcher_runs_once_on_two_nodes(
+    request: pytest.FixtureRequest, source: str, name: str
+) -> None:
+    cluster: Cluster | PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("serial")
+    (folder / "alone.sh").write_text(ALONE)
+    (folder / "alone.sh").chmod(0o755)
+    (folder / "job.toml").write_text(converted(SERIAL[source] + BODY, "toml", folder))
+    done = jobgen(*cluster.words, "--job", folder / "job.toml")
+    assert (done.returncode, "job_launcher_name=none" in done.stdout) == (0, True), done.stderr
+    job = cluster.wait(cluster.submit(done.stdout, folder))
+    assert job.ok, job.output
+    begun = re.findall(r"^before on (\S+)$", job.output, re.MULTILINE)
+    said = [f"{word} on {begun[0]} in {folder} with hello 1234 no world" for word in ("first", "second one")]
+    lines = [line for line in job.output.splitlines() if line.startswith(("first ", "second ", "after "))]
+    assert (len(begun), lines) == (1, [*said, "after with 0"]), job.output

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from support import jobs
 from support.cluster import Cluster
+from support.matrix import Cell
 from support.processes import gone
-from support.story import RANKS, TWO_BY_TWO, AnyCluster, finish, script_of, seen
+from support.story import TWO_NODES, AnyCluster, finish, script_of, seen
 
 JOBS = int(os.environ.get("JOBGEN_HANGS", "4"))
 
@@ -21,15 +22,15 @@ JOBS = int(os.environ.get("JOBGEN_HANGS", "4"))
 def test_no_job_hangs(request: pytest.FixtureRequest, name: str) -> None:
     """As many side by side as the nodes take."""
     cluster: AnyCluster = request.getfixturevalue(f"{name}_cluster")
-    launchers = ["mpirun4", "mpirun5"] * JOBS
-    folders = [cluster.folder("hangs") for _ in launchers]
+    cells = [Cell(name, launcher, "well") for launcher in ("mpirun4", "mpirun5")] * JOBS
+    folders = [cluster.folder("hangs") for _ in cells]
     begun = [
-        cluster.submit(script_of(cluster, folder, launcher, "well", "--walltime", "5m"), folder)
-        for folder, launcher in zip(folders, launchers, strict=True)
+        cluster.submit(script_of(cluster, folder, cell, "well", "--walltime", "5m"), folder)
+        for folder, cell in zip(folders, cells, strict=True)
     ]
     ended = [finish(cluster, job) for job in begun]
     assert [job.exit_code for job in ended] == [0] * len(begun), [job for job in ended if not job.ok]
-    assert [len(seen(folder, "began")) for folder in folders] == [RANKS] * len(begun)
+    assert [len(seen(folder, "began")) for folder in folders] == [cell.ranks for cell in cells]
     assert [gone(folder) for folder in folders] == [[]] * len(begun)
 
 
@@ -39,7 +40,7 @@ def test_an_mpirun_that_does_not_end_after_its_last_rank(slurm_cluster: Cluster,
     path = f"{jobs.path_with(tmp_path / 'bin', mpirun=mpirun)}:{bin}:/usr/local/bin:/usr/bin:/bin"
     script = jobs.render(
         "slurm",
-        *TWO_BY_TWO,
+        *(*TWO_NODES, "--ranks-per-node", "2"),
         "--no-preflight",
         "--launcher",
         "mpirun",

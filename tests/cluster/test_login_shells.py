@@ -14,7 +14,7 @@ import pytest
 from support.cluster import Cluster, shared_cluster
 from support.matrix import ENDS, LAUNCHERS, Cell
 from support.require import need_cluster, need_command
-from support.story import RANKS, AnyCluster, play_end
+from support.story import AnyCluster, play_end
 
 SHELLS = ("tcsh", "ksh", "zsh", "fish")
 # Each pair of a shell and a launcher, a shell and a scheduler, a launcher and a scheduler, which all matter most for csh.
@@ -75,6 +75,6 @@ def test_the_ranks_start_and_save(
             play_end(cluster, cell, end)
         return
     outcome = play_end(cluster, cell, end)
-    assert (outcome.began, len(outcome.saved)) == (RANKS, RANKS), str(outcome)
+    assert (outcome.began, len(outcome.saved)) == (cell.ranks, cell.ranks), str(outcome)
     assert outcome.job.exit_code == 75, str(outcome)
     assert not outcome.left, str(outcome)

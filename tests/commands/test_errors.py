@@ -241,7 +241,7 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("run train.py", ["there is no command run", "jobgen local -- train.py | bash", "jobgen submit "]),
         ("run --nodes 2", ["jobgen local --nodes 2 | bash"]),
         ("torque --nodes 2", ["there is no command torque: use jobgen pbs --dialect torque\n"]),
-        ("help nosuch", ["there is no command nosuch"]),
+        ("help sumbit", ["no command or page of the name sumbit", "did you mean submit?"]),
         ("submit slurm job.sh", ["job.sh (command line)", "run it by: sbatch job.sh\n"]),
         ("submit pbs my.pbs", ["run it by: qsub my.pbs\n"]),
         ("submit job.sh", ["qsub job.sh", "sbatch job.sh"]),
@@ -257,7 +257,7 @@ def test_one_sentence_without_a_file(command: str, words: list[str], tmp_path: P
 
 @pytest.mark.parametrize(
     ("command", "same"),
-    [("help", "--help"), ("help slurm", "slurm --help"), ("version", "--version"), ("pbs -o -", "pbs")],
+    [("help slurm", "slurm --help"), ("version", "--version"), ("pbs -o -", "pbs")],
 )
 def test_two_spellings(command: str, same: str, tmp_path: Path) -> None:
     done = run(command, tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import ROOT
+from support.axe import of_screens
 from support.browser import browser
 from support.jobs import jobgen
 from support.option_cases import needs_of, value
@@ -22,16 +25,17 @@ from support.web_page import Page, built, served
 from jobgen.commands.web.answer import output_of
 from jobgen.commands.web.bundle import PYODIDE
 from jobgen.commands.web.bundle import SITES as SITE_FILES
-from jobgen.commands.web.form import ABSENT, groups
+from jobgen.commands.web.form import ABSENT, basics, groups
 from jobgen.jobfile.reader import decode
 from jobgen.options import BY_KEY
+from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 
 pytestmark = pytest.mark.xdist_group("web")
 
 FORMS = 200
 NOTE = "jobgen: note: the launcher is deepspeed, the default for the training module"
-FIELDS = [field for fields in groups().values() for field in fields]
+FIELDS = [*basics(), *(field for fields in groups().values() for field in fields)]
 SITES = {
     "slurm": ["perlmutter", "lumi", "frontier", "delta"],
     "pbspro": ["polaris", "gadi"],
@@ -133,11 +137,12 @@ def test_the_lines_lead_to_their_options(page: Page) -> None:
         lines["# ---- settings -----------------------------------------------------------------------------"]
         == []
     )
-    page.run(
-        "[...document.querySelectorAll('#script a')].find(one => one.textContent === '--module').click()"
-    )
-    assert page.run("document.activeElement.name") == "module"
+    click = "[...document.querySelectorAll('#script a')].find(one => one.textContent === '%s').click()"
+    page.run(click % "--grace")
+    assert page.run("document.activeElement.name") == "grace"
     assert page.run("document.activeElement.closest('details').open")
+    page.run(click % "--module")
+    assert page.run("document.activeElement.name") == "module"
     assert "job_module a/1 b" in page.run(
         "[...document.querySelectorAll('#script .on')].map(row => row.firstChild.textContent).join()"
     )
@@ -211,11 +216,155 @@ def test_it_can_be_used_without_eyes_and_mouse(page: Page) -> None:
     assert [one for one in controls if not one["name"]["value"].strip()] == []
     page.open({"scheduler": "slurm"})
     seen = []
-    for _ in range(5):
+    for _ in range(6):
         for kind in ("keyDown", "keyUp"):
             page.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
         seen.append(page.run("document.activeElement.name || document.activeElement.className"))
-    assert seen[:4] == ["skip", "scheduler", "site", "program"]
+    assert seen == ["skip", "scheduler", "site", "about", "nodes", "about"]
+
+
+def test_the_first_script_is_there_before_python(page: Page) -> None:
+    """It is that which the page shows when Python has made it."""
+    page.open({})
+    shown = [page.script(), *map(page.text, ("command", "file"))]
+    lines = page.run("document.getElementById('script').textContent")
+    assert "#SBATCH --partition=wide" in shown[0]
+    page.run("""fetch("index.html").then((answer) => answer.text()).then((text) => {
+      const written = new DOMParser().parseFromString(text, "text/html");
+      for (const id of ["script", "runtime", "command", "file"])
+        document.getElementById(id).replaceWith(written.getElementById(id));
+    })""")
+    assert [page.script(), *map(page.text, ("command", "file"))] == shown
+    assert page.run("document.getElementById('script').textContent") == lines
+
+
+def test_the_first_script_can_be_copied_at_once(page: Page, tmp_path: Path) -> None:
+    folder = built(tmp_path / "page")
+    (folder / "worker.js").write_text("")  # Python is never loaded
+    off = "[...document.querySelectorAll('[data-text]')].map(one => one.disabled)"
+    with served(folder) as url, browser(tmp_path / "profile") as opened:
+        opened.open(url)
+        assert opened.run(off) == [False] * 5
+        assert opened.run("document.querySelector('#bar a').textContent.startsWith('Script: ')")
+        opened.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }; 0")
+        opened.run("document.querySelector('#bar button').click()")
+        script = output_of(["pbs"]).script
+        assert opened.run("copied") == script
+        # That of a link is not there yet.
+        opened.open(f"{url}?#scheduler=slurm")
+        assert opened.run(off) == [True] * 5
+        assert opened.run("document.getElementById('output').className") == "old"
+        opened.open(folder / "index.html")
+        assert "opened as a file cannot load Python" in opened.run("document.body.innerText")
+        assert opened.run("document.getElementById('script').textContent") in script.replace("\n", "")
+
+
+def test_a_site_leads_to_what_it_requires(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "2"})
+    page.run("document.querySelector('[type=reset]').focus()")
+    page.choose("site", "polaris")
+    assert page.run("document.activeElement.name") == "account"
+    assert page.run("form.account.getAttribute('aria-invalid')") == "true"
+    assert page.text("w-account").startswith("ALCF Polaris requires account")
+    assert page.run("document.querySelector('#bar a').textContent") == "No script: see why"
+    page.run("form.nodes.focus()")
+    page.run("document.querySelector('#bar a').click()")
+    assert page.run("document.activeElement.name") == "account"
+    page.choose("account", "proj42")
+    assert "#PBS -A proj42" in page.script()
+    assert page.run("[...document.querySelectorAll('.why')].every(one => one.hidden)")
+    assert page.run("form.account.getAttribute('aria-invalid')") is None
+    # A mistake that is typed does not move the focus.
+    page.run("form.nodes.focus()")
+    page.choose("account", "")
+    assert page.run("document.activeElement.name") == "nodes"
+
+
+def test_labels_are_words_and_help_is_folded(page: Page) -> None:
+    labels = page.run("[...document.querySelectorAll('.field label')].map(one => one.firstChild.textContent)")
+    assert [label for label in labels if not label[0].isupper() or "-" in label or "_" in label] == []
+    assert len({*labels}) == len(labels)
+    page.follow({"scheduler": "slurm"})
+    help_of = "getComputedStyle(document.getElementById('h-nodes')).display"
+    assert page.run(help_of) == "none"
+    page.run("document.querySelector('[aria-controls=h-nodes]').click()")
+    assert page.run(help_of) == "block"
+    assert page.run("document.querySelector('[aria-controls=h-nodes]').ariaExpanded") == "true"
+
+
+def test_a_link_that_brings_code_says_so(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "2"})
+    assert page.run("document.getElementById('code').hidden")
+    page.follow({"scheduler": "slurm", "setup": "rm -rf x", "program": "a.py", "env": "LD_PRELOAD=/x"})
+    text = page.text("code")
+    assert text.startswith("This link holds code that the job runs.")
+    assert text.endswith(": Program, Environment variables, Code after the environment")
+    page.run("navigator.clipboard.writeText = async (text) => {}; 0")
+    page.run("document.querySelector('.copy:not([data-text])').click()")
+    assert "Copied: link. It holds code that the job runs: Program" in page.text("state")
+    page.choose("nodes", "3")
+    assert not page.run("document.getElementById('code').hidden")
+
+
+def test_a_bar_leads_to_the_script_on_a_phone(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "2"})
+    shown = "getComputedStyle(document.getElementById('bar')).display"
+    size = {"height": 844, "deviceScaleFactor": 1}
+    try:
+        page.call("Emulation.setDeviceMetricsOverride", width=1440, mobile=False, **size)
+        assert page.run(shown) == "none"
+        page.call("Emulation.setDeviceMetricsOverride", width=390, mobile=True, **size)
+        assert page.run(shown) == "flex"
+        lines = page.script().partition(MARK)[0].count("\n")
+        assert page.run("document.querySelector('#bar a').textContent") == f"Script: {lines} lines"
+        page.run("document.querySelector('#bar a').click()")
+        assert 0 <= page.run("document.getElementById('output').getBoundingClientRect().top") < 844
+        assert page.run("document.documentElement.scrollWidth") <= 390
+        page.run("scrollTo(0, document.body.scrollHeight)")
+        below = "document.querySelector('footer').getBoundingClientRect().bottom"
+        assert page.run(below) <= page.run("document.getElementById('bar').getBoundingClientRect().top")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_memory_of_python_is_kept(page: Page) -> None:
+    """That which cannot be used is made again; that of another build goes."""
+    kept = """caches.keys().then(async ([name]) => {
+      const cache = await caches.open(name);
+      const all = (await cache.keys()).map(async (one) => (await (await cache.match(one))?.blob())?.size > 1e6);
+      return Promise.all(all); })"""
+
+    def whole() -> bool:
+        until = time.monotonic() + 30
+        while page.run(kept) != [True]:
+            assert time.monotonic() < until, page.run(kept)
+        return True
+
+    assert whole()
+    page.run("""caches.keys().then(async ([name]) => {
+      const cache = await caches.open(name);
+      for (const one of await cache.keys()) await cache.put(one, new Response("broken"));
+      await cache.put("memory?another", new Response("of another build")); })""")
+    page.open({"scheduler": "slurm", "nodes": "7"})
+    assert "#SBATCH --nodes=7" in page.script()
+    assert whole()
+    page.open({"scheduler": "slurm", "site": "lumi", "account": "proj42"})
+    assert "#SBATCH --account=proj42" in page.script()
+
+
+def test_it_has_no_violation_of_axe(page: Page) -> None:
+    page.follow({"scheduler": "slurm", "nodes": "2", "setup": "x=1"})
+    page.wait("linked")
+    assert of_screens(page) == {}
+    page.follow({"scheduler": "slurm", "site": "lumi"})  # without a script
+    assert of_screens(page) == {}
+
+
+def test_the_page_is_built_without_the_packages_of_the_training() -> None:
+    done = subprocess.run(["make", "-C", ROOT, "-n", "-B", "web"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "jobgen web" in done.stdout
+    assert "train" not in "".join(re.findall(r"\.\[[^]]*\]", done.stdout))
 
 
 def test_the_links_of_the_script_are_one_stop_of_the_tab_key(page: Page) -> None:

@@ -64,3 +64,19 @@ TARGETS = one_of((*DIALECTS, "toml"))
 def test_mistakes_are_one_sentence(words: tuple[str, ...], sentence: str) -> None:
     done = jobgen("convert", *words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("file", "directive", "name"),
+    [
+        ("train.sh", "", "train.sh"),
+        ("my run.sh", "", "my_run.sh"),
+        ("train.sh", " -J other", "other"),
+    ],
+)
+def test_a_job_file_names_the_job_after_its_script(
+    file: str, directive: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / file
+    path.write_text(f"#!/bin/bash\n#SBATCH -N 1{directive}\nmkdir $SLURM_JOB_NAME\n./a\n")
+    assert f'[job]\nname = "{name}"\n' in jobgen("convert", path, "--to", "toml").stdout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import body, convert, remarks
+from convert.conversions import body, convert, job_file, remarks, values
 
 TORQUE = "-l nodes=2:ppn=48"
 
@@ -110,3 +110,56 @@ def test_the_name_of_a_log_has_no_variables_on_slurm() -> None:
 def test_the_greater_of_two_memories_is_requested() -> None:
     assert "--mem=256G" in convert("#PBS -l nodes=1:ppn=32,pmem=4gb,mem=256gb\n./a", "slurm", "torque").text
     assert "--mem=512G" in convert("#PBS -l nodes=1:ppn=32,pmem=16gb,mem=256gb\n./a", "slurm", "torque").text
+
+
+@pytest.mark.parametrize(
+    ("commands", "needed"),
+    [
+        ("cd sub/dir", True),
+        ('cd "sub"', True),
+        ("D=sub\ncd $D", True),
+        ("D=$(pwd)/sub\ncd $D", True),
+        ('cd "$(dirname "$0")"', True),
+        ("D=$PBS_O_WORKDIR/x\ncd $D", False),
+        ("cd ~/sub", False),
+        ("cd -P /sub", False),
+        ("cd", False),
+        ("cd $SCRATCH", False),
+    ],
+)
+def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: bool) -> None:
+    text = f"#PBS -l nodes=1:ppn=1\n{commands}\n./a"
+    assert ('cd "$HOME" || exit 1  # where PBS starts a job' in convert(text, "slurm").text) is needed
+    setup = values(job_file(f"#!/bin/bash\n{text}\n").text).get("setup", "")
+    assert ("cd" in setup.split("\n")) is (needed or commands == "cd")
+
+
+@pytest.mark.parametrize(
+    ("request_", "line", "cores"),
+    [
+        ("SBATCH -N 2", "srun -n 64 -c 2 ./a", 2),
+        ("SBATCH -N 2", "srun --ntasks-per-node=4 ./a", 2),
+        ("SBATCH -N 2 -n 4", "srun -n 8 ./a", 4),
+        ("SBATCH -N 2", "srun -n 2 ./a", 0),
+        ("SBATCH -N 1 -c 4", "srun -n 4 ./a", 0),
+        ("SBATCH -N 2 --exclusive", "srun -n 64 ./a", 0),
+        ("PBS -l select=1", "aprun -n 24 ./a", 1),
+        ("PBS -l select=2:ncpus=8", "mpirun -np 16 ./a", 0),
+        ("PBS -l nodes=2:ppn=8", "mpirun -np 16 ./a", 0),
+        ("PBS -l nodes=2:ppn=8", "mpirun -np 32 ./a", 16),
+    ],
+)
+def test_more_ranks_than_cores_have_a_remark(request_: str, line: str, cores: int) -> None:
+    done = convert(f"#{request_}\n{line}", "slurm" if request_.startswith("PBS") else "pbspro")
+    expected = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
+    why = [one.why for one in done.remarks if "starts more ranks" in one.why]
+    assert why == [expected] * bool(cores)
+
+
+@pytest.mark.parametrize("line", ["#DW jobdw capacity=1TB", "#BB create_persistent name=a"])
+def test_a_burst_buffer_has_a_remark(line: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH -N 1\n{line}\n./a\n"
+    for done in (convert(text, "pbspro"), job_file(text)):
+        assert (True, 3, line) in remarks(done)
+    behind = convert(f"#!/bin/bash\n#SBATCH -N 1\n./a\n{line}\n", "pbspro")
+    assert line not in [one.what for one in behind.remarks]

@@ -101,3 +101,19 @@ def test_each_task_of_the_submission_has_its_log(index: str | None, output: str,
     assert run.returncode == 0
     found = subprocess.run(["ls"], cwd=str(tmp_path), capture_output=True, text=True, check=True)
     assert found.stdout == f"{output}\n"
+
+
+@pytest.mark.parametrize(
+    ("directives", "target", "noted"),
+    [
+        ("#PBS -J 0-3\n#PBS -o all.log", "slurm", ["-o all.log"]),
+        ("#PBS -J 0-3\n#PBS -o all.^array_index^", "slurm", []),
+        ("#SBATCH -a 1-3\n#SBATCH -o all.log", "pbspro", ["--output=all.log"]),
+        ("#SBATCH -a 1-3\n#SBATCH -o all.%a", "pbspro", []),
+        ("#SBATCH -a 1-3\n#SBATCH -o /dev/null", "pbspro", []),
+        ("#SBATCH -N 1\n#SBATCH -o all.log", "pbspro", []),
+    ],
+)
+def test_one_log_of_all_tasks_has_a_remark(directives: str, target: str, noted: list[str]) -> None:
+    done = convert(f"{directives}\n./a", target)
+    assert [one.what for one in done.remarks if "one file for all tasks" in one.why] == noted

@@ -148,3 +148,22 @@ def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, 
 def test_the_threads_that_pbs_pro_sets(text: str, target: str, expected: str | None) -> None:
     lines = convert(f"#!/bin/bash\n{text}\n", target).text.splitlines()
     assert [line.partition("  #")[0] for line in lines if "OMP_NUM" in line] == [expected] * bool(expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("mkdir $SLURM_JOB_ID", ["is NUMBER[INDEX].SERVER here, which is no number"]),
+        (
+            "echo $((SLURM_JOB_ID % 100))",
+            ["is the number of the array here, the same for all of its tasks"],
+        ),
+    ],
+)
+def test_the_id_of_a_task_has_a_remark(line: str, why: list[str]) -> None:
+    found = [
+        one for one in convert(f"#SBATCH -a 1-3\n{line}", "pbspro").remarks if one.what == "$SLURM_JOB_ID"
+    ]
+    assert [one.why for one in found] == why
+    alone = convert(f"#SBATCH -N 1\n{line}", "pbspro").remarks
+    assert [one for one in alone if one.what == "$SLURM_JOB_ID"] == []

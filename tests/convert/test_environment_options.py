@@ -55,8 +55,10 @@ KINDS = {
     "libraries behind others": (
         "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$HOME/lib", f"{MODULES} conda venv env workdir",
     ),
-    "another module": ("module swap x y", "env workdir"),
-    "another file of commands": ("source $HOME/x.sh", "env workdir"),
+    "the nodes of the job": ("N=$(wc -l < $PBS_NODEFILE)", f"{MODULES} conda venv env workdir"),
+    "a query of the scheduler": ("squeue -u $USER", ALL),
+    "another module": ("module load $SLURM_JOB_PARTITION", "env workdir"),
+    "another file of commands": ("source /b/$SLURM_JOB_PARTITION.sh", "env workdir"),
     "a file of commands in the directory": ("source x.sh", "env"),
     "a program": ("./prepare", ""),
     "a program in the background": ("sleep 9 &", ""),
@@ -81,6 +83,22 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "modules in a variable": ('M="a b"\nmodule load $M', {"module": ["a", "b"]}),
     "a list of commands": ("module purge && module load a || exit 1", {"module_purge": True, "module": ["a"]}),
     "all modules are unloaded": ("ml --force purge\nml a", {"module_purge": True, "module": ["a"]}),
+    "modules in the order of the script": (
+        "module reset\nml -a b\nmodule switch c d\nmodule purge\nmodule rm g h",
+        {"module": ["reset", "unload a", "b", "swap c d", "purge", "unload g h"], "module_purge": None},
+    ),
+    "a folder of modules behind a module": (
+        "module use /a\nmodule load b\nmodule use -a $HOME/c\nmodule load d",
+        {"module_use": ["/a"], "module": ["b", "use -a ~/c", "d"]},
+    ),
+    "a folder of modules at home": ("module use ~/a\nmodule load b", {"module_use": ["~/a"], "module": ["b"]}),
+    "a file before the modules": (
+        "source /etc/profile\n. ~/a.sh\nmodule purge\nmodule load b\nsource /c.sh",
+        {"module_init": ["/etc/profile", "~/a.sh"], "module_purge": True, "module": ["b"], "source": ["/c.sh"]},
+    ),
+    "a file at home": ("module load a\nsource $HOME/x.sh", {"module": ["a"], "source": ["~/x.sh"]}),
+    "a file of the shell alone": ("source ~/.bashrc", {"source": ["~/.bashrc"]}),
+    "the module command of its folder": (". $MODULESHOME/init/bash\nmodule load a", {"module": ["a"], "source": None}),
     "the path of modules": ("export MODULEPATH=/a:$MODULEPATH\nmodule load b", {"module_use": ["/a"], "module": ["b"]}),
     "the command module": (". /etc/profile.d/modules.sh\nmodule load a", {"module": ["a"], "source": None}),
     "the hook of conda": ('eval "$(conda shell.bash hook)"\nconda activate a', {"conda": "a"}),
@@ -97,11 +115,17 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "conda of its folder": ('B=$(conda info --base)\nsource "$B/etc/profile.d/conda.sh"\nconda activate a', {"conda": "a"}),
     "conda at home": ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate a", {"conda": "a"}),
     "a script of conda": ("source /o/bin/activate a", {"source": ["/o/etc/profile.d/conda.sh"], "conda": "a"}),
+    "the environment of conda itself": (
+        "source /o/miniconda3/bin/activate\nconda activate a",
+        {"source": ["/o/miniconda3/etc/profile.d/conda.sh"], "conda": "a", "venv": None},
+    ),
+    "an environment on top of base": ("conda activate\nconda activate a", {"conda": "a"}),
     "an older conda": ("conda deactivate\nsource activate a", {"conda": "a"}),
     "a file of the shell": ("conda init\nsource ~/.bashrc\nconda activate a", {"conda": "a"}),
     "the number of threads": ("export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK", {"env": None}),
     "another number of threads": ("export OMP_NUM_THREADS=2", {"env": {"OMP_NUM_THREADS": "2"}}),
     "a variable that is exported later": ("A=1\nexport A", {"env": {"A": "1"}}),
+    "a variable that is set to its value again": ("export A=1\nexport A=1", {"env": {"A": "1"}}),
     "a value of the program": ("A=1\nB=$A/x", {"env": None}),
     "the directory of the submission": ("cd $SLURM_SUBMIT_DIR", {"workdir": None}),
     "a directory below it": ('cd "${SLURM_SUBMIT_DIR}/x"', {"workdir": "x"}),
@@ -119,11 +143,17 @@ def test_lines_that_are_options(name: str) -> None:
 
 
 STAY = {
-    "a shell file alone": "source ~/.bashrc",
+    "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
+    "a file of a quoted home": "source '~/a.sh'",
+    "a file of an environment at home": "source ~/a/bin/activate",
+    "a file of a list of commands": "source ~/a.sh b",
     "a module behind an environment": "conda activate a\nmodule load b",
-    "a purge behind a module": "module load a\nmodule purge",
-    "a folder of modules behind a module": "module load a\nmodule use /b",
+    "a module behind a file that modules precede": "module load a\nsource /b.sh\nmodule load c",
+    "a purge behind an environment": "conda activate a\nmodule purge",
+    "a swap behind a variable that it may set": "export CC=gcc\nmodule swap a b",
     "a variable with two values": "export A=1\n./b\nexport A=2",
+    "a variable that a function sets": "f() { export A=2; }\nf\nexport A=1",
+    "a variable that is added to": "A=1\nA+=2\nexport A",
     "a variable that is unset later": "export A=1\n./b\nunset A",
     "a variable that was read": "echo $A\nexport A=1",
     "a home": "export A=~/x",
@@ -169,6 +199,25 @@ def test_an_environment_of_the_host_is_none_of_a_container() -> None:
     got = found("conda activate a", run="\nsrun --container-image=x ./a\n")
     assert "conda" not in got
     assert "conda activate a" in got["setup"]
+
+
+def test_a_value_behind_the_program_is_none_of_the_program() -> None:
+    got = found("export A=1", run="\nsrun ./a\nexport A=2\n./b\n")
+    assert got["env"] == {"A": "1"}
+    assert "export A=2" in got["after"]
+
+
+def test_a_variable_of_a_sourced_file_is_one_of_the_commands_behind_the_program() -> None:
+    got = found("source /x/config.sh", run="\nsrun ./a $X\n./b $Y\n")
+    assert got["source"] == ["/x/config.sh"]
+    assert got["setup"] == "export Y\n"
+
+
+def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
+    got = found("source /x/functions.sh\nprepare")
+    assert got["source"] == ["/x/functions.sh"]
+    assert "prepare" in got["setup"]
+    assert "before" not in got
 
 
 def test_a_text_that_is_printed_later_has_a_remark() -> None:

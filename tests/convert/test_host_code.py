@@ -44,6 +44,10 @@ LEFT_OUT = {
     "an export of its own": (
         SLURM, "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\nsrun python3 t.py", [3, 4],
     ),
+    "it is printed": (
+        SLURM, f'N=$({LIST} | wc -l)\nG=$(nvidia-smi -L | wc -l)\nM=$((N * G))\necho "$SLURM_JOB_ID: $N nodes, $M ranks"\n'
+        "srun torchrun --nnodes $N --nproc_per_node $G t.py", [3, 5, 6],
+    ),
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
     ),
@@ -65,7 +69,9 @@ COUNT = f"N=$({LIST} | wc -l)\n"
 RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 KEPT = {
     "the program reads it": (SLURM, f"{COUNT}{RUN} --nodes $N"),
-    "it is printed": (SLURM, f"{COUNT}echo nodes: $N\n{RUN}"),
+    "it is printed with something else": (SLURM, f"{COUNT}A=$(ls)\necho nodes: $N $A\n./b $A\n{RUN}"),
+    "its text goes elsewhere": (SLURM, f"{COUNT}echo nodes: $N > log\n{RUN}"),
+    "a later command reads what is printed": (SLURM, f"{COUNT}echo nodes: $N\n./b $N\n{RUN}"),
     "a later command reads it": (SLURM, f"{COUNT}{RUN}\n./b $N"),
     "a function reads it": (SLURM, f"{COUNT}f() {{ ./b $N; }}\nf\n{RUN}"),
     "a loop reads it": (SLURM, f"{COUNT}for ((i = 0; i < N; i++)); do ./b; done\n{RUN}"),

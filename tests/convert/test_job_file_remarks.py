@@ -158,3 +158,68 @@ def test_another_interpreter_has_a_remark(body: str, line: int, what: str, lost:
 def test_a_launcher_of_python_3() -> None:
     done = job_file(SLURM.format("", "python3 -m torch.distributed.launch --nproc_per_node 1 t.py"))
     assert not any("with python3" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("program", "around", "line"),
+    [
+        ("./a < /tmp/x-$$", "rm /tmp/x-$$", 4),
+        ("for i in 1 2; do ./a $i /tmp/x-$$; done", "true", 4),
+        ("./a /tmp/x-$$/*", "rm /tmp/x-$$", 4),
+        ("./a /tmp/x-$$", "rm /tmp/x-$$", 0),
+        ("for i in 1 2; do ./a $i; done", "rm /tmp/x-$$", 0),
+    ],
+)
+def test_the_number_of_the_process_in_the_program_has_a_remark(program: str, around: str, line: int) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\nmkdir /tmp/x-$$\n{program}\n{around}\n")
+    assert [one.line for one in done.remarks if one.what == "$$" and one.lost] == [line] * bool(line)
+
+
+def test_the_number_of_a_process_that_only_the_program_reads_has_no_remark() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1\nfor i in 1 2; do ./a $i $$; done\nrm x\n")
+    assert "$$" not in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("/opt/my/bin/mpirun -np 8 ./a", "/opt/my/bin/mpirun"),
+        ("time $MPI/bin/mpirun -np 8 ./a", "$MPI/bin/mpirun"),
+        ("M=/x/mpirun\n$M -np 8 ./a", "/x/mpirun"),
+        ("srun -N 2 -n 2 /env/bin/python -m torch.distributed.run a.py", "/env/bin/python"),
+        ("/usr/bin/time -p sh -c '/x/mpirun -np 8 ./a | tee log'", "/x/mpirun"),
+        ("/usr/bin/time -p sh -c 'mpirun -np 8 ./a | tee log'", ""),
+        ("mpirun -np 8 /x/a", ""),
+    ],
+)
+def test_the_path_of_a_launcher_has_a_remark(line: str, path: str) -> None:
+    done = job_file(f"{HEAD}{line}\n")
+    assert [one.what for one in done.remarks if "finds in PATH" in one.why] == [path] * bool(path)
+
+
+@pytest.mark.parametrize(("first", "noted"), [("-x", True), ("-ex", True), ("-e", False), ("--login", False)])
+def test_a_shell_that_prints_its_commands_has_a_remark(first: str, noted: bool) -> None:
+    done = job_file(f"#!/bin/bash {first}\n#SBATCH -N 1\n./a\n")
+    assert any("put set -x into setup" in one.why for one in done.remarks) is noted
+
+
+@pytest.mark.parametrize(
+    ("body", "unset"),
+    [
+        ("./a --out ${output_dir}/x", ["$output_dir"]),
+        ("output_dir=$1\n./a --out ${output_dir}/x", []),
+        ("read output_dir < file\n./a --out $output_dir", []),
+        ("./a --out $SCRATCH $1 $(date)", []),
+    ],
+)
+def test_a_variable_of_the_program_that_nothing_sets_has_a_remark(body: str, unset: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n")
+    assert [one.what for one in done.remarks if "is set by nothing" in one.why] == unset
+
+
+@pytest.mark.parametrize(
+    ("after", "lost"), [("sort x > y", ["ssh $h ./worker"]), ("echo done", []), ("sleep 1", [])]
+)
+def test_a_process_that_the_program_leaves_for_later_has_a_remark(after: str, lost: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\nfor h in a b; do\n  ssh $h ./worker &\ndone\n{after}\n")
+    assert [one.what for one in done.remarks if "before the commands after it" in one.why] == lost

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import tomllib
 from convert.conversions import job_file, values
 
 from jobgen.convert.to_job_file.builder import JobFile, accepted
@@ -355,3 +356,61 @@ def test_options_of_an_empty_variable(value: str) -> None:
     done = job_file(f"{HEAD}EXTRA={value}\nsrun $EXTRA ./a $EXTRA b")
     assert values(done.text)["command"] == ["./a", "b"]
     assert not [one for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "launcher"),
+    [
+        (
+            "export MASTER_ADDR=localhost MASTER_PORT=$((1 + 2))\nexport WORLD_SIZE=4\n./a",
+            ["env", "WORLD_SIZE=$WORLD_SIZE", "MASTER_ADDR=$MASTER_ADDR", "MASTER_PORT=$MASTER_PORT", "./a"],
+            "none",
+        ),
+        (
+            "MASTER_PORT=1\nexport MASTER_PORT\nfor i in 1 2; do ./a $i; done",
+            ["env", "MASTER_PORT=$MASTER_PORT", "bash", "-c", "for i in 1 2; do ./a $i; done"],
+            "none",
+        ),
+        ("MASTER_PORT=1 python a.py", ["env", "MASTER_PORT=1", "python3", "a.py"], "none"),
+        ("MASTER_PORT=1\n./a", ["./a"], "none"),
+        ("export MASTER_PORT=1\nsrun ./a", ["./a"], "mpirun"),
+        ("srun ./a", ["./a"], "none"),
+    ],
+)
+def test_one_process_has_the_rank_variables_of_the_script(
+    body: str, command: list[str], launcher: str
+) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)
+    assert found["command"] == command
+    assert (
+        tomllib.loads(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)["launch"]["launcher"] == launcher
+    )
+
+
+def test_rank_variables_are_beside_the_tasks_that_a_library_must_not_see() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nexport WORLD_SIZE=2\npython a.py\n")
+    words = ["env", "-u", "SLURM_NTASKS_PER_NODE", "WORLD_SIZE=$WORLD_SIZE", "python3", "a.py"]
+    assert values(done.text)["command"] == words
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        (
+            'C="python a.py > out.$SLURM_JOB_ID"\nif [ -f x ]; then ./b; fi\neval $C',
+            ["bash", "-c", "eval $C"],
+        ),
+        ('./b\neval "$C" ${D}', ["bash", "-c", 'eval "$C" ${D}']),
+        ('./b\neval "$(conda shell.bash hook)"', ["./b"]),
+        ("python a.py\neval $C", ["a.py"]),
+    ],
+)
+def test_the_program_may_be_in_a_variable_that_eval_runs(body: str, command: list[str]) -> None:
+    assert values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)["command"] == command
+
+
+def test_a_script_that_bash_cannot_read_is_one_process() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=3 -c 2\nfi\nsrun ./a\n")
+    found = values(done.text)
+    assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
+    assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)

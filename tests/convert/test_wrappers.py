@@ -80,3 +80,23 @@ def test_what_is_otherwise_has_a_remark(body: str, what: str) -> None:
     done = job_file(f"{HEAD}{body}\n")
     assert what in {one.what for one in done.remarks}
     assert any(one.of_program for one in done.remarks) == (what in ("apptainer", "torchrun"))
+
+
+@pytest.mark.parametrize(
+    ("sign", "plain"), [("\\$A", "$A"), ('\\"a\\"', '"a"'), ("\\`date\\`", "`date`"), ("a\\\\b", "a\\b")]
+)
+def test_escapes_in_the_text_of_a_shell_keep_the_program(sign: str, plain: str) -> None:
+    launch = "torchrun --nproc-per-node 2 t.py é"
+    script = f'#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nsrun bash -c "cd /w; echo {sign}; {launch}; ls"\n'
+    assert values(job_file(script).text)["command"] == [
+        "bash",
+        "-c",
+        f"cd /w; echo {plain}; python3 t.py é; ls",
+    ]
+
+
+def test_a_container_of_an_earlier_srun_has_remarks() -> None:
+    options = "--container-name=x --container-mounts=/a:/b"
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 4\nsrun {options} ./a\n")
+    assert [one.what for one in done.remarks if one.of_program] == sorted(options.split())
+    assert not {"container", "container_arg", "bind", "launcher_arg"} & values(done.text).keys()

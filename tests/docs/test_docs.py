@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Lines that train, examine or submit; the blocks that hold them are also run as a whole.
 LONG = ("bash ", "python ", "jobgen doctor", "jobgen report", "qsub ", "sbatch ")
-SPECIAL = ("qsub", "sbatch", "jobgen submit", "jobgen site new", "make ", "pip ")
+SPECIAL = ("qsub", "sbatch", "salloc", "jobgen submit", "jobgen site new", "make ", "pip ")
 
 
 def found(page: Path) -> list[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from support import ROOT
+from support.axe import of_screens
+from support.browser import Browser, browser
 from support.require import need_package
 
 from jobgen.check.rules.table import RULES
@@ -22,17 +23,6 @@ from jobgen.schedulers.table import SCHEDULERS
 from tools.docsite import files, links, options, rules
 
 pytestmark = pytest.mark.xdist_group("docs-site")  # its tests share a site, which one worker builds
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_package("mkdocs", "material", "mkdocstrings", "rich")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
-    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return folder
 
 
 class _Targets(HTMLParser):
@@ -56,23 +46,25 @@ Pages = dict[Path, tuple[str, _Targets]]
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> Pages:
+def pages(docs_site: Path) -> Pages:
     """The pages with their targets; the links of 404.html are absolute."""
     texts = {
-        path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "404.html"
+        path: path.read_text(encoding="utf-8")
+        for path in docs_site.rglob("*.html")
+        if path.name != "404.html"
     }
     return {path: (text, _Targets(text)) for path, text in texts.items()}
 
 
-def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
+def test_every_page_of_the_repository_is_on_the_site(docs_site: Path) -> None:
     sources = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} | set(links.OUTSIDE)
     sources |= {f"examples/{path.parent.name}/README.md" for path in (ROOT / "examples").glob("*/README.md")}
-    places = [site / links.place(name).replace(".md", ".html") for name in sources]
+    places = [docs_site / links.place(name).replace(".md", ".html") for name in sources]
     assert [place for place in places if not place.exists()] == []
 
 
-def test_no_link_is_broken_and_no_page_is_an_orphan(site: Path, pages: Pages) -> None:
-    linked, broken = {site / "index.html"}, []
+def test_no_link_is_broken_and_no_page_is_an_orphan(docs_site: Path, pages: Pages) -> None:
+    linked, broken = {docs_site / "index.html"}, []
     for path, (_, targets) in pages.items():
         for one in targets.links:
             name = unquote(re.split("[#?]", one)[0])
@@ -91,6 +83,24 @@ def test_the_pages_need_neither_another_server_nor_the_checkout(pages: Pages) ->
     for path, (text, targets) in pages.items():
         assert not [one for one in targets.loads if re.match(r"https?:|//", one)], path
         assert str(ROOT) not in text
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("index", "start/slurm", "install", "tutorials/own-program", "check", "web", "report", "matrix"),
+        *("reference/environment", "rules/absent-hostfile", "pictures/report"),
+    ],
+)
+def test_a_page_has_no_violation_of_axe(docs_site: Path, chromium: Browser, name: str) -> None:
+    chromium.open(docs_site / f"{name}.html")
+    assert of_screens(chromium) == {}
 
 
 def test_the_options_have_their_directives() -> None:

@@ -42,6 +42,8 @@ environment() {
 }
 
 launch() {
+  # shellcheck disable=SC2086  # names: deepspeed would write some variables on the command line of pdsh
+  unset ${JOBGEN_SECRETS:-}
   exec deepspeed --hostfile "$JOBGEN_RUN_DIR/hostfile" \
     --launcher pdsh --force_multi --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
     --no_python --no_local_rank bash "$JOBGEN_RUN_DIR/rank.sh" "$@"

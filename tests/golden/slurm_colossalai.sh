@@ -49,6 +49,8 @@ launch() {
 }
 
 node() {  # what every node runs
+  # shellcheck disable=SC2086  # names: colossalai run prints the environment if a rank fails
+  unset ${JOBGEN_SECRETS:-}
   job_escape_environment
   cd /  # rank.sh changes to the directory of the job
   # colossalai run passes its words to a shell, and takes only programs with the ending .py.

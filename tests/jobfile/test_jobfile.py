@@ -86,6 +86,7 @@ preflight = false
 spare_nodes = 1
 hang_timeout = "10m"
 [environment]
+module_init = ["/opt/site/modules/init/bash"]
 module_purge = false
 module_use = ["/opt/site/modulefiles"]
 module = ["cuda/12.4", "openmpi"]
@@ -121,7 +122,7 @@ FLAGS = """
 --directive=-r_y --dialect pbspro --nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 8 --mem 64G
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core --no-expand
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2 --requeue 3 --requeue-on limit --no-preflight
---spare-nodes 1 --hang-timeout 10m --no-module-purge --module-use /opt/site/modulefiles --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
+--spare-nodes 1 --hang-timeout 10m --module-init /opt/site/modules/init/bash --no-module-purge --module-use /opt/site/modulefiles --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
 --venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
@@ -250,11 +251,11 @@ MISTAKES = [
     ("[sweep]\nmode = 'zipp'\nlr = [1]", "mode = zipp (jobgen.toml, line 2): must be product or zip; did you mean zip?"),
     ("[sweep]\n'l r' = [1]", "(jobgen.toml, line 2): is no name of an option"),
     ("[sweep]\nlr = [true, 1]", "true and false go with no other values"),
-    ("[program]\ncommand = [\"a\\u0000b\"]", "program = 'a\\x00b' (jobgen.toml, line 2): no word of it can hold a NUL"),
-    ("[train]\ndata = \"a\\u0000b\"", "(jobgen.toml, line 1): no word of it can hold a NUL"),
+    ("[program]\ncommand = [\"a\\u0000b\"]", "program = 'a\\x00b' (jobgen.toml, line 2): a word can hold no NUL"),
+    ("[train]\ndata = \"a\\u0000b\"", "(jobgen.toml, line 1): a word can hold no NUL"),
     ("[environment.env]\nA = \"a\\u0000b\"", "can hold no NUL"),
     ("[directories]\nworkdir = \"/a\\u0000b\"", "workdir = '/a\\x00b' (jobgen.toml, line 2): can hold no NUL"),
-    ("[sweep]\nx = [\"a\\u0000\"]", "can hold a NUL"),
+    ("[sweep]\nx = [\"a\\u0000\"]", "a value can hold no NUL"),
     ("[resource]\nnodes = 1", "did you mean resources?"),
     ("resources = 5", "resources = 5 (jobgen.toml, line 1): must be a table"),
     ("[launch]\nlauncher = 'mpirn'", f"launcher = mpirn (jobgen.toml, line 2): must be {one_of(LAUNCHERS)}; did you mean mpirun?"),

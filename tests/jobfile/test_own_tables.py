@@ -101,3 +101,31 @@ def test_a_variable_of_another_scheduler_is_a_warning(scheduler: str, warning: s
     assert "SLURM_NTASKS" not in done.stderr
     assert "SLURM_NNODES" not in done.stderr
     assert "SLURM_PROCID" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "warning"),
+    [
+        ("pbs", "PBS Pro has no command scontrol (setup), srun (before), sbatch (after)"),
+        ("slurm", "Slurm has no command qstat (after)"),
+    ],
+)
+def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    blocks = (
+        "[blocks]\nsetup = 'hosts=$(scontrol show hostnames); echo scancel # squeue'\n"
+        "before = 'if true; then srun hostname; fi'\nafter = 'sbatch next.sh && qstat'\n"
+    )
+    path.write_text(f"{TEXT}{blocks}")
+    done = jobs.jobgen(scheduler, "--job", path)
+    assert [line for line in done.stderr.splitlines() if "has no command" in line] == [
+        f"jobgen: warning: {warning}"
+    ]
+
+
+def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = 'half=$((NCPUS / 2)); echo $NCPUS'\n")
+    warned = "jobgen: warning: Slurm does not set NCPUS (setup; use SLURM_CPUS_ON_NODE)\n"
+    assert warned in jobs.jobgen("slurm", "--job", path).stderr
+    assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr

@@ -112,8 +112,11 @@ def test_version_and_help() -> None:
     assert versions[:2] == ["Unreleased", __version__]
     for name in ("pbs", "slurm", "local"):
         text = run("-m", "jobgen", name, "--help").stdout
+        assert "Options of most jobs:" in text
+        assert "Example:" in text
+        every = run("-m", "jobgen", name, "--help-all").stdout
         for group in ("Resources:", "Launch:", "Environment:", "Scheduler:", "Example:"):
-            assert group in text
+            assert group in every
         assert f"  jobgen {name} " in text.split("Example:")[1]
 
 
@@ -140,6 +143,11 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
         for path in (ROOT / "templates").rglob("*")
         if path.suffix in (".j2", ".sh", ".toml", ".css", ".js", ".bash", ".zsh", ".fish")
     }
+    here |= {
+        f"jobgen/{path.relative_to(ROOT)}"
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.parent.name not in ("rules", "sites")
+    }
     assert here <= inside
     manuals = {name.split("/")[-1] for name in inside if ".data/data/share/man/man1/" in name}
     assert manuals == set(dict(man.pages(cli)))
@@ -163,6 +171,9 @@ def test_the_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> No
     done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
     golden = (ROOT / "tests/golden/pbspro_mpirun_two_nodes.sh").read_text()
     assert (job_part(done.stdout), done.stderr) == (golden, "")
+    command = [tmp_path / "venv/bin/jobgen", "help", "out", "of", "memory"]
+    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True)
+    assert done.stdout.startswith("# Out of memory\n")
     code = "from jobgen import JobSpec, render; print(render(JobSpec('pbs', nodes=2, launcher='mpirun')), end='')"
     done = subprocess.run([python, "-c", code], cwd=tmp_path, env=clean, capture_output=True, text=True)
     assert (job_part(done.stdout), done.stderr) == (golden, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import math
 import signal
@@ -12,10 +13,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from support import ROOT, warm_python
 from support import runs as made
+from support.axe import of_screens
 from support.browser import Browser, browser
 from support.cluster import Cluster
 from support.jobs import PROBE, env_options, jobgen, run_dir
@@ -302,6 +305,65 @@ def test_it_fits_a_narrow_screen_and_paper(
     finally:
         chromium.call("Emulation.clearDeviceMetricsOverride")
         chromium.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_numbers_of_the_runs_stand_apart(page: Any, tmp_path: Path) -> None:
+    """Of lines that end at almost the same place, and at the bottom of the chart."""
+    ends = [(90 + run // 3, 0.4 + run / 1000) for run in range(10)] + [(100, 0.0), (100, 0.001)]
+    runs = [
+        made.run(tmp_path / f"run-{run}", made.rows([end + 1 - step / count for step in range(1, count + 1)]))
+        for run, (count, end) in enumerate(ends)
+    ]
+    opened = page(*runs)
+    boxes = opened.run("""[...document.querySelectorAll("svg.by-step")].map((chart) =>
+      [...chart.querySelectorAll("text")].map((text) => text.getBBox()).map((b) => [b.x, b.y, b.width, b.height]))""")
+    assert [len(chart) for chart in boxes if len(chart) < len(ends)] == []
+    for chart in boxes:
+        for (a, b, wide, high), (x, y, width, height) in itertools.combinations(chart, 2):
+            beside = min(a + wide, x + width) - max(a, x)
+            assert beside <= 0.5 or min(b + high, y + height) - max(b, y) <= 0.5
+
+
+def test_all_text_can_be_read_on_a_phone(page: Any, chromium: Browser, tmp_path: Path) -> None:
+    opened = page(*three(tmp_path))
+    chromium.call(
+        "Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True
+    )
+    try:
+        sizes = opened.run("""[...document.querySelectorAll("body *")].filter((one) => one.getClientRects().length
+          && [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())).map((one) =>
+          parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM ? one.getScreenCTM().a : 1))""")
+        assert len(sizes) > 100
+        assert min(sizes) >= 11
+    finally:
+        chromium.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_it_has_no_violation_of_axe(page: Any, tmp_path: Path) -> None:
+    failed = made.run(
+        tmp_path / "failed", made.rows([2, 1]), attempts=(75, 1, 3, None), plan_json='{"nodes": 1}'
+    )
+    assert of_screens(page(*three(tmp_path), failed)) == {}
+
+
+def test_it_links_to_the_logs(page: Any, tmp_path: Path) -> None:
+    directory = made.run(tmp_path / "a run #1", made.rows([2, 1]), attempts=(75, 1))
+    (directory / "jobgen.o471").write_text("of PBS\n")
+    output = tmp_path / "jobgen-472.log"
+    output.write_text("of Slurm\n")
+    with (directory / "attempt-2/events").open("a") as file:
+        file.write(f"1700001401 output {output}\n")
+    opened = page(directory)
+    links: list[str] = opened.run("[...document.querySelectorAll('.run a')].map((one) => one.href)")
+    files = [Path(unquote(link.removeprefix("file://"))) for link in links]
+    nodes = directory / "attempt-1/nodes", directory / "attempt-2/nodes"
+    assert files == [directory / "jobgen.o471", nodes[0], output, nodes[1], nodes[1] / "0/node1.log"]
+
+
+def test_the_plan_is_closed(page: Any, tmp_path: Path) -> None:
+    opened = page(*three(tmp_path))
+    assert opened.run("[...document.querySelectorAll('#plan details')].map((one) => one.open)") == [False]
+    assert opened.run("document.querySelector('#plan summary').textContent") == "3 values, the same in all"
 
 
 NAMES = [

@@ -300,6 +300,15 @@ def test_what_the_ranks_saved_is_said_after_every_end(
     assert (state.state, state.reason) == (word, reason.replace("RUN", str(run)))
 
 
+def test_status_names_the_rank_that_failed_first_and_its_error(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", "exp", "1 began 5\n9 ended 1\n")
+    log = "Traceback (most recent call last):\nValueError: api_key=hf_abcdefghijklmnopqrstuvwxyz\nbye\n"
+    made.nodes(run / "attempt-1", ranks=2, statuses={1: 1}, log=log)
+    [state], _ = states.states([run])
+    reason = "status 1: failed; rank 1 on node2 failed first: ValueError: api_key=***"
+    assert states.with_cause(state).reason == reason
+
+
 def test_only_the_ranks_that_began_are_known_to_have_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,9 @@ import subprocess
 import pytest
 from support.require import need_command, need_root
 from support.runtime_shell import RUNTIME, Shell
+from values.test_secrets import FORMS
+
+from jobgen.secrets import is_secret
 
 FILES = (
     "source", "setup", "before_after", "secrets", "conda", "modules", "requirements", "colossalai",
@@ -168,6 +171,88 @@ def test_a_secret_is_kept_for_the_next_attempt(shell: Shell) -> None:
     assert done.lines == ["a", "b"]
 
 
+LOOK_SECRET = [
+    *(
+        "HF_TOKEN=x",
+        "WANDB_API_KEY=x",
+        "DB_PASSWORD=x",
+        "MYSQL_PWD=x",
+        "PGPASSWORD=x",
+        "REDIS_PASS=x",
+        "GITHUB_PAT=x",
+    ),
+    *(
+        "aws_secret_access_key=x",
+        "GOOGLE_CREDENTIALS=x",
+        "OPENAI_KEY=x",
+        "A_SIGNATURE=x",
+        "PASS=x",
+        "SSH_PASSPHRASE=x",
+    ),
+    *(f"A={form}" for form in FORMS),
+    *(
+        "A=https://u:p@host/x",
+        "A=postgres://:hidden@h",
+        "A=https://h/x?a=1&sig=b",
+        f"A=https://{'a1' * 20}@h",
+    ),
+    *(
+        "A=Authorization: Basic abc",
+        "A=Bearer abcdefgh1",
+        "A=x --api-key abc",
+        "A={'token': 'x'}",
+        "A=x;password=y",
+    ),
+    "A=-----BEGIN RSA PRIVATE KEY-----\nabc",
+]
+LOOK_PLAIN = [
+    *(
+        "PATH=/a/token=b",
+        "LD_LIBRARY_PATH=/x",
+        "PWD=/x",
+        "OLDPWD=/x",
+        "NCCL_DEBUG=INFO",
+        "A=https://host/x",
+        "A=me@host",
+    ),
+    *(
+        "XAUTHORITY=/x",
+        "SSH_AUTH_SOCK=/x",
+        "A=task-1234",
+        "MODULEPATH=/a:/b",
+        "KEYS_DIR=/x",
+        "JOBGEN_TOKEN=x",
+        "A=/x/token/y",
+    ),
+]
+
+
+@pytest.mark.parametrize("variable", LOOK_SECRET + LOOK_PLAIN)
+def test_what_looks_like_a_secret(shell: Shell, variable: str) -> None:
+    """What jobgen masks is a secret for the script, too."""
+    name, _, value = variable.partition("=")
+    done = shell.run(
+        "secrets", 'job_looks_secret "$NAME" "$VALUE" && echo yes', {"NAME": name, "VALUE": value}
+    )
+    assert (done.out == "yes\n") == (variable in LOOK_SECRET), done.said
+    assert not is_secret(name, value) or variable in (*LOOK_SECRET, "JOBGEN_TOKEN=x", "PATH=/a/token=b")
+
+
+def test_what_looks_like_a_secret_is_hidden_and_recalled(shell: Shell) -> None:
+    """The next attempt has what the environment lacks, and what it has is newer."""
+    code = f'{SECRETS} job_secret_names=(); job_keep_secrets; job_hide_secrets; echo "$JOBGEN_SECRETS $A_TOKEN $B_KEY"'
+    first = shell.run("secrets", code, {"A_TOKEN": "1", "B_KEY": "1"})
+    second = shell.run("secrets", code, {"A_TOKEN": "2"})
+    assert (first.out, second.out) == ("A_TOKEN B_KEY 1 1\n", "A_TOKEN B_KEY 2 1\n"), second.said
+    assert (shell.run_dir / "environment").read_text() == "A_TOKEN=2\0B_KEY=1\0"
+
+
+def test_an_environment_without_secrets_makes_no_file(shell: Shell) -> None:
+    code = f'{SECRETS} job_secret_names=(); job_keep_secrets; job_hide_secrets; job_secrets; echo "$JOBGEN_SECRETS."'
+    assert shell.run("secrets", code).out == ".\n"
+    assert not (shell.run_dir / "environment").exists()
+
+
 def test_before_and_after(shell: Shell) -> None:
     code = """before() { cat; echo before; COLOUR=blue; cd /; }; after() { cat; echo "after $JOBGEN_STATUS"; false; echo never; }
     job_run_before; echo "${COLOUR-none} $PWD"; job_run_after 3; job_run_after 4; echo end"""
@@ -277,6 +362,18 @@ def test_modules_are_unloaded(shell: Shell) -> None:
     assert set("eu") <= set(done.lines[0])
 
 
+def test_commands_of_modules_run_in_order(shell: Shell) -> None:
+    module = MODULE.replace("$2\n", "${!#}\n")
+    code = f"{module} job_module one 'unload one two' reset 'swap a new/2' 'use -a /x ~/y' purge 'restore gone'; cat calls; echo $-"
+    done = shell.run("modules", code)
+    assert done.lines[:-1] == [
+        "module load one", "module unload one two", "module reset", "module swap a new/2",
+        f"module use -a /x {shell.folder}/y", "module purge", "module restore gone",
+    ]  # fmt: skip
+    assert done.said == "jobgen: warning: module restore gone returned status 1\n"
+    assert set("eu") <= set(done.lines[-1])
+
+
 @pytest.mark.parametrize("call", ["job_module one", "job_module_use /a", "job_module_purge"])
 def test_each_call_finds_the_modules_and_keeps_the_options_of_the_shell(shell: Shell, call: str) -> None:
     for where in ("lmod", "tcl"):
@@ -352,7 +449,7 @@ def test_rocm(shell: Shell) -> None:
 def test_miopen_has_its_databases_in_tmp_of_the_node(shell: Shell) -> None:
     show = 'echo "$MIOPEN_USER_DB_PATH $MIOPEN_CUSTOM_CACHE_DIR"'
     done = shell.run("rocm", f"job_id=7.pbs; job_miopen; {show}", {})
-    assert re.fullmatch(r"(/tmp/miopen-\d+-7\.pbs) \1\n", done.out)
+    assert re.fullmatch(r"(/tmp/miopen-\w{10}) \1\n", done.out)
     done = shell.run("rocm", f"job_miopen; {show}", {"MIOPEN_USER_DB_PATH": "/mine"})
     assert done.out == "/mine /mine\n"
 

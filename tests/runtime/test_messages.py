@@ -44,7 +44,16 @@ NO_CLOCK = "unset SECONDS; SECONDS=0"  # a plain variable from here on
     [
         ("job_over=yes", 0, "job 7 finished after 0 s"),
         ("job_over=yes", 3, "job 7 failed with status 3 after 0 s"),
-        ("job_over=yes", 75, "job 7 is not finished, but can go on: it ended with status 75 after 0 s"),
+        (
+            "job_over=yes",
+            75,
+            "job 7 is not finished, but can go on: it ended with status 75 after 0 s; what to do: jobgen help 75",
+        ),
+        (
+            "job_over=yes job_opened=yes job_dir=run",
+            71,
+            "failed with status 71 after 0 s; files in run; what to do: jobgen help 71",
+        ),
         ("", 0, "job 7 was ended by a signal after 0 s"),
         ("job_over=yes job_output=/o", 0, "job 7 finished after 0 s; output in /o"),
         ("job_over=yes job_opened=yes job_dir=run", 0, "job 7 finished after 0 s; files in run"),
@@ -56,7 +65,7 @@ def test_the_last_message(shell: Shell, settings: str, status: int, said: str) -
     code = f"job_run_after() {{ echo after $1; }}; {NO_CLOCK} job_id=7 {settings}; trap job_end EXIT; exit {exits}"
     done = shell.run("finish", code)
     assert (done.status, done.out) == (status, f"after {status}\n")
-    assert f"jobgen: {said}\n" in done.said
+    assert f"{said}\n" in done.said
     assert (shell.logs / "events").read_text().split()[1:] == ["ended", str(status)]
 
 
@@ -71,3 +80,19 @@ def test_the_start(shell: Shell, main: str, end: list[str]) -> None:
     functions = 'job_main() { echo main; (IFS=,; echo "${job_arguments[*]}"); }; job_end() { echo end; }'
     done = shell.run("", f"{functions}; set -- a 'b c'\n{line}")
     assert done.lines == ["main", "a,b c", *end]
+
+
+@pytest.mark.parametrize(
+    ("status", "signals", "kept"), [(0, 0, False), (71, 0, False), (75, 0, True), (143, 1, True)]
+)
+def test_the_environment_goes_with_the_job(shell: Shell, status: int, signals: int, kept: bool) -> None:
+    """Unless another attempt may follow: after status 75, or after a signal, by which a scheduler preempts."""
+    (shell.run_dir / "step-2").mkdir()
+    files = [
+        shell.run_dir / name for name in ("env.sh", "environment", "step-2/env.sh", "step-2/environment")
+    ]
+    for path in files:
+        path.touch()
+    code = f"{NO_CLOCK}; job_signals={signals}; job_opened=yes; trap job_end EXIT; job_finish_with {status}"
+    assert shell.run("finish", code).status == status
+    assert [path.exists() for path in files] == [kept] * 4

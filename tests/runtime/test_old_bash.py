@@ -70,7 +70,7 @@ NEVER_EMPTY = {
     "job_host_list": "written into the script",
     "job_hosts": "job_check_hostfile has compared its length",
     "job_program_variables": "written into the script",
-    "job_secret_names": "written into the script",
+    "job_secret_names": "after a test of its length",
     "options": "begins with constant words",
     "pids": "after a test of its length",
     "start": "the environment, which has PATH",

@@ -334,16 +334,20 @@ def test_the_nodes_get_the_environment_and_the_functions(shell: Shell) -> None:
             "here alone",
         ),
         "PLAIN": "a 'b'\n$c",
+        "NAMED": "here alone",
         "A_TOKEN": "here alone",
     }
-    code = """job_secret_names=(A_TOKEN); program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
+    code = """job_secret_names=(NAMED); program() { echo program; }; other() { :; }; job_point=(--lr 'a b'); job_world_size=801
     job_file_rank() { echo rank; }; export JOBGEN_WORLD_SIZE=801; cd /tmp; job_handover; cd /
     env -i bash -c '. "$0/env.sh"; . "$0/functions.sh"; env; pwd; program; declare -F; echo "${job_point[1]}"' "$job_dir" """
-    done = shell.run("handover", code, env)
+    done = shell.run("secrets run_directory handover", code, env)
     assert done.status == 0, done.said
+    assert (shell.run_dir / "environment").read_text() == "NAMED=here alone\0A_TOKEN=here alone\0"
+    assert (shell.run_dir / "environment").stat().st_mode & 0o777 == 0o600
+    assert "JOBGEN_SECRETS=NAMED A_TOKEN\n" in done.out
     assert "here alone" not in done.out
     assert "PLAIN=a 'b'\n$c\n" in done.out
-    assert done.lines[-4:] == ["/tmp", "program", "declare -f program", "a b"]
+    assert done.lines[-5:] == ["/tmp", "program", "declare -f job_secrets", "declare -f program", "a b"]
     assert (shell.run_dir / "rank.sh").read_text() == "rank\n"
     assert listed(shell.logs / "nodes") == ["0", "1", "2"]
     for name in ("env.sh", "functions.sh"):
@@ -360,7 +364,7 @@ def no_nodes(shell: Shell, request: pytest.FixtureRequest) -> None:
 
 def test_remote_start_is_a_command(shell: Shell) -> None:
     code = "job_file_remote() { echo 'echo remote'; }; JOBGEN_WORLD_SIZE=400; job_handover; bash run/jobgen-remote; ls run/attempt-1/nodes"
-    assert shell.run("handover", code).lines == ["remote", "0"]
+    assert shell.run("secrets handover", code).lines == ["remote", "0"]
     assert os.access(shell.run_dir / "jobgen-remote", os.X_OK)
 
 

@@ -14,7 +14,7 @@ import pytest
 from support import ROOT
 from support.require import absent
 
-_FOLDERS = ("jobgen", "templates", "train")
+_FOLDERS = ("docs", "jobgen", "templates", "train")
 _FILES = (
     *("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "constraints.txt"),
     *("README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"),

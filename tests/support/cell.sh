@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The program of the ranks of tests/cluster/test_matrix.py: it saves and leaves when it is told to by USR1.
-# CELL_PLACE is where it writes. CELL_ACT is well, fail or kill: what rank 3 does when all have begun. Anything else
+# CELL_PLACE is where it writes. CELL_ACT is well, fail or kill: what the last rank does when all have begun. Anything else
 # means to go on until something ends it; in a second attempt all ends well. "peer" means to fail like a collective
 # operation when another rank is not there any more.
 set -u
+: "${RANK:=0}" "${WORLD_SIZE:=1}" # a process without a launcher has none
 sleep 900 & # as a worker that loads data; nothing of it may be left
 host=$(hostname) # HOSTNAME may be that of another host
 # shellcheck disable=SC2329  # the trap calls it
@@ -25,10 +26,10 @@ for ((i = 0; i < 1500; i++)); do
     fi
     all=("$CELL_PLACE/began-$JOBGEN_ATTEMPT"-*)
     if ((${#all[@]} == WORLD_SIZE)); then
-        case $CELL_ACT$JOBGEN_ATTEMPT-$RANK in
+        case $CELL_ACT$JOBGEN_ATTEMPT-$((WORLD_SIZE - 1 - RANK)) in
             well* | wait[2-9]*) exit 0 ;;
-            fail1-3) exit 7 ;;
-            kill1-3) kill -KILL $$ ;;
+            fail1-0) exit 7 ;;
+            kill1-0) kill -KILL $$ ;;
         esac
     fi
     read -rt 0.2 -u "$nothing"

@@ -29,6 +29,11 @@ class Cell:
         """The scheduler without its version."""
         return "slurm" if self.scheduler == "slurm24" else self.scheduler
 
+    @property
+    def ranks(self) -> int:
+        """The processes of the job: two on each node, or one on the first of them."""
+        return 1 if self.launcher == "none" else 4
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -39,7 +44,7 @@ class Expected:
     saved: Saved = ANY
     """Whether every rank has saved. Any: the ranks could not know, or nobody asked them."""
     says: tuple[str, ...] = ()
-    """Patterns of the script's messages; HOST is that of rank 3, the last one."""
+    """Patterns of the script's messages; LAST is the last rank, HOST its host."""
     bad: bool = False
     """Whether that host stands in bad-hosts. No other host ever does."""
     attempts: int = 1
@@ -80,6 +85,7 @@ LAUNCHERS = {
     "torchrun": ("--launcher", "torchrun"),
     "deepspeed": ("--launcher", "deepspeed"),
     "srun": ("--launcher", "srun"),
+    "none": ("--launcher", "none"),
 }
 BAD = tuple(range(1, 256))
 SIGNALLED = 256 + 15  # as PBS counts a job that TERM ended
@@ -131,13 +137,13 @@ ENDS = {
         End(
             "killed",
             "a rank is killed (SIGKILL)",
-            Expected((137,), ANY, (r"rank 3 on HOST failed first, with status 137",)),
+            Expected((137,), ANY, (r"rank LAST on HOST failed first, with status 137",)),
             program="kill",
         ),
         End(
             "fails",
             "a rank ends with status 7",
-            Expected((7,), ANY, (r"rank 3 on HOST failed first, with status 7;",)),
+            Expected((7,), ANY, (r"rank LAST on HOST failed first, with status 7;",)),
             program="fail",
         ),
         End("well", "all ranks end well", Expected((0,), ANY, ("finished after",)), program="well"),
@@ -164,6 +170,7 @@ IN_CI = {
     "mpich": ("cancel",),
     "deepspeed": ("cancel",),
     "srun": ("cancel",),
+    "none": ("walltime", "cancel", "delete", "fails"),
 }
 # On Slurm 24.11 each launcher, and each end that is Slurm's own.
 IN_CI_OF_NEW = {
@@ -173,6 +180,7 @@ IN_CI_OF_NEW = {
     "mpich": ("cancel",),
     "deepspeed": ("cancel",),
     "srun": ("cancel", "well"),
+    "none": ("cancel", "requeue"),
 }
 
 
@@ -182,8 +190,14 @@ def cells() -> list[Cell]:
     every = (
         Cell(scheduler, launcher, end) for scheduler, end, launcher in product(schedulers, ENDS, LAUNCHERS)
     )
-    possible = (cell for cell in every if cell.launcher != "srun" or cell.family == "slurm")
-    return [*filter(_is_run, possible)]
+    return [cell for cell in every if _is_possible(cell) and _is_run(cell)]
+
+
+def _is_possible(cell: Cell) -> bool:
+    """Return whether the scheduler has the launcher; a process without one is on the node of the script."""
+    return (
+        cell.family == "slurm" if cell.launcher == "srun" else (cell.launcher, cell.end) != ("none", "node")
+    )
 
 
 def _is_run(cell: Cell) -> bool:

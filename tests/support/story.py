@@ -21,8 +21,7 @@ from support.processes import Process, gone, kill
 from support.waiting import wait_until
 
 PROGRAM = Path(__file__).with_name("cell.sh")
-RANKS = 4
-TWO_BY_TWO = ("--nodes", "2", "--ranks-per-node", "2", "--accelerator", "cpu", "--cpus-per-rank", "1")
+TWO_NODES = ("--nodes", "2", "--accelerator", "cpu", "--cpus-per-rank", "1")
 AnyCluster = Cluster | PbsCluster
 
 
@@ -33,7 +32,7 @@ class Outcome:
     job: Job
     folder: Path
     host: str
-    """That of rank 3."""
+    """That of the last rank."""
     began: int
     """So many ranks of the first attempt."""
     saved: tuple[int, ...]
@@ -49,7 +48,7 @@ class Outcome:
 
     def __str__(self) -> str:
         lines = [line for line in self.job.output.splitlines() if line.startswith("jobgen: ")]
-        facts = f"{self.job.state} {self.job.exit_code} after {self.seconds:.0f} s, rank 3 on {self.host}, saved by {self.saved}, asked after {self.asked} s"
+        facts = f"{self.job.state} {self.job.exit_code} after {self.seconds:.0f} s, last rank on {self.host}, saved by {self.saved}, asked after {self.asked} s"
         return "\n".join([facts, str(self.folder), *lines, *(f"left: {process}" for process in self.left)])
 
 
@@ -61,17 +60,18 @@ def path_for(launcher: str, folder: Path) -> str:
     return os.pathsep.join([*first, *warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"])
 
 
-def script_of(cluster: AnyCluster, folder: Path, launcher: str, program: str, *options: str) -> str:
+def script_of(cluster: AnyCluster, folder: Path, cell: Cell, program: str, *options: str) -> str:
     """The rendered job, which writes into ``folder``."""
     (folder / "path.sh").write_text(
-        f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n"
+        f"export PATH={shlex.quote(path_for(cell.launcher, folder))}:$PATH\n"
         f"export OMPI_MCA_orte_tmpdir_base={folder}\n"  # Open MPI 4: see docs/survival.md
     )
     seen = folder / "seen"
     seen.mkdir()
     seen.chmod(0o777)
     return jobs.render(
-        *(*cluster.words, *TWO_BY_TWO, "--no-preflight", "--walltime", "15m", *LAUNCHERS[launcher]),
+        *(*cluster.words, *TWO_NODES, "--ranks-per-node", (cell.ranks + 1) // 2),
+        *("--no-preflight", "--walltime", "15m", *LAUNCHERS[cell.launcher]),
         *(
             "--source",
             folder / "path.sh",
@@ -89,12 +89,12 @@ def play(cluster: AnyCluster, cell: Cell) -> Outcome:
 
 def play_end(cluster: AnyCluster, cell: Cell, end: End) -> Outcome:
     folder = cluster.folder(cell.name)
-    script = script_of(cluster, folder, cell.launcher, end.program, *end.options_of(cell))
+    script = script_of(cluster, folder, cell, end.program, *end.options_of(cell))
     begin = time.monotonic()
     job = cluster.submit(script, folder)
     try:
         if end.act:
-            all_began(cluster, job, folder)
+            all_began(cluster, job, folder, cell.ranks)
             begin = time.monotonic()
             done = ACTS[end.act](cluster, job, folder)
         else:
@@ -103,7 +103,7 @@ def play_end(cluster: AnyCluster, cell: Cell, end: End) -> Outcome:
         left = gone(folder, end.expected_of(cell).patience)
     finally:
         clean(cluster, job, folder)
-    return outcome(done, folder, left, seconds)
+    return outcome(done, folder, left, seconds, cell.ranks)
 
 
 def finish(cluster: AnyCluster, job: str) -> Job:
@@ -114,19 +114,19 @@ def seen(folder: Path, name: str, attempt: int = 1) -> list[Path]:
     return sorted((folder / "seen").glob(f"{name}-{attempt}-*"))
 
 
-def all_began(cluster: AnyCluster, job: str, folder: Path) -> None:
+def all_began(cluster: AnyCluster, job: str, folder: Path, ranks: int) -> None:
     """Wait until all ranks have; in vain when the job ends before."""
     for _ in range(75):
-        if wait_until(lambda: len(seen(folder, "began")) == RANKS, 4):
+        if wait_until(lambda: len(seen(folder, "began")) == ranks, 4):
             return
         if cluster.ended(job):
             break
     raise AssertionError(f"not all ranks have begun: {finish(cluster, job)}")
 
 
-def host_of_the_last(folder: Path) -> str:
+def host_of_the_last(folder: Path, ranks: int) -> str:
     files = seen(folder, "began")
-    return files[-1].read_text().split()[0] if len(files) == RANKS else ""
+    return files[-1].read_text().split()[0] if len(files) == ranks else ""
 
 
 # ---------------------------------------------------------------------------------- what is done from outside
@@ -152,7 +152,8 @@ def requeue(cluster: AnyCluster, job: str, folder: Path) -> Job:
     """A second attempt begins, and ends well."""
     cluster.requeue(job)
     done = finish(cluster, job)
-    wait_until(lambda: len(seen(folder, "began", 2)) == RANKS, 60)
+    ranks = len(seen(folder, "began"))
+    wait_until(lambda: len(seen(folder, "began", 2)) == ranks, 60)
     return done
 
 
@@ -162,7 +163,7 @@ _ONE_DEAD_NODE = threading.Lock()
 
 def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
     """The scheduler may wait for the dead node where the script has ended long ago."""
-    host = host_of_the_last(folder)
+    host = host_of_the_last(folder, len(seen(folder, "began")))
     with _ONE_DEAD_NODE:
         cluster.kill(host)
         try:
@@ -197,13 +198,13 @@ def asked_after(folder: Path) -> int | None:
     return min(times) - began[0] if times and began else None
 
 
-def outcome(job: Job, folder: Path, left: list[Process], seconds: float) -> Outcome:
+def outcome(job: Job, folder: Path, left: list[Process], seconds: float, ranks: int) -> Outcome:
     runs = list((folder / "runs").glob("*"))
     bad = [run / "bad-hosts" for run in runs if (run / "bad-hosts").exists()]
     return Outcome(
         job=job,
         folder=folder,
-        host=host_of_the_last(folder),
+        host=host_of_the_last(folder, ranks),
         began=len(seen(folder, "began")),
         saved=tuple(int(path.name.rpartition("-")[2]) for path in seen(folder, "saved")),
         asked=asked_after(folder),
@@ -218,12 +219,14 @@ def faults(cell: Cell, outcome: Outcome) -> list[str]:
     """Return what is otherwise than expected."""
     expected = ENDS[cell.end].expected_of(cell)
     earliest, latest = expected.moment or (0, 0)
-    patterns = [one.replace("HOST", outcome.host) for one in expected.says]
+    patterns = [
+        one.replace("HOST", outcome.host).replace("LAST", str(cell.ranks - 1)) for one in expected.says
+    ]
     right = {
-        "not all ranks have begun": outcome.began == RANKS,
+        "not all ranks have begun": outcome.began == cell.ranks,
         "processes are left": not outcome.left,
         "the status": not expected.statuses or outcome.job.exit_code in expected.statuses,
-        "not all ranks have saved": expected.saved != ALL or outcome.saved == tuple(range(RANKS)),
+        "not all ranks have saved": expected.saved != ALL or outcome.saved == tuple(range(cell.ranks)),
         "the moment of the signal": not expected.moment
         or (outcome.asked is not None and earliest <= outcome.asked <= latest),
         "the number of attempts": outcome.attempts == expected.attempts,

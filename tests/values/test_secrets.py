@@ -115,9 +115,41 @@ def test_a_script_submitted_by_hand_keeps_what_came_with_the_job(tmp_path: Path)
     assert done.returncode == 0
     [rank] = jobs.ranks_in(tmp_path / "seen")
     assert rank.env["HF_TOKEN"] == SECRET
-    [kept] = (tmp_path / "runs").glob("*/environment")
-    assert kept.read_bytes() == f"HF_TOKEN={SECRET}\0".encode()
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert not [*(tmp_path / "runs").glob("*/environment"), *(tmp_path / "runs").glob("*/env.sh")]
+
+
+def test_the_environment_of_a_job_that_can_go_on_stays(tmp_path: Path) -> None:
+    """With the token that nobody named, which env.sh lacks; a finished attempt removes both files."""
+    need_command("mpirun")
+    words = (
+        "local",
+        "--launcher",
+        "mpirun",
+        "--accelerator",
+        "cpu",
+        "--env",
+        "HF_TOKEN",
+        "-o",
+        "job.sh",
+        "--",
+    )
+    code = "[ ${#HF_TOKEN} = 14 ] && [ ${#MY_KEY} = 6 ] && exit 75; exit 9"
+    assert jobgen(tmp_path, *words, "bash", "-c", code).returncode == 0
+    env = {"HOME": str(tmp_path), "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"}
+    env |= {"HF_TOKEN": SECRET, "MY_KEY": "xyzzy2"}
+    assert subprocess.run(["bash", "job.sh"], cwd=tmp_path, env=env).returncode == 75
+    [run] = (tmp_path / "runs").iterdir()
+    assert holders(tmp_path) == {run / "environment"}
+    assert stat.S_IMODE((run / "environment").stat().st_mode) == 0o600
+    assert stat.S_IMODE((run / "job.sh").stat().st_mode) == 0o700
+    kept = run / "environment"
+    assert kept.read_bytes() == f"HF_TOKEN={SECRET}\0MY_KEY=xyzzy2\0".encode()
+    assert "resumable" in jobgen(tmp_path, "status").stdout
+    assert kept.exists()
+    (run / "cancelled").touch()
+    assert "cancelled" in jobgen(tmp_path, "list").stdout
+    assert not kept.exists()
+    assert not (run / "env.sh").exists()
 
 
 def test_names_in_a_job_file(tmp_path: Path) -> None:
@@ -333,12 +365,59 @@ def test_no_message_shows_a_secret(words: tuple[str, ...], tmp_path: Path) -> No
 
 def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
     warning = (
-        "the script contains HF_TOKEN (command line), which looks like a secret: --env HF_TOKEN keeps it out"
+        "the script contains HF_TOKEN=*** (command line), which looks like a secret: "
+        "--env HF_TOKEN or --env-file FILE keeps it out"
     )
     for words in (("slurm",), ("submit", "slurm", "-n")):
         done = jobgen(tmp_path, *words, "--env", f"HF_TOKEN={SECRET}", "--env", "NCCL_DEBUG=INFO")
         assert (done.returncode, done.stderr) == (0, f"jobgen: warning: {warning}\n")
     assert jobgen(tmp_path, "slurm", "--env", "HF_TOKEN").stderr == ""
+
+
+IN_SCRIPT = "the script contains {} ({}), which looks like a secret: --env {} or --env-file FILE keeps it out"
+WITH_PS = f"{IN_SCRIPT}; ps shows arguments to all users of a node"
+IN_FILE = "{} ({}) contains {}: ***, which looks like a secret: --env {} or --env-file FILE gives it to the program without a file"
+NOTICED = {
+    "-- train.py --api-key xyzzyxyzzy": WITH_PS.format("--api-key ***", "after --", "API_KEY"),
+    "-- train.py --token=xyzzyxyzzy": WITH_PS.format("--token=***", "after --", "TOKEN"),
+    "-- train.py https://u:xyzzy@host/x": WITH_PS.format("https://u:***@host/x", "after --", "NAME"),
+    "-- ./run --url=https://u:xyzzy@host": WITH_PS.format("--url=https://u:***@host", "after --", "NAME"),
+    f"-- train.py {FORMS[0]}xyzzy": WITH_PS.format("***", "after --", "NAME"),
+    "--env DB=postgres://u:xyzzy@h/x": IN_SCRIPT.format("DB=postgres://u:***@h/x", "command line", "DB"),
+    "--setup API_KEY=xyzzy": IN_SCRIPT.format("--setup API_KEY=***", "command line", "NAME"),
+    "--launcher-arg=--token=xyzzy": IN_SCRIPT.format("--launcher-arg --token=***", "command line", "NAME"),
+    "--job job.toml": WITH_PS.format("--password ***", "job.toml, line 2", "PASSWORD"),
+    "--job sweep.toml -- x.py": IN_SCRIPT.format("api_key = ***", "sweep.toml, line 1", "API_KEY"),
+    "-- train.py --deepspeed_config ds.json": IN_FILE.format("ds.json", "after --", "api_key", "API_KEY"),
+    "-- train.py --config=c.yaml": IN_FILE.format("c.yaml", "after --", "hub.token", "HUB_TOKEN"),
+    "-- train.py c.ini": IN_FILE.format("c.ini", "after --", "password", "PASSWORD"),
+}
+UNNOTICED = (
+    "-- train.py --pad-token x --lr 0.1 --config none.json",
+    "--env HF_TOKEN",
+    "-- train.py good.json https://h/x",
+    "--setup API_KEY=$(<f)",
+)
+
+
+@pytest.mark.parametrize("words", [*NOTICED, *UNNOTICED])
+def test_a_secret_in_a_script_or_its_files_is_noticed(words: str, tmp_path: Path) -> None:
+    """One sentence names the place, masks the value and says how to keep it out; nothing else shows it."""
+    (tmp_path / "job.toml").write_text('[program]\ncommand = ["x.py", "--password", "xyzzy"]\n')
+    (tmp_path / "sweep.toml").write_text('[sweep]\napi_key = ["xyzzy", "xyzzyx"]\n')
+    (tmp_path / "ds.json").write_text('{"train_batch_size": 4, "monitor": [{"api_key": "xyzzyxyzzy"}]}')
+    (tmp_path / "good.json").write_text('{"train_batch_size": 4, "pad_token": "x", "api_key": null}')
+    (tmp_path / "c.yaml").write_text("lr: 0.1\nhub:\n  # comment\nhub.token: 'xyzzyxyzzy'\n")
+    (tmp_path / "c.ini").write_text("[db]\npassword = xyzzyxyzzy\n")
+    line = words.split()
+    done = jobgen(tmp_path, "slurm", *line)
+    expected = f"jobgen: warning: {NOTICED[words]}\n" if words in NOTICED else ""
+    said = "".join(row for row in done.stderr.splitlines(keepends=True) if "secret" in row)
+    assert (done.returncode, said) == (0, expected)
+    assert "xyzzy" not in done.stderr
+    shown = jobgen(tmp_path, "slurm", "--explain", *line)
+    assert shown.returncode == 0
+    assert "xyzzy" not in shown.stdout + shown.stderr
 
 
 def test_a_secret_of_the_environment_is_taken_again(tmp_path: Path) -> None:
@@ -381,8 +460,9 @@ def test_a_run_directory_is_private(kind: str, group: bool, tmp_path: Path) -> N
     finally:
         os.umask(before)
     found = modes(run)
-    private = {"env.sh", "functions.sh"}
-    assert {found.pop(name) for name in private} == {0o600}
+    assert found.pop("functions.sh") == 0o600
+    assert found.pop("job.sh") == 0o700
+    assert not {"env.sh", "environment"} & set(found)
     assert found.pop("theirs") == 0o664
     assert set(found.values()) <= ({0o750, 0o640} if group else {0o700, 0o600}), found
     for name in ("theirs", "set-up", "before"):

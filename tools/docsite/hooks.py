@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +45,7 @@ def _expanded(entry: Any, docs: Path) -> Any:
     for one in entry:
         globbed = isinstance(one, str) and "*" in one
         pages += (
-            sorted(str(path.relative_to(docs)) for path in docs.glob(one))
+            sorted(str(path.relative_to(docs)) for path in docs.glob(one) if path.name != "index.md")
             if globbed
             else [_expanded(one, docs)]
         )
@@ -60,6 +61,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+# The weight of the pages of a folder, or of a page, in the search; people search for a symptom or for a task.
+BOOSTS = {"trouble/": 6, "interactive.md": 6, "arrays.md": 2, "rules/": 0.2, "reference/": 0.4, "sites/": 0.4,
+          "changelog.md": 0.1, "contributing.md": 0.1, "overview.md": 0.5, "examples/": 0.5}  # fmt: skip
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Return the text of a page with its links as links of the site."""
-    return links.rewritten(markdown, page.file.src_uri)
+    """Return the text of a page with its links as links of the site, and with the words that it is found by."""
+    place = page.file.src_uri
+    boost = next((value for start, value in BOOSTS.items() if place.startswith(start)), 1)
+    page.meta.setdefault("search", {"boost": boost})
+    if words := page.meta.get("words"):  # the search weighs tags most
+        page.meta["tags"] = [*re.findall(r"\w+", markdown.partition("\n")[0].lower()), *words.split()]
+    return links.rewritten(markdown, place)

@@ -15,7 +15,7 @@ _ELSEWHERE = (
     *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
 )
 # Files that set up a shell, and export what they set.
-_ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
+ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
 _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 
@@ -56,7 +56,7 @@ class Environment:
         script = self.script
         if any({"-a", "allexport"} & set(one.literals) for one in script.named("set")):
             return True
-        if any(not _ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval")):
+        if any(not ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval")):
             return True
         declarations = script.tree.all("declaration_command")
         return any(
@@ -72,6 +72,14 @@ class Environment:
         for node in self.script.tree.all("raw_string", "heredoc_body"):
             found.update(re.findall(r"\b[A-Z]\w+", node.text))
         return frozenset(found)
+
+    def exported_before(self, place: int) -> frozenset[str]:
+        """Return the variables that the script certainly sets and exports above a place."""
+        return frozenset(
+            name
+            for at, name in self.changes
+            if at < place and name in self.assignments and not self.assignments[name][0].under(*_ELSEWHERE)
+        )
 
     def assigned_only(self, name: str, before: int) -> Node | None:
         """Return the assignment of a variable that nothing exports before a program; None if unsure."""
@@ -111,7 +119,7 @@ class Environment:
             for one in script.named("module", "ml")
             for word in one.literals
         )
-        again |= any(not _ACTIVATES.search(one.node.text) for one in script.named("source", "."))
+        again |= any(not ACTIVATES.search(one.node.text) for one in script.named("source", "."))
         return None if option is None or again else _names(option.value)
 
     @cached_property

@@ -12,9 +12,10 @@ from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
-from jobgen.script.launches import Launch, shell_text
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
+from jobgen.script.word_lists import shell_text
 
 # Programs of a step that prepare or report, and start no training.
 _TRIFLES = """

@@ -40,15 +40,26 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
 )
 def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
-        if command.literals[:1] == ["activate"]:
+        if command.literals[:1] == ["activate"] and not (_is_here(script, command) or _is_second(command)):
             if (
                 _login(script)
                 or _has_submitter_path(script)
                 or any(start < command.node.start for start in _providers(script))
             ):
-                yield Hit(command.line, "conda activate has replaced source activate", level=NOTE)
+                yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
                 yield Hit(command.line)
+
+
+def _is_here(script: Script, command: Command) -> bool:
+    """Return whether the file may be that of a virtual environment, in a directory that the script enters."""
+    moved = any(one.node.start < command.node.start for one in script.named("cd", "pushd"))
+    return moved and len(command.arguments) == 1
+
+
+def _is_second(command: Command) -> bool:
+    """Return whether the command only runs where conda activate fails."""
+    return "conda activate" in command.statement.text.partition(command.node.text)[0]
 
 
 # Modules of compilers, libraries and tools, which bring no conda.
@@ -116,7 +127,7 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"]:
-            yield Hit(command.line, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+            yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 @rule(
@@ -156,5 +167,5 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             start = script.start_of(command.line)
             indent = script.source[start : command.node.start]
             alone = not indent.strip()
-            yield Hit(command.line, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
+            yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
             return

@@ -53,6 +53,7 @@ def repeated_count(script: Script) -> Iterator[Hit]:
                     launch.line,
                     f"{launch.kind} gets {count}, a number that the directives have, too: they may differ after a change",
                     _fix(script, launch, names is line.nodes),
+                    place=launch.place(*names),
                 )
                 return
 

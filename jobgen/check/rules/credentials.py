@@ -110,8 +110,8 @@ def secret_argument(script: Script) -> Iterator[Hit]:
             for name, _ in expansions(word):
                 if name not in seen and _names_a_secret(name) and "<<<" not in word.text:
                     seen.add(name)
-                    yield Hit(
-                        word.line,
+                    yield Hit.at(
+                        word,
                         f"{command.name} gets the value of {name} as an argument, which ps shows to all users",
                     )
 

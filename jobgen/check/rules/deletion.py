@@ -54,8 +54,8 @@ def rm_variable(script: Script) -> Iterator[Hit]:
                 and _may_be_empty(script, names[0])
             ):
                 rest = re.sub(r"\$\{?\w+\}?|[\"']", "", word.text)
-                yield Hit(
-                    command.line,
+                yield Hit.at(
+                    command.node,
                     f"if {names[0]} is empty, rm deletes {rest}",
                     f"write ${{{names[0]}:?}}",
                     level=NOTE if names[0] in script.values or script.nounset else None,
@@ -133,5 +133,5 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         temporary = next((path for path in own if path in made), None)
         sometimes = command.node.under("function_definition", "if_statement", *LOOPS)
         if temporary and _recursive(command) and work and work[-1] < command.node.start and not sometimes:
-            yield Hit(command.line, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
+            yield Hit.at(command.node, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
             return

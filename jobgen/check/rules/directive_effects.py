@@ -97,8 +97,10 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported. Those below the last command, if the script has others, are a note, and so are those of
-    a script without others that writes or submits a job itself.)""",
+    are not reported. A note are those below the last command, if the script has others; those of a script
+    without others that writes or submits a job itself; those that repeat the value of a directive in effect; those
+    that only pass variables of the submission; and those of which the script has several with different values,
+    which are alternatives.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -133,6 +135,7 @@ def late(script: Script) -> Iterator[Hit]:
     bodies = (node.text for node in script.tree.all("heredoc_body"))
     submits = any(script.named("sbatch", "qsub")) or any(text.lstrip().startswith("#!") for text in bodies)
     writes_job = not script.directives.live and submits
+    values = _late_values(script)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -140,9 +143,39 @@ def late(script: Script) -> Iterator[Hit]:
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
-            level=NOTE if (script.directives.live and end < line.number) or writes_job else None,
+            level=NOTE
+            if (script.directives.live and end < line.number)
+            or writes_job
+            or _loses_nothing(script, line, values)
+            else None,
             edits=_move(script, line),
         )
+
+
+def _late_values(script: Script) -> dict[str, set[str]]:
+    """Return the values of each option in the late directives, and the one in effect."""
+    found = {key: {option.value} for key, option in script.heeded.items()}
+    for line in script.directives.late:
+        options = read_options(line.rest, script.dialect.scheduler, line.number)
+        for key, option in settings(options, script.dialect.scheduler):
+            found.setdefault(key, set()).add(option.value)
+    return found
+
+
+def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]]) -> bool:
+    """Return whether a late directive is in effect anyway, passes variables only, or is one of several
+    alternatives."""
+    options = read_options(line.rest, script.dialect.scheduler, line.number)
+    in_effect = script.heeded
+    return bool(options) and all(
+        key in script.dialect.passed_variables
+        or (key in in_effect and in_effect[key].value == option.value)
+        or len(values[key]) >= _ALTERNATIVES
+        for key, option in settings(options, script.dialect.scheduler)
+    )
+
+
+_ALTERNATIVES = 3  # values of an option, of which a person moves one up
 
 
 def _move(script: Script, line: Line) -> tuple[Edit, ...]:
@@ -299,8 +332,8 @@ def repeated(script: Script) -> Iterator[Hit]:
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             label = key in (key_of(script.dialect.scheduler.request_forms["name"]), "--comment")
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
                 "repeated directives",
                 level=NOTE if label else None,
@@ -312,7 +345,7 @@ def repeated(script: Script) -> Iterator[Hit]:
     WARNING,
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
-    which may not be bash.""",
+    which may not be bash, unless `-S` names one.""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -l select=1:ncpus=8
@@ -331,6 +364,8 @@ def no_shebang(script: Script) -> Iterator[Hit]:
     meant = script.directives.live or (script.directives.late and re.match(r"\W*!\s*/", first))
     if first.startswith("#!") or not (meant or (script.commands and not script.dialect.scheduler.prefix)):
         return
+    if any(option.flag == script.dialect.shell_option for option in script.options):
+        return  # the shell is named by -S
     refused = script.dialect.needs_shebang
     what = "sbatch refuses a script without it" if refused else "the login shell runs it"
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)

@@ -26,7 +26,8 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
     error and goes on. (It is a note if no later command names a relative path, if the script makes the
-    directory itself, or if it is the one where the job starts.)""",
+    directory itself, or if it goes back to the one where the job starts. A `cd` from there to the same is
+    silent.)""",
     message="if cd fails, the following commands run in the wrong directory",
     bad="""
     #!/bin/bash
@@ -50,13 +51,13 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
         return
     for command in script.named("cd", "pushd"):
         after = [one for one in script.commands if one.node.start > command.node.end and one.name != "exit"]
-        if may_miss(script, command) and after and not _proven(script, command):
+        if may_miss(script, command) and after and not (_proven(script, command) or stays(script, command)):
             fix = f"write {command.node.text} || exit 1"
             if _returns(command):
-                yield Hit(command.line, "return does not end a script: if cd fails, bash goes on", fix)
+                yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
             elif not command.guarded and not command.tested:
                 edits = _or_exit(command)
-                yield Hit(command.line, fix=fix, level=_level(script, command, after), edits=edits)
+                yield Hit.at(command.node, fix=fix, level=_level(script, command, after), edits=edits)
 
 
 _BODIES = (
@@ -94,6 +95,12 @@ def at_start(script: Script, command: Command) -> bool:
     name = _path(_value(script, word)).strip("${}")
     moved = any(option.flag in script.dialect.directory_options for option in script.options)
     return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
+
+
+def stays(script: Script, command: Command) -> bool:
+    """Return whether a cd is into the directory in which the job starts, and the script still is."""
+    before = (one for one in script.named("cd", "pushd") if one.node.start < command.node.start)
+    return at_start(script, command) and all(at_start(script, one) for one in before)
 
 
 def _path(word: Node) -> str:

@@ -57,7 +57,7 @@ def download(script: Script) -> Iterator[Hit]:
         gpus = script.request.gpus or script.request.gpus_per_node
         waits = ", on time that the GPUs wait" if gpus else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        yield Hit(command.line, reason, level=NOTE if _is_meant(script, bool(gpus)) else None)
+        yield Hit.at(command.node, reason, level=NOTE if _is_meant(script, bool(gpus)) else None)
         return
 
 
@@ -69,10 +69,14 @@ def _is_meant(script: Script, gpus: bool) -> bool:
 
 
 _REMOTE = re.compile(r"://|\w@[\w.-]+:")
-_LOCAL = re.compile(r"://(localhost|127\.|169\.254\.|0\.0\.0\.0)")
+# A machine of the cluster: this one, one without a domain, or one in a variable.
+_LOCAL = re.compile(
+    r"://(localhost|127\.|169\.254\.|0\.0\.0\.0|(\$\{?\w+\}?|[\w-]+)(:(\d+|\$\{?\w+\}?))?(/|\"|'|$))"
+)
 
 
 def _from_files(words: list[str], verbs: tuple[str, ...]) -> bool:
-    """Return whether only files are installed, without what they depend on."""
+    """Return whether only files are installed: wheels, or without what they depend on."""
     named = [word for word in words if not word.startswith("-") and word not in verbs]
-    return "--no-deps" in words and all(word[:1] in "/.~" for word in named)
+    wheels = bool(named) and all(re.fullmatch(r"(?!\w+:).*\.whl", word) for word in named)
+    return wheels or ("--no-deps" in words and all(word[:1] in "/.~" for word in named))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 
 @rule(
@@ -37,8 +38,8 @@ def bashrc(script: Script) -> Iterator[Hit]:
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
             "~" in name or "HOME" in name or "/home" in name
         ):
-            yield Hit(
-                command.line,
+            yield Hit.at(
+                command.node,
                 f"{name} is for interactive shells: it may return at once in a job, and differs between users"
                 if name.endswith("rc")
                 else f"{name} is for login shells: it differs between users",
@@ -49,8 +50,9 @@ def bashrc(script: Script) -> Iterator[Hit]:
     "personal-path",
     NOTE,
     "The home directory of one user",
-    """A script that names the home directory of a user works only for this user. 21 of 45 public scripts do
-    so.""",
+    """A script that names the home directory of a user depends on the files of this user. 21 of 45 public
+    scripts do so. (Directories that a group shares by their names, such as `/home/projects`, and homes in
+    containers are not reported.)""",
     fix="write $HOME, or a variable at the top",
     bad="""
     #!/bin/bash
@@ -67,9 +69,35 @@ def bashrc(script: Script) -> Iterator[Hit]:
 )
 def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
-        if match := re.search(r"(?<![\w$}])/(home|Users|users)/[\w.-]+", node.text):
-            yield Hit(node.line, f"{match[0]} is a home directory: other users cannot run this")
-            return
+        for match in _HOME.finditer(node.text):
+            if not _SHARED.search(match[0]) and not _is_inside(node, match.start()):
+                path = "/".join(match[0].split("/")[:4])
+                yield Hit.at(
+                    node, f"{path} is below the home directory of one user: the script depends on it"
+                )
+                return
+
+
+_HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
+# Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
+_SHARED = re.compile(
+    r"(?i)/(shared?|common|public|data-?_?sets?)(/|$)"
+    r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
+)
+
+
+def _is_inside(node: Node, start: int) -> bool:
+    """Return whether a path is one in a container, or only in a message."""
+    above = next((one for one in node.above() if one.type in ("command", "variable_assignment")), None)
+    name = above.get("name") if above is not None and above.type == "command" else None
+    if name is None:
+        return False
+    return (
+        name.text in ("echo", "printf")
+        or node.text[:start].endswith((":", "target=", "dst="))
+        or (start == 0 and node.source[node.start - 1 : node.start] == b":")
+    )
 
 
 @rule(

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.rules.directories import may_miss
+from jobgen.check.rules.directories import may_miss, stays
 from jobgen.check.rules.shell_and_paths import plain_sh
+from jobgen.errors import shown
+from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -20,13 +22,11 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     WARNING,
     "No set -e",
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
-    command: a job with a failed `module load` or training counts as successful. 35 of 45 public scripts
-    have no `set -e`. `set -u` ends many scripts at an activation of conda or at a variable that may be
-    unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It is a
-    note if all work is the last command, so that its status is that of the job: most work fails if its
-    preparation did. It is silent if nothing else can fail.)""",
-    message="without set -e the script continues after a failed command, and exits with the status of "
-    "its last command",
+    command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
+    start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
+    that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
+    is a note if only the preparation is unchecked, if a later command may fail with the program, and if the
+    program is one of several independent runs. It is silent if nothing else can fail.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -45,12 +45,94 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     style=True,
 )
 def no_errexit(script: Script) -> Iterator[Hit]:
-    if script.errexit or not script.commands or _keeps_status(script):
+    if script.errexit or not _run(script) or _keeps_status(script):
         return
-    works = [command for command in script.commands if _is_work(command)] or _programs(script)
-    if works and (lost := _ignored(script, works[-1])):
-        status_is_lost = any(command in works for command in lost)
-        yield Hit(script.commands[0].line, fix=_set(script, "-eo"), level=None if status_is_lost else NOTE)
+    works = [command for command in _run(script) if _is_work(command)] or _programs(script)
+    if not works:
+        return
+    work, last = works[-1], _last(script)
+    if last is not None and script.in_job and _is_lost(script, work, last) and not _repeats(works, work):
+        yield Hit(
+            work.line,
+            f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
+            f"{shown(last.text)}",
+            _set(script, "-eo"),
+        )
+    elif lost := _ignored(script, work):
+        first = min(lost, key=lambda one: (one not in works, one.node.start))
+        several = first in works and _repeats(works, first)
+        yield Hit(
+            first.line,
+            f"without set -e the script continues if {shown(first.node.text)} fails",
+            _COUNT if several else _set(script, "-eo"),
+            NOTE,
+        )
+
+
+_COUNT = "if the runs are independent, write || failed=1 behind each, and exit ${failed:-0} at the end"
+
+
+def _run(script: Script) -> list[Command]:
+    """Return the commands that may run: those behind an exit do not."""
+    return [command for command in script.commands if command.line <= script.last_line]
+
+
+def _name(command: Command) -> str:
+    return command.program or command.words[0].text
+
+
+def _last(script: Script) -> Node | None:
+    """Return the last command of the script, if it succeeds whatever has failed before."""
+    ends = [node for node in script.tree.children if node.type not in ("comment", ";")]
+    last = next((node for node in reversed(ends) if node.line <= script.last_line), None)
+    if last is None or last.type not in ("command", "redirected_statement"):
+        return None
+    inner = next(commands(last), None)
+    return inner.node if inner is not None and _succeeds(inner) else None
+
+
+def _succeeds(command: Command) -> bool:
+    words = command.literals
+    if command.name in ("exit", "wait"):
+        return words == (["0"] if command.name == "exit" else []) and len(command.arguments) == len(words)
+    if command.name in ("conda", "mamba", "module", "ml"):
+        return words[:1] in (["deactivate"], ["purge"], ["unload"], ["list"])
+    forced = command.name == "rm" and any(re.match("-[a-zA-Z]*f", word) for word in words)
+    return forced or command.name in _SUCCEED
+
+
+def _is_lost(script: Script, work: Command, last: Node) -> bool:
+    """Return whether only the exit status could say that a program failed, and is that of another command."""
+    if work.node.end > last.start or _handled(work) or work.node.under(*LOOPS, "function_definition"):
+        return False
+    words = {work.name, *_named(work)}
+    from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
+    if from_input or words & _INTERRUPTED:
+        return False
+    after = [one for one in _run(script) if work.node.end < one.node.start]
+    return not any(one.name == "exit" and one.node is not last for one in after)
+
+
+# Programs that a person or a time limit ends.
+_INTERRUPTED = {
+    "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh", "--pty",
+}  # fmt: skip
+# Commands that succeed whatever failed before them.
+_SUCCEED = {
+    "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
+    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear",
+}  # fmt: skip
+
+
+def _repeats(works: list[Command], work: Command) -> bool:
+    """Return whether the script runs a program several times, with other arguments: one may fail alone."""
+    return work.node.under(*LOOPS) or sum(_program(one) == _program(work) for one in works) > 1
+
+
+def _program(command: Command) -> list[str]:
+    """Return the first words of a command that are no options, in which the program is."""
+    words = [word.text for word in command.words]
+    return [word for word in words if not re.match(r"-|\d+$", word)][:2]
 
 
 def _set(script: Script, options: str) -> str:
@@ -61,7 +143,7 @@ def _set(script: Script, options: str) -> str:
 
 def _keeps_status(script: Script) -> bool:
     """Return whether the script exits with a status that it has kept, or traps each failure."""
-    last = script.commands[-1]
+    last = _run(script)[-1]
     kept = last.name == "exit" and any(True for word in last.arguments for _ in expansions(word))
     return kept or any("ERR" in command.literals for command in script.named("trap"))
 
@@ -71,6 +153,11 @@ _INFORM = {
     "echo", "printf", "date", "hostname", "pwd", "nvidia-smi", "rocm-smi", "npu-smi", "which", "type", "sleep",
     "env", "printenv", "uname", "whoami", "id", "ls", "lscpu", "free", "df", "du", "cat", "nproc", "squeue", "head",
     "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read", "clear", "deactivate",
+}  # fmt: skip
+# Further tools, which are not the work of a job.
+_SMALL = {
+    "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput",
+    "sstat", "tracejob", "jobstats", "quota", "lfs", "ldd", "lsof", "xset",
 }  # fmt: skip
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
@@ -86,8 +173,8 @@ def _is_work(command: Command) -> bool:
 
 def _programs(script: Script) -> list[Command]:
     """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
-    common = {*TOOLS, *STATE, *_INFORM, *_SHELL, *script.functions}
-    found = [one for one in script.commands if script.is_batch and one.program not in common]
+    common = {*TOOLS, *STATE, *_INFORM, *_SMALL, *_SHELL, *script.functions}
+    found = [one for one in _run(script) if script.is_batch and one.program not in common]
     named = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
     return [one for one in named if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one)]
 
@@ -97,7 +184,7 @@ def _ignored(script: Script, work: Command) -> list[Command]:
 
     That one is among them if the script does not exit with its status.
     """
-    own = [one for one in script.commands if not _handled(one) and not _alternative(one, work)]
+    own = [one for one in _run(script) if not _handled(one) and not _alternative(one, work)]
     others = [one for one in own if one.node.start != work.node.start]
     lost = [one for one in others if _matters(script, one)]
     followed = any(one.node.start > work.node.end and _sets_status(one) for one in others)
@@ -128,7 +215,9 @@ def _matters(script: Script, command: Command) -> bool:
     if command.name in _SHELL or command.name in script.functions:
         return False
     if command.name in ("cd", "pushd"):
-        return may_miss(script, command)
+        return may_miss(script, command) and not stays(script, command)
+    if command.name in ("source", "."):
+        return not re.search(r"/etc/profile|bashrc|profile$", " ".join(command.literals))
     if command.name in ("module", "ml"):
         return not {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(command.literals)
     if _is_work(command) != command.works or _lists(command):
@@ -185,7 +274,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         names = [command.name for command in commands(node)]
         tested = node.under("command_substitution", "if_statement", "while_statement")
         if not tested and not _teed(node) and not _INFORM.issuperset(names[:-1]):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))
             return
 
 
@@ -233,4 +322,4 @@ def lost_status(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("pipeline"):
         decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
         if decides and _teed(node) and not node.under("command_substitution"):
-            yield Hit(node.line, fix=_set(script, "-o"))
+            yield Hit.at(node, fix=_set(script, "-o"))

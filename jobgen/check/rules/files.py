@@ -40,8 +40,8 @@ def shared_log(script: Script) -> Iterator[Hit]:
         return
     for option in script.heeded.values():
         if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"all jobs of this script write to {shown(option.value)}: a later one overwrites it",
                 "write %j into the name"
                 if script.dialect.percent_codes
@@ -105,8 +105,8 @@ def shared_config(script: Script) -> Iterator[Hit]:
             seen.add(name)
             known = [script.constants.node(value) for value in values]
             constant = all(one is not None and script.constants.value(one) is not None for one in known)
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"all jobs write their values to {shown(name)}: a later one overwrites those of this job",
                 level=NOTE if constant else None,
             )
@@ -208,10 +208,13 @@ def mkdir_exists(script: Script) -> Iterator[Hit]:
         if _may_fail(script, command) and (
             words := [word for word in command.arguments if not word.text.startswith("-")]
         ):
-            path = next((word for word in words if is_shared(script, word)), None)
+            modes = {word.next() for word in command.arguments if word.text in ("-m", "--mode")}
+            path = next((word for word in words if word not in modes and is_shared(script, word)), None)
             if path is not None:
                 end = ": with set -e the job ends" if script.errexit else ""
-                yield Hit(command.line, f"mkdir fails in the next job: {shown(path.text)} then exists{end}")
+                yield Hit.at(
+                    command.node, f"mkdir fails in the next job: {shown(path.text)} then exists{end}"
+                )
                 return
 
 
@@ -220,6 +223,8 @@ def _may_fail(script: Script, command: Command) -> bool:
     options = [word for word in command.literals if word.startswith("-")]
     if any(re.match(r"--parents|-[a-z]*p", word) for word in options) or command.guarded:
         return False
+    if "/dev/null" in command.statement.text and not script.errexit:
+        return False  # the message is not wanted
     if command.node.under("if_statement", "case_statement", "list", "subshell"):
         return False
     if any("clone" in one.literals for one in script.named("git")):

@@ -1,14 +1,19 @@
-"""Rules about the environment that the deepspeed launcher forwards to other nodes."""
+"""Rules about the environment that launchers, and commands such as ssh, pass to other nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.model import is_work, ranks
+from jobgen.check.ranks.passing import filters
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.deepspeed import runner
+from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import exported
 
+_NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
 _OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM")
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
@@ -160,3 +165,60 @@ def env_lines(script: Script) -> Iterator[Hit]:
         lines = body.text.rstrip("\n").split("\n")
         if any(not line.strip() or line.lstrip().startswith("#") for line in lines):
             yield Hit(body.line)
+
+
+@rule(
+    "unpassed-variable",
+    WARNING,
+    "An exported variable that does not reach the ranks",
+    """`ssh`, `pdsh`, `clush` and `pbsdsh` start programs without the environment of the script. Over ssh the
+    `mpirun` of Open MPI passes only the variables that `-x` names; that of MPICH and Intel MPI passes all,
+    unless `-genvnone` or `-genvlist` says otherwise, and `srun` all without `--export`. (It is an error if the
+    Python file beside the script reads the variable, and a note if the scheduler may pass it.)""",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes,repeated-count
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    export NCCL_DEBUG=INFO
+    main=$(head -n 1 "$PBS_NODEFILE")
+    while read -r host; do
+        ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 train.py" &
+    done < "$PBS_NODEFILE"
+    wait
+    """,
+    good="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes,repeated-count
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    main=$(head -n 1 "$PBS_NODEFILE")
+    while read -r host; do
+        ssh -n "$host" "NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 train.py" &
+    done < "$PBS_NODEFILE"
+    wait
+    """,
+)
+def unpassed(script: Script) -> Iterator[Hit]:
+    environment = Environment.of(script)
+    for one in ranks(script):
+        exported_names = environment.exported_before(one.start)
+        if not exported_names or one.inner is None or not is_work(script, one.inner):
+            continue
+        source = one.program.source
+        proof = source.needs if source is not None else frozenset()
+        read = proof | needs(one) | {name for name in exported_names if OF_LIBRARIES.fullmatch(name)}
+        for found in filters(script, one):
+            lost = sorted(name for name in exported_names & read if found.drops(name))
+            if lost:
+                more = " and others" if len(lost) > _NAMED else ""
+                level = None if found.certain else NOTE
+                yield Hit(
+                    one.line,
+                    f"{found.cause}: {one.name} does not get {', '.join(lost[:_NAMED])}{more}",
+                    found.fix,
+                    ERROR if found.certain and proof.intersection(lost) else level,
+                )
+                break

@@ -52,8 +52,8 @@ _NPU = (
     WARNING,
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (Numbers below the number of devices that the job requests, and those in a job with whole nodes, are
-    only a note; none if each process gets its part of the devices.)""",
+    job. (Numbers below the number of devices that the job requests are only a note. There is no finding in a job
+    with whole nodes, by `--exclusive` or with eight GPUs of each, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash
@@ -84,11 +84,13 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         count = script.request.gpus_per_node or (
             0 if script.request.gpus else len(numbers)
         )  # none: whole nodes
-        own = script.request.exclusive or numbers <= set(range(count))
-        if own and apart:
-            continue  # each process gets its part of the devices
-        yield Hit(
-            node.line,
+        if apart and not script.request.gpus_per_node and not script.request.gpus:
+            count = max(map(max, parts)) + 1  # the processes share the devices of a whole node
+        own = numbers <= set(range(count))
+        if script.request.has_whole_nodes or (own and apart):
+            continue  # no other job is on the node, or each process gets its part of the devices
+        yield Hit.at(
+            node,
             f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
             "uses those of another job",
             level=NOTE if own else None,

@@ -70,8 +70,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         if name.startswith("/dev/") or (file is not None and "$" not in name and not is_shared(script, file)):
             continue  # no file, or one in the directory of this job
         seen.add(name)
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts",
             "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
         )
@@ -121,8 +121,8 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
             and not {os.path.normpath(text), os.path.normpath(name)} & old
             and not of_this_job(script, node)
         ):
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f">> appends to {text}, which may still list the hosts of an earlier job",
                 f"begin with an empty file: : > {text}",
             )
@@ -223,8 +223,8 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
             _is_hostfile(script, target(script, node) or name)
             and "slots=" in (whole or node.parent or node).text
         ):
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
                 "a host that is listed twice",
             )

@@ -121,7 +121,7 @@ def interface_list(script: Script) -> Iterator[Hit]:
 def _has_prefix(text: str) -> bool:
     """Return whether NCCL reads a part of a list as the beginning of names, such as ``en``."""
     names = text.split(",")
-    return not text.startswith("=") and any(re.fullmatch("en|eth|em|ib|bond|hsn", one) for one in names)
+    return not text.startswith("=") and any(re.fullmatch("[a-z]+", one) and one != "lo" for one in names)
 
 
 def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
@@ -178,7 +178,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals
         )  # ssh -N runs no command
         if variable and not tunnel and _is_ssh(command.node):
-            yield Hit(command.line, fix=way)
+            yield Hit.at(command.node, fix=way)
             return
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
@@ -224,14 +224,38 @@ def _starts_by_ssh(launch: Launch) -> bool:
     """,
 )
 def ssh_stdin(script: Script) -> Iterator[Hit]:
-    for command in script.named("ssh", "srun", "mpirun", "mpiexec", "pbs_tmrsh"):
+    seen: set[int] = set()
+    for command in script.named(*_READERS):
         loop = next((above for above in command.node.above() if above.type == "while_statement"), None)
-        if loop is None or command.background or {"-n", "--input=none", "-nf", "-fn"} & set(command.literals):
+        if loop is None or loop.start in seen or command.background or not _reads_list(loop):
             continue
-        reads = any(node.text == "read" for node in loop.all("command_name"))
         own = command.node.parent
-        if reads and not (own is not None and own.type == "redirected_statement" and "<" in own.text):
-            yield Hit(
-                command.line,
+        redirected = own is not None and own.type == "redirected_statement" and "<" in own.text
+        if not redirected and not re.search(_READERS[command.name], " ".join(command.literals)):
+            seen.add(loop.start)
+            yield Hit.at(
+                command.node,
                 f"{command.name} reads the rest of the loop's input: the loop ends after the first host",
             )
+
+
+# The options with which a command does not read its standard input.
+_READERS = {
+    "ssh": r"(?:^| )-[A-Zafgknqstvxy]*n",
+    "srun": r"(?:^| )(?:-i|--input)[= ]?(?:none|\d+|/dev/null)",
+    **dict.fromkeys(("mpirun", "mpiexec"), r"(?:^| )(?:--?stdin|-s)[= ]none"),
+    "pbs_tmrsh": r"(?!)",
+}
+
+
+def _reads_list(loop: Node) -> bool:
+    """Return whether the condition of a loop reads lines from the standard input, and there may be several."""
+    condition = loop.get("condition")
+    reads = [] if condition is None else [one for one in condition.all("command") if _is_read(one)]
+    fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
+    before = "" if fed is None else fed.text[: loop.start - fed.start]
+    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1\s*\|\s*$", before)
+
+
+def _is_read(command: Node) -> bool:
+    return re.match(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)", command.text) is not None

@@ -76,8 +76,8 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         words = " ".join(script.constants.text(word) for word in outer.command.words)
         for command, path in staged:
             if command.node.start < one.start and _is_below(path, words):
-                yield Hit(
-                    command.line,
+                yield Hit.at(
+                    command.node,
                     f"{path} is on the first node only: the ranks of the other nodes do not find it",
                     "start the copy once on each node: srun --ntasks-per-node=1",
                 )
@@ -140,8 +140,8 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
             )
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
             if deletes and tasks > 1 and not _on_condition(command.node) and not own and at + 1 < len(inner):
-                yield Hit(
-                    command.line,
+                yield Hit.at(
+                    command.node,
                     f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
                     "there since they started",
                 )

@@ -36,11 +36,11 @@ def hand_written(script: Script) -> Iterator[Hit]:
     for command in script.named("echo", "printf"):
         for word in command.arguments:
             if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
-                yield Hit(command.line, _BY_HAND, _BY_HAND_FIX)
+                yield Hit.at(command.node, _BY_HAND, _BY_HAND_FIX)
                 return
     for node in script.tree.all("heredoc_body"):
         if re.search(r"(?m)^[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", node.text):
-            yield Hit(node.line, _BY_HAND, _BY_HAND_FIX)
+            yield Hit.at(node, _BY_HAND, _BY_HAND_FIX)
 
 
 _BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts to the job"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
@@ -12,7 +12,9 @@ from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import Option
 from jobgen.schedulers.versions import Span
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.slurm_values import MAIL_TYPES
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 
@@ -38,6 +40,11 @@ from jobgen.script.script import Hit, Script
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty = set(trailing(script))  # trailing-comment reports these
+    for line in script.directives.live:
+        if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in script.dialect.scheduler.grammar.letters:
+            faulty.add(line.number)
+            reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
+            yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
     before = Option(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
@@ -52,12 +59,12 @@ def unknown(script: Script) -> Iterator[Hit]:
             faulty.add(option.line)
             if script.version is None:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
-                yield Hit(option.line, reason, "write the value in quotes", WARNING)
+                yield Hit.at(option, reason, "write the value in quotes", WARNING)
         if not free and option.line not in faulty and (fault := _fault(option, script)):
-            if WARNING not in fault:
-                faulty.add(option.line)  # report only the first error of a line
+            if WARNING not in fault or not option.flag:
+                faulty.add(option.line)  # report only the first error, or word too many, of a line
             if fault[0]:
-                yield Hit(option.line, *fault)
+                yield Hit.at(option, *fault)
 
 
 _ESCAPES = Span(since="24.05")  # reads a backslash before a blank; others refuse it
@@ -75,6 +82,7 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
         does = "ignores it" if ignored else "refuses the script"
         reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
         fix = "begin every option with a dash, and write values with blanks in quotes"
+        ignored = ignored or accepted_elsewhere(script, lambda row: row.ignores_words)
         return (reason, fix, WARNING) if ignored else (reason, fix)
     if not dialect.scheduler.grammar.long_options and option.flag.startswith("--"):
         return f"{option.given} is an option of Slurm, not of PBS: qsub refuses it", _FOREIGN_FIX
@@ -85,6 +93,15 @@ def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, 
             return f"{command} has no option {option.flag}", _FOREIGN_FIX
         return f"{dialect.title} has no option {option.flag}: its {command} refuses it", _FOREIGN_FIX, WARNING
     return _long_fault(option, script) if option.given.startswith("--") else None
+
+
+def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bool:
+    """Return whether a scheduler with the same directives accepts an option, if the script may be for it."""
+    prefix = script.dialect.scheduler.prefix
+    others = (
+        row for row in DIALECTS.values() if row.scheduler.prefix == prefix and row is not script.dialect
+    )
+    return not script.is_sure and any(map(accepts, others))
 
 
 def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
@@ -146,12 +163,10 @@ def dialect(script: Script) -> Iterator[Hit]:
         where = option.value.partition("=")[0]
         if option.flag in script.dialect.foreign_options:
             owner, use = script.dialect.foreign_options[option.flag]
-            yield Hit(
-                option.line, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX
-            )
+            yield Hit.at(option, f"{option.flag} is an option of {owner}: it is refused", use or _FOREIGN_FIX)
         elif option.flag == "-l" and (reason := script.dialect.foreign_resources.get(where)):
             refused = script.dialect.value_fault(f"-l {where}", "")
-            yield Hit(option.line, f"{where}= is {reason}", _FOREIGN_FIX, None if refused else WARNING)
+            yield Hit.at(option, f"{where}= is {reason}", _FOREIGN_FIX, None if refused else WARNING)
 
 
 @rule(
@@ -180,7 +195,12 @@ def dialect(script: Script) -> Iterator[Hit]:
 def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "-N" and (why := script.dialect.name_fault(option.value)):
-            yield Hit(option.line, f"the name {shown(option.value)} {why}")
+            level = WARNING if _is_name_elsewhere(script, option.value) else None
+            yield Hit.at(option, f"the name {shown(option.value)} {why}", level=level)
+
+
+def _is_name_elsewhere(script: Script, name: str) -> bool:
+    return accepted_elsewhere(script, lambda row: not row.name_fault(name))
 
 
 @rule(
@@ -208,10 +228,10 @@ def memory(script: Script) -> Iterator[Hit]:
     for option, name, text in _memories(script):
         if matches(bare, text):
             reason = f"{name}={text} is {text} {unit}"
-            yield Hit(option.line, reason, f"add the unit: {text}{likely}", WARNING)
+            yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
                 script.dialect.size_example,
             )
@@ -254,13 +274,13 @@ def bad_choice(script: Script) -> Iterator[Hit]:
     for option in script.options:
         pattern, words, fix = script.dialect.choices.get(option.flag, (".*", "", ""))
         if not matches(pattern, option.value):
-            yield Hit(option.line, f"{option.flag} {shown(option.value)} is refused: {words}", fix)
+            yield Hit.at(option, f"{option.flag} {shown(option.value)} is refused: {words}", fix)
         elif option.flag == "--mail-type":
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
                 reason = f"--mail-type has no value {shown(bad[0])}{_mail_hint(bad[0].strip().upper())}"
                 refused = script.dialect.value_fault(option.flag, option.value)
-                yield Hit(option.line, reason, "write END,FAIL", None if refused else WARNING)
+                yield Hit.at(option, reason, "write END,FAIL", None if refused else WARNING)
 
 
 _MAIL_MEANINGS = {

@@ -6,11 +6,13 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.directories import at_start
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import Option
+from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 
 
@@ -42,22 +44,22 @@ def _outputs(script: Script) -> Iterator[Option]:
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
                 _lost(script, option.value),
             )
         elif option.value.startswith("~"):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"a directive does not expand ~: the file is called {shown(option.value)}",
                 "write the full path",
                 _lost(script, option.value),
             )
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
                 "remove the option: PBS names the file NAME.oJOBID",
                 WARNING,
@@ -72,51 +74,69 @@ def _lost(script: Script, path: str) -> str | None:
 @rule(
     "output-directory",
     WARNING,
-    "The directory of an output file is missing",
-    """The scheduler does not create the directory of an output file. Slurm then does not start the job; PBS
-    runs it, ends it with status 0, and loses the output. A `mkdir` in a Slurm script runs too late. (A
-    relative path is searched for in the directory of the script; an absolute one may exist on the cluster only
-    and is not reported.)""",
+    "The directory of an output file may be missing",
+    """The scheduler does not create the directory of an output file. Slurm opens the file before the script
+    starts, and the job fails without a log; a `mkdir` in the script runs too late. PBS runs the job, ends it
+    with status 0, and loses the output. (Without a `mkdir` it is a note: the directory may exist where the
+    job is submitted. It is silent if the directory is beside the script, or is that of the script, and for
+    other absolute paths.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
-    #SBATCH --output=no-such-directory/train-%j.log
-    hostname
+    #SBATCH --output=logs/train-%j.log
+    set -euo pipefail
+    mkdir -p logs
+    srun python3 train.py
     """,
     good="""
     #!/bin/bash
     #SBATCH --time=01:00:00
     #SBATCH --output=train-%j.log
-    hostname
+    set -euo pipefail
+    mkdir -p results
+    srun python3 train.py
     """,
 )
 def output_directory(script: Script) -> Iterator[Hit]:
-    made = " ".join(word for command in script.named("mkdir") for word in command.literals)
     copied = script.dialect.copies_logs
-    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
-    if any(map(os.path.isabs, moved)):
-        return  # a relative folder is below that one
+    found: dict[str, Option] = {}
     for option in _outputs(script):
         folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
-        path = script.path(folder)
-        if (
-            not folder
-            or os.path.isabs(folder)
-            or path is None
-            or re.search(r"[%$~^]", folder)
-            or os.path.isdir(path)
-            or f"/{script.folder}".endswith(
-                f"/{os.path.normpath(folder)}"
-            )  # of the script, submitted from above
-        ):
+        if folder and not re.search(r"[%$~^]", folder):
+            found.setdefault(os.path.normpath(folder), option)
+    for folder, option in found.items():
+        made = _made(script, folder)
+        if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
-        if copied and folder in made:
-            continue
-        yield Hit(
-            option.line,
-            f"the directory {shown(folder)} does not exist: the scheduler does not create it, and the output is lost",
+        yield Hit.at(
+            option,
+            f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: "
+            + (f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"),
             f"mkdir -p {folder} before you submit",
+            None if made else NOTE,
         )
+
+
+def _exists(script: Script, folder: str) -> bool:
+    """Return whether a folder is beside the script, is its own, or is below the directory of the job."""
+    path = script.path(folder)
+    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
+    own = f"/{script.folder}".endswith(f"/{folder}")  # the script is submitted from above
+    return folder == "." or path is None or os.path.isdir(path) or own or any(map(os.path.isabs, moved))
+
+
+def _made(script: Script, folder: str) -> Command | None:
+    """Return the mkdir of the job itself that makes a folder, in the directory where the job starts."""
+    if any(script.named("sbatch", "qsub")):
+        return None  # it may run before the submission
+    for command in script.commands:
+        moves = command.name in ("cd", "pushd") and not at_start(script, command)
+        if moves and not os.path.isabs(folder):
+            return None
+        words = [script.constants.value(word) for word in command.arguments]
+        if command.name == "mkdir" and folder in (os.path.normpath(word) for word in words if word):
+            return command
+    return None
 
 
 @rule(
@@ -148,7 +168,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == array and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
-            yield Hit(option.line, reason)
+            yield Hit.at(option, reason)
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:

@@ -113,8 +113,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
             if re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word) and (
                 word in command.literals or "/" in word
             ):
-                yield Hit(
-                    command.line,
+                yield Hit.at(
+                    command.node,
                     f"PBS starts the job in the home directory, and {shown(word)} is resolved there",
                 )
                 return
@@ -144,11 +144,13 @@ def home_directory(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
     """,
+    schedulers=("pbs",),
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
     for command in script.named("pbsdsh"):
-        yield Hit(command.line)
-        return
+        if not {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals):
+            yield Hit(command.line)
+            return
 
 
 @rule(
@@ -214,9 +216,9 @@ def tmrsh_agent(script: Script) -> Iterator[Hit]:
     fix = 'use a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:
         if name.endswith(("_rsh_agent", "_ssh_agent")) and value.text.strip("\"'").endswith("pbs_tmrsh"):
-            yield Hit(node.line, message, fix)
+            yield Hit.at(node, message, fix)
     for command in script.commands:
         words = command.literals
         for agent, given in pairwise(words):
             if agent.endswith(("rsh_agent", "ssh_agent")) and given.endswith("pbs_tmrsh"):
-                yield Hit(command.line, message, fix)
+                yield Hit.at(command.node, message, fix)

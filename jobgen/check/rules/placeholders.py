@@ -81,6 +81,6 @@ def literal_variable(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag in _TEXTS and option.line in script.unexpanded and has_variable(option.value):
             command = script.dialect.command
-            yield Hit(
-                option.line, f"{command} {EXPANDS_NOTHING}: {option.flag} is {shown(option.value)} literally"
+            yield Hit.at(
+                option, f"{command} {EXPANDS_NOTHING}: {option.flag} is {shown(option.value)} literally"
             )

@@ -97,7 +97,9 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
         for name in _loaded(command):
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
-                    yield Hit(command.line, f"{source} forbids the module {shown(name)}, by {shown(pattern)}")
+                    yield Hit.at(
+                        command.node, f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
+                    )
 
 
 _LOADS = ("load", "add", "try-load", "swap", "switch")
@@ -125,7 +127,7 @@ def _loaded(command: Command) -> list[str]:
     """Return the modules that a command loads, without those that it replaces."""
     words = [word for word in command.literals if not word.startswith("-")]
     if command.name == "job_module":  # of the runtime of jobgen
-        return words
+        return [one[-1] for one in map(str.split, words) if one and one[0] not in _OTHERS]
     if words and words[0] in _LOADS:
         return words[2 if words[0].startswith("sw") and len(words) > 2 else 1 :]
     return words if command.name == "ml" and words and words[0] not in _OTHERS else []

@@ -118,7 +118,12 @@ def unwaited(script: Script) -> Iterator[Hit]:
         return
     busy = [one.node.start for one in script.commands if not one.background and _is_busy(one)]
     calls = {one.name: one for one in script.commands}  # the last call of each function
+    seen: set[int] = set()
     for command in started:
+        groups = [above for above in command.node.above() if above.type in ("compound_statement", "subshell")]
+        group = (groups or [command.node])[-1].start  # { a; b; } & is one process
+        if group in seen or any(map(_tests_for_job, command.node.above())):
+            continue
         around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
         start = command.node.start
         for above in around:
@@ -129,7 +134,16 @@ def unwaited(script: Script) -> Iterator[Hit]:
                 break  # the function is not called, or does something else, too
         else:
             if bisect(busy, start) == len(busy):
+                seen.add(group)
                 yield Hit(command.line)
+
+
+def _tests_for_job(node: Node) -> bool:
+    """Return whether a node is an ``if`` for runs outside of a job, as ``[ -z "$SLURM_JOB_ID" ]``."""
+    condition = node.get("condition") if node.type == "if_statement" else None
+    name = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
+    empty = rf"-z\s+\"?{name}|\"(\w?){name}\"\s*==?\s*\"\1\""
+    return condition is not None and re.search(empty, condition.text) is not None
 
 
 def _lasts(command: Command) -> bool:
@@ -177,10 +191,23 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         if command.background or command.statement.under("while_statement", "c_style_for_statement"):
             continue
         started, after = _started_before(command), _next_work(script, command)
+        if _is_time_of_work(script, command):
+            continue
         if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
             yield Hit(command.line)
 
 
+def _is_time_of_work(script: Script, command: Command) -> bool:
+    """Return whether a sleep is the time that a process gets to work: a quarter of an hour, or before it is killed."""
+    later = (one for one in script.commands if one.node.start > command.node.end)
+    following = next((one.name for one in later if one.name not in ("echo", "date", "printf")), "")
+    text = command.literals[0] if command.literals else ""
+    match = re.fullmatch(r"(\d+)([smhd]?)", text, re.ASCII)
+    length = int(match[1]) * {"m": 60, "h": 3600, "d": 86400}.get(match[2], 1) if match else 0
+    return length >= _WORK or following in ("kill", "killall", "pkill", "scancel")
+
+
+_WORK = 900  # s
 _POLL = re.compile(r"\b(?:until|while)\b.*\bsleep\b|--retry\b", re.DOTALL)  # in the text of a command
 
 

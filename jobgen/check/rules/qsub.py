@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
+from jobgen.check.rules.options import accepted_elsewhere
 from jobgen.check.rules.slurm import COUNTS
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
@@ -24,7 +25,9 @@ _EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
     "A value that the scheduler refuses",
     """qsub and sbatch check the values of options, and refuse a script with an invalid one: `-p 2000`,
     `-a 20:00`, `-S bash`, `-W depend=afterok:` for PBS, `--begin=4pm`, `--signal=WINCH`, `--gres=gpu=4` for
-    Slurm. An option without its value is refused, too, and a quote that is not closed.""",
+    Slurm. An option without its value is refused, too, and a quote that is not closed. (A warning are resources
+    that Torque does not know, which a site's own qsub may know, and values that PBS Pro accepts and Torque does not,
+    or the reverse, if the script does not show for which of them it is.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -45,7 +48,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
-            yield Hit(option.line, reason, "add a value, or remove the option")
+            yield Hit.at(option, reason, "add a value, or remove the option")
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(
@@ -62,10 +65,17 @@ def bad_value(script: Script) -> Iterator[Hit]:
         )
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
-            yield Hit(option.line, found, "correct the value, or remove the option")
+            level = WARNING if _is_local(script, key, option.value) else None
+            yield Hit.at(option, found, "correct the value, or remove the option", level)
     given = script.heeded
     for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
         yield Hit(given[key].line, why, "remove it, or add the other option")
+
+
+def _is_local(script: Script, key: str, value: str) -> bool:
+    """Return whether a site's own qsub may know an option, or the other qsub with these directives accepts it."""
+    unknown = script.dialect.may_be_local(key) and not script.named_scheduler
+    return unknown or accepted_elsewhere(script, lambda row: not row.value_fault(key, value))
 
 
 @rule(
@@ -92,9 +102,9 @@ def qsub_only(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag in ("-I", *script.dialect.interactive_options):
             reason = f"{option.flag} is for interactive jobs: qsub refuses a script with it"
-            yield Hit(option.line, reason, "remove it")
+            yield Hit.at(option, reason, "remove it")
         elif option.flag == "-l" and (found := script.dialect.list_fault(option.value)):
-            yield Hit(option.line, found, "write NAME=VALUE,NAME=VALUE")
+            yield Hit.at(option, found, "write NAME=VALUE,NAME=VALUE")
         elif option.flag in ("-o", "-e") and script.dialect.looks_up_hosts:
             yield from _unknown_host(option)
 
@@ -105,7 +115,7 @@ def _unknown_host(option: Option) -> Iterator[Hit]:
     if ":" in host and not host.startswith(":"):
         name = shown(host.partition(":")[0])
         reason = f"PBS reads {name} as a host name, and refuses the job if no such host exists"
-        yield Hit(option.line, reason, "write an absolute path", None if host.count(":") > 1 else WARNING)
+        yield Hit.at(option, reason, "write an absolute path", None if host.count(":") > 1 else WARNING)
 
 
 @rule(
@@ -134,11 +144,15 @@ def bad_select(script: Script) -> Iterator[Hit]:
     if select := options.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
         yield from (
-            Hit(select.line, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
+            Hit.at(select, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
         )
     if place := options.get("-l place"):
         if not select and "-l nodes" not in options:
-            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8")
+            others = any(option.flag == "-l" for option in options.values() if option is not place)
+            level = (
+                None if others or script.named_scheduler else WARNING
+            )  # the command line may have the whole request
+            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8", level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 
@@ -168,4 +182,4 @@ def bad_select(script: Script) -> Iterator[Hit]:
 def unknown_resource(script: Script) -> Iterator[Hit]:
     for key, option in script.heeded.items():
         if option.flag == "-l" and key[3:] in FOREIGN:
-            yield Hit(option.line, f"PBS Pro has no resource {key[3:]} and refuses the job", FOREIGN[key[3:]])
+            yield Hit.at(option, f"PBS Pro has no resource {key[3:]} and refuses the job", FOREIGN[key[3:]])

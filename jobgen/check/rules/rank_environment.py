@@ -11,7 +11,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 
 # Variables that only libraries read, from the environment.
-_OF_LIBRARIES = re.compile(
+OF_LIBRARIES = re.compile(
     r"(NCCL|TORCH_NCCL|GLOO|UCX|FI|HCCL|OMPI_MCA|I_MPI|MPICH|KMP|HF|TOKENIZERS|TORCHINDUCTOR|TRITON)_[A-Z]\w*"
     r"|WANDB_(MODE|PROJECT|ENTITY|NAME|DIR|API_KEY|RUN_ID|RESUME|RUN_GROUP|DISABLED|CACHE_DIR|TAGS|NOTES)"
     r"|OMP_NUM_THREADS|MKL_NUM_THREADS|OMP_PROC_BIND|OMP_PLACES|CUDA_LAUNCH_BLOCKING|PYTHONUNBUFFERED|TF_CPP_MIN_LOG_LEVEL"
@@ -49,14 +49,14 @@ _OF_LIBRARIES = re.compile(
 def unexported(script: Script) -> Iterator[Hit]:
     environment = Environment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
-    if not script.is_batch or environment.is_open or not names:
+    if not script.in_job or environment.is_open or not names:
         return
-    of_libraries = {name for name in names if _OF_LIBRARIES.fullmatch(name)}
+    of_libraries = {name for name in names if OF_LIBRARIES.fullmatch(name)}
     seen: set[str] = set()
     for one in ranks(script):
         source = one.program.source
         proof = source.needs if source is not None else frozenset()
-        lost = (proof | _needs(one)).intersection(names) | of_libraries
+        lost = (proof | needs(one)).intersection(names) | of_libraries
         for name in sorted(lost - seen):
             node = environment.assigned_only(name, one.start)
             if node is None or (name not in proof and name in environment.used):
@@ -64,15 +64,15 @@ def unexported(script: Script) -> Iterator[Hit]:
             seen.add(name)
             of_libraries.discard(name)
             who = f"{one.program.file} reads it" if name in proof else "only programs read it"
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"{name} is assigned, but not exported: {one.name} does not get it, and {who}",
                 f"write export {name}=...",
                 ERROR if name in proof else None,
             )
 
 
-def _needs(one: RankGroup) -> frozenset[str]:
+def needs(one: RankGroup) -> frozenset[str]:
     """Return the variables by which ranks find each other that have no launcher to set them; Lightning and
     Horovod find them themselves."""
     alone = not one.chain or one.sets_ranks or one.total == 1
@@ -241,7 +241,7 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def loader_cores(script: Script) -> Iterator[Hit]:
-    if script.request.cpus_per_rank or not script.is_batch:
+    if script.request.cpus_per_rank or not script.in_job:
         return
     for one in ranks(script):
         workers = one.program.workers
@@ -293,10 +293,8 @@ def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         match = _CACHES.fullmatch(name)
         path = value.text.strip("\"'")
-        if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
+        if match and script.in_job and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
-            fix = (
-                "use a local disk: " + name + "=/tmp/$USER.JOBID" if match[2] else "use a directory for data"
-            )
-            yield Hit(node.line, f"{name} is in the home directory: {why}", fix)
+            fix = "use a local disk: " + name + "=$(mktemp -d)" if match[2] else "use a directory for data"
+            yield Hit.at(node, f"{name} is in the home directory: {why}", fix)
             return

@@ -127,7 +127,6 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
 _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
 
 # The ports of tutorials and defaults, which other jobs use, too.
-_WHOLE_NODE = 8  # GPUs: few nodes have more
 _USUAL_PORTS = {
     *range(29400, 29411),
     *range(29500, 29511),
@@ -149,8 +148,8 @@ _USUAL_PORTS = {
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses, and in a job
-    with eight GPUs of each node, which seldom shares its nodes, this is only a note.)""",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note;
+    a job with eight GPUs of each node shares no node, and has no finding.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -178,8 +177,6 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         node = launch.nodes.get("--rdzv-endpoint")
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
-    request = script.request
-    whole = (request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)) >= _WHOLE_NODE
     seen: set[str] = set()
     for line, port in found:
         if (
@@ -187,12 +184,12 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             and port.isdigit()
             and port != "0"
             and script.in_job
-            and not script.request.exclusive
+            and not script.request.has_whole_nodes
             and port not in seen
         ):
             seen.add(port)
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS and not whole else NOTE,
+                level=None if int(port) in _USUAL_PORTS else NOTE,
             )

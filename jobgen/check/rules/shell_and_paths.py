@@ -112,8 +112,8 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
         if name not in _LISTS or not _replaces(script, name, node):
             continue
         late = first < node.start
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"the old value of {name} is lost" + (", with all that was set above" if late else ""),
             f"append the old one: {name}=...${{{name}:+:${name}}}",
             level=None if late else NOTE,

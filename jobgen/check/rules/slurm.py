@@ -42,8 +42,8 @@ def gres_total(script: Script) -> Iterator[Hit]:
         if option.flag not in ("--gres", "--gpus-per-node") or not count:
             continue
         if proof or (count > 8 and count % request.nodes == 0 and request.accelerator == "gpu"):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{option.flag} counts per node: this requests {request.nodes} x {count} = "
                 f"{request.nodes * count}",
                 f"for {count} in total, write {count // request.nodes}",
@@ -119,7 +119,7 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
 def empty_dependency(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == "--dependency" and script.dialect.value_fault(option.flag, option.value):
-            yield Hit(option.line, f"sbatch refuses the dependency {option.value}")
+            yield Hit.at(option, f"sbatch refuses the dependency {option.value}")
 
 
 COUNTS = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
@@ -150,15 +150,15 @@ def bad_count(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if len(option.given) == 2 and option.value.startswith("="):
             refused = option.flag in _OTHERS or script.dialect.value_fault(option.flag, option.value)
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",
                 f"write {option.given} {option.value[1:]}",
                 None if refused else WARNING,
             )
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
                 f"write {option.flag}=N",
             )

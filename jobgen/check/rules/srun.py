@@ -154,8 +154,8 @@ def _continues(parts: list[str]) -> bool:
     "A task's variable, expanded before the tasks start",
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
-    and each runs as rank 0. (An exported variable that neither torch nor deepspeed reads, and that the command
-    of `srun` does not name, is a warning.)""",
+    and each runs as rank 0. (An exported variable that the command of `srun` does not name is a warning: the program
+    may not read it; Lightning reads Slurm's own variables.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -197,16 +197,16 @@ def early_expansion(script: Script) -> Iterator[Hit]:
         read = name_of is not None and name_of.text in used
         passed = assigned is not None and exported(assigned) and bool(in_sruns)
         if inside or ((read or passed) and not _in_function(node)):
-            yield Hit(
-                node.line,
+            yield Hit.at(
+                node,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
             )
 
 
-# Variables of the ranks that torch, its launcher and deepspeed read.
-_READ = ("RANK", "LOCAL_RANK", "GROUP_RANK", "PET_NODE_RANK")
+# Variables of the nodes that torchrun reads.
+_READ = ("GROUP_RANK", "PET_NODE_RANK")
 
 
 def _level(assigned: Node | None, read: bool, pyxis: bool) -> str | None:

@@ -51,7 +51,9 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 "" if launch.row.line.reaches_nodes else ": its ranks wait forever for those of the others"
             )
             yield Hit(
-                launch.line, f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}"
+                launch.line,
+                f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}",
+                place=launch.place(*launch.row.line.nodes),
             )
 
 
@@ -101,6 +103,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"write {gpus}, or request {each} GPUs"
                 if _of_all_machines(launch) is None
                 else "--num_processes is the number of all ranks: the machines times the GPUs of each",
+                place=launch.place(*launch.row.line.local_ranks),
             )
         total = launch.number(*launch.row.line.ranks)
         slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
@@ -114,6 +117,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
                 "use the number that the scheduler sets in a variable",
+                place=launch.place(*launch.row.line.ranks),
             )
 
 
@@ -156,7 +160,7 @@ def _of_all_machines(launch: Launch) -> int | None:
     """,
 )
 def world_size(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
+    if not script.in_job:
         return
     environment = Environment.of(script)
     for one in ranks(script):

@@ -49,7 +49,7 @@ def _caught(command: Command) -> set[str]:
 def trap_kill(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
-            yield Hit(command.line, f"no process can catch {lost.pop()}: this trap never runs")
+            yield Hit.at(command.node, f"no process can catch {lost.pop()}: this trap never runs")
 
 
 @rule(
@@ -124,8 +124,8 @@ def trap_late(script: Script) -> Iterator[Hit]:
         if both and script.is_pbs:
             continue
         if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
-            yield Hit(
-                command.line,
+            yield Hit.at(
+                command.node,
                 f"bash runs the trap of {', '.join(sorted(caught))} too late: only after the command in the "
                 "foreground has ended",
                 level=NOTE if both else None,

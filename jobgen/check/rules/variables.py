@@ -10,8 +10,9 @@ from itertools import islice
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import nearest
 from jobgen.script.beside import sourced
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import Node, expansions, literal
+from jobgen.script.syntax import Node, expansions, literal, uses
 
 
 @rule(
@@ -21,21 +22,22 @@ from jobgen.script.syntax import Node, expansions, literal
     """Torque sets `PBS_NP`, `PBS_NUM_PPN`, `PBS_GPUFILE` and `PBS_ARRAYID`; PBS Pro does not, and has
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
-    script may be for several schedulers. A script with variables of Slurm alone is a note: sbatch reads `#PBS`,
-    too.)""",
+    script may be for several schedulers. A note are a variable that the script only prints, and a script with
+    variables of Slurm alone: sbatch reads `#PBS`, too. A warning is one that some sites set, such as `PBS_NUM_PPN`,
+    and one in a script that does not show for which of the two it is.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
     #PBS -J 0-9
-    echo "task $PBS_ARRAYID"
+    /opt/site/solver --index "$PBS_ARRAYID"
     """,
     good="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
     #PBS -J 0-9
-    echo "task $PBS_ARRAY_INDEX"
+    /opt/site/solver --index "$PBS_ARRAY_INDEX"
     """,
 )
 def foreign_variable(script: Script) -> Iterator[Hit]:
@@ -43,6 +45,11 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
     prefix = script.dialect.variable_prefix
+    printed = {name for name, _ in script.expansions} - {
+        name
+        for name, node in script.expansions
+        if not _is_printed(node) or node.under("command_substitution")
+    }
     for_sbatch = script.is_pbs and not any(name.startswith(prefix) for name, _ in script.expansions)
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
@@ -52,11 +59,12 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             continue
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
-            yield Hit(
-                node.line,
+            unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
+            yield Hit.at(
+                node,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
-                NOTE if for_sbatch else None,
+                NOTE if for_sbatch or name in printed else WARNING if unsure else None,
             )
 
 
@@ -104,30 +112,24 @@ _PATHS = (
     hostname
     """,
     style=True,
-    summary="the path in a variable without quotes is split at blanks",
+    summary="without quotes a blank in a variable splits the path",
 )
 def unquoted(script: Script) -> Iterator[Hit]:
     found: dict[str, list[Node]] = {}
     for name, node in script.expansions:
         if not re.match(r"[A-Za-z_]", name) or not _splits(node) or "[@]" in node.text:
             continue
-        value = script.constants.node(name)
-        if (value is not None and _harmless(value)) or _is_counter(script, name) or _UNSPLIT.fullmatch(name):
-            continue
         if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
             found.setdefault(name, []).append(node)
+    whole = {name for name in found if not _may_split(script, name)}
     for name, nodes in found.items():
-        yield Hit(
-            nodes[0].line,
-            f"the path in ${name} is split at blanks"
-            + (", and disappears if it is empty" if any(map(_is_word, nodes)) else ""),
-            f'write "${name}" in double quotes',
-            edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
-        )
-
-
-def _is_word(node: Node) -> bool:
-    return node.parent is not None and node.parent.type != "concatenation"
+        if name not in whole:
+            yield Hit.at(
+                nodes[0],
+                f"without quotes a blank in ${name} splits the path",
+                f'write "${name}" in double quotes',
+                edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
+            )
 
 
 def _quoted(node: Node) -> Edit:
@@ -143,7 +145,7 @@ def _in_backquotes(node: Node) -> bool:
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
-    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|"
+    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
     r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
 )
@@ -171,21 +173,62 @@ def _is_path(node: Node) -> bool:
     return parent.type == "command" and name is not None and name is not word and name.text in _PATHS
 
 
-def _harmless(value: Node) -> bool:
-    text = literal(value)
-    if text is None:
-        words = re.sub(
-            r"\$\{?(?:USER|LOGNAME|HOME|\$|(?:SLURM|PBS)\w*ID)\b\}?|\$\$", "", value.text.strip('"')
-        )
-        return not re.search(r"[\s*?\[$`']", words)
-    return not re.search(r"[\s*?\[]", text)
+# Commands whose output has no blanks.
+_WORDS = (
+    "seq",
+    "expr",
+    "nproc",
+    "hostname",
+    "whoami",
+    "mktemp",
+    "uuidgen",
+    "bc",
+    "wc",
+    "id",
+    "cut",
+    "awk",
+    "printf",
+)
+_EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
 
-def _is_counter(script: Script, name: str) -> bool:
-    """Return whether all values of a variable are numbers or safe words, or it is that of a for loop."""
-    values = script.values.get(name, [])
-    numbers = all(value.type in ("number", "arithmetic_expansion") or _harmless(value) for value in values)
-    return bool(values or name in script.loop_variables) and numbers
+def _may_split(script: Script, name: str) -> bool:
+    """Return whether a variable may have a value with blanks: by its name, or by all its values."""
+    todo, seen = [name], {name}
+    while todo:
+        one = todo.pop()
+        values = script.values.get(one, [])
+        if _UNSPLIT.fullmatch(one) or (one in script.loop_variables and not values):
+            continue
+        if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
+            return True
+        found = (pair for value in values for pair in expansions(value))
+        inner = {other for other, node in found if not node.under("subscript")} - seen
+        seen |= inner
+        todo += inner
+    return False
+
+
+def _is_one_word(value: Node) -> bool:
+    """Return whether a value has no blank or pattern but those that its variables may have."""
+    if value.type == "array":
+        return all(_is_one_word(child) for child in value.children if child.type not in ("(", ")"))
+    if (text := literal(value)) is not None:
+        return not re.search(r"[\s*?\[]", text)
+    rest = value.text
+    for part in value.all(*_EXPANDED):
+        if part.type == "command_substitution":
+            last = [one for one in commands(part) if one.node.parent in (part, *part.children)][-1:]
+            if not last or not _prints_word(last[0]):
+                return False
+        rest = rest.replace(part.text, "", 1)
+    return not re.search(r"[\s*?\[]", rest.strip("\"'"))
+
+
+def _prints_word(command: Command) -> bool:
+    if command.name == "date":
+        return not re.search(r"\s", "".join(command.literals)) and bool(command.arguments)
+    return command.name in _WORDS
 
 
 @rule(
@@ -234,8 +277,8 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
         where = "" if typo else " in this script: unless the submission sets it,"
-        yield Hit(
-            node.line, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
+        yield Hit.at(
+            node, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
         )
 
 
@@ -375,7 +418,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
         if meant is None or any(text.startswith(f"{meant}=") for text in around):
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
-            yield Hit(node.line, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -390,7 +433,7 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name)) is not None:
-            yield Hit(node.line, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
 
 
 @rule(
@@ -426,8 +469,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
     }
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
-        yield Hit(
-            argument.line,
+        yield Hit.at(
+            argument,
             f"the script does not check its argument {number}: without it, ${number} is empty",
             f"write ${{{number}:?}}",
         )
@@ -436,8 +479,8 @@ def unchecked(script: Script) -> Iterator[Hit]:
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
             continue
-        yield Hit(
-            node.line,
+        yield Hit.at(
+            node,
             f"${name} has to be set outside of the script: without it, it is empty",
             f"write ${{{name}:?}}",
         )

@@ -102,7 +102,7 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
     for option, text in _times(script):
         if not script.dialect.accepts_time(text):
             forms = script.dialect.time_forms
-            yield Hit(option.line, f"the time {shown(text)} is refused: allowed are {forms}")
+            yield Hit.at(option, f"the time {shown(text)} is refused: allowed are {forms}")
 
 
 @rule(
@@ -132,12 +132,12 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             if rest == "00" and int(first) in _MINUTES:
                 continue
             hours = int(first) in _HOURS or total < 300
-            yield Hit(
-                option.line,
+            yield Hit.at(
+                option,
                 f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes",
                 f"write {int(first):02}:{int(rest):02}:00 for hours, 00:{int(first):02}:{int(rest):02} "
                 "for minutes",
                 None if hours else NOTE,
             )
         elif script.dialect.bare_seconds and not colon and total < 300:
-            yield Hit(option.line, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
+            yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS")

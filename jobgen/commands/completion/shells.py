@@ -20,6 +20,7 @@ def script(shell: str) -> str:
 
 @click.command(
     "completion",
+    short_help="Print the completion script of a shell.",
     help="Print the script that makes a shell complete commands, options, sites, queues and job-file keys.",
     epilog="Example: jobgen completion bash > ~/.local/share/bash-completion/completions/jobgen",
 )

@@ -14,13 +14,13 @@ import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jinja2
 
 import jobgen
 import jobgen.templates
-from jobgen.commands.web import form
+from jobgen.commands.web import answer, form
 from jobgen.config import NO_SITE
 from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.locations import line_of
@@ -28,6 +28,7 @@ from jobgen.jobfile.reader import decode, read_text
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.site_making.validation import try_defaults
+from jobgen.sites.display import scheduler
 from jobgen.sites.loader import files as files_of_site
 from jobgen.sites.loader import load
 from jobgen.values.version import __version__
@@ -36,6 +37,19 @@ SITES = "config/jobgen/sites"  # in the archive; the worker sets XDG_CONFIG_HOME
 _TEMPLATES = Path(jobgen.templates.__path__[0])
 _PAGE = ("page.css", "page.js", "worker.js")
 _PURE = ("click", "jinja2", "markupsafe")
+# Folders that no job script needs: without them the page is loaded and unpacked sooner.
+_UNUSED: Mapping[str, Collection[str]] = {
+    "jobgen": ("api", "check", "doctor", "report", "site_making", "templates", "train"),
+    "templates": ("completion", "report", "web"),
+}
+
+
+class SiteEntry(NamedTuple):
+    """A site of the form, with the name of its scheduler."""
+
+    name: str
+    title: str
+    scheduler: str
 
 
 class Part(NamedTuple):
@@ -74,18 +88,50 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
         JobgenError: a site file is wrong, two have the same name, or a part cannot be downloaded or is
             another file.
     """
-    own = list({site.name: site for site in map(form.site_entry, sites)}.values())
+    own = list({site.name: site for site in map(_site_entry, sites)}.values())
     _check_sites(sites)
     own_files = _site_files(sites)
     python, msgspec = (content(part, parts) for part in (PYODIDE, MSGSPEC))
-    files = dict(_members(python, PYODIDE.members))
+    files = dict(members(python, PYODIDE.members))
     files["jobgen.zip"] = archive({**_packages(), **_wheel(msgspec), **own_files})
     files |= {name: (_TEMPLATES / "web" / name).read_bytes() for name in _PAGE}
     whole = hashlib.sha256(b"".join(files[name] for name in sorted(files))).hexdigest()
     hidden = {Path(name).stem for name in own_files}
-    files["index.html"] = _index(own, hidden, whole[:12]).encode()
+    files["index.html"] = _index(own, hidden, _first_answer(own, own_files), whole[:12]).encode()
     _place(files, folder)
     return sum(map(len, files.values()))
+
+
+def _site_entry(path: str) -> SiteEntry:
+    """Return the entry of a site file.
+
+    Raises:
+        JobgenError: it cannot be read, or something in it is wrong.
+    """
+    site = load(path, machine=False)
+    return SiteEntry(site.name, site.title, scheduler(site))
+
+
+def _first_answer(own: Sequence[SiteEntry], own_files: Mapping[str, bytes]) -> dict[str, Any]:
+    """Return the answer to the form with which the page begins; the user's own settings do not count."""
+    first = {"scheduler": next(iter(SCHEDULERS))}
+    if own:
+        first = {"scheduler": own[0].scheduler, "site": own[0].name}
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as home:
+        for name, data in own_files.items():
+            Path(home, name).parent.mkdir(parents=True, exist_ok=True)
+            Path(home, name).write_bytes(data)
+        try:
+            os.environ["XDG_CONFIG_HOME"] = str(Path(home, "config"))
+            os.environ.pop("JOBGEN_SITE_PATH", None)
+            os.environ.pop("JOBGEN_TEMPLATE_PATH", None)
+            made: dict[str, Any] = json.loads(answer.answer(json.dumps(first)))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+    made["script"], mark, runtime = made["script"].partition(MARK)
+    return made | {"lines": made.pop("script").split("\n"), "runtime": mark + runtime}
 
 
 def _place(files: Mapping[str, bytes], folder: Path) -> None:
@@ -138,7 +184,7 @@ def _keep(path: Path, data: bytes) -> None:
         os.replace(file.name, path)
 
 
-def _members(package: bytes, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+def members(package: bytes, names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Return files of a package of npm."""
     with tarfile.open(fileobj=io.BytesIO(package)) as held:
         for name in names:
@@ -148,7 +194,7 @@ def _members(package: bytes, names: Iterable[str]) -> Iterator[tuple[str, bytes]
 
 
 def _packages() -> dict[str, bytes]:
-    """Return the Python files of jobgen without the training module, its templates, and what it imports."""
+    """Return the Python files of jobgen that make scripts, its templates, and what it imports."""
     roots = {"jobgen": Path(jobgen.__path__[0]), "jobgen/templates": _TEMPLATES}
     roots |= {name: Path(str(distribution(name).locate_file(name))) for name in _PURE}
     return {
@@ -162,7 +208,7 @@ def _packages() -> dict[str, bytes]:
 def _left_out(path: Path, root: Path) -> bool:
     parts = path.relative_to(root).parts
     compiled = "__pycache__" in parts or path.suffix in (".so", ".c", ".pyi")
-    return compiled or (root.name == "jobgen" and parts[0] in ("train", "templates"))
+    return compiled or parts[0] in _UNUSED.get(root.name, ())
 
 
 def _wheel(wheel: bytes) -> dict[str, bytes]:
@@ -218,10 +264,10 @@ def archive(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
-def _index(own: Sequence[form.SiteEntry], hidden: Collection[str], build: str) -> str:
-    """Return the HTML without the packaged sites that files of their own hide. ``build`` ends the addresses
-    of files: browsers keep those of another build."""
-    packaged = [form.site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
+def _index(own: Sequence[SiteEntry], hidden: Collection[str], first: Mapping[str, Any], build: str) -> str:
+    """Return the HTML without the packaged sites that files of their own hide. ``first`` is the answer that
+    it shows. ``build`` ends the addresses of files: browsers keep those of another build."""
+    packaged = [_site_entry(str(path)) for path in sorted((_TEMPLATES / "sites").glob("*.toml"))]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES / "web"),
         autoescape=True,
@@ -235,6 +281,8 @@ def _index(own: Sequence[form.SiteEntry], hidden: Collection[str], build: str) -
         schedulers=SCHEDULERS.values(),
         own=own,
         packaged=[site for site in packaged if site.name not in hidden],
+        first=first,
+        basics=form.basics(),
         groups=form.groups(),
         absent=form.ABSENT,
         pyodide=PYODIDE.name,

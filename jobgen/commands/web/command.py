@@ -9,6 +9,7 @@ from jobgen.commands.parameter_types import FILE
 
 @click.command(
     "web",
+    short_help="Write a web page that makes scripts in a browser.",
     help="Write a web page on which a browser makes scripts: a form for the options of a job, and the script "
     "beside it. Any web server can offer the files; nothing runs on the server, and the page loads "
     "nothing from other servers. Python for browsers (6 MB) is downloaded once, into the cache.",

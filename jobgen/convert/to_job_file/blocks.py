@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
@@ -59,17 +60,19 @@ class Body:
     ) -> None:
         self.file, self.script, self.parts = file, script, parts
         self.used, self.lines = list(used), list(lines)
+        self.files: list[Node] = []  # the options that may be files to source
 
     def write(self) -> None:
         """Set the options, and the blocks."""
         options, own = take(self.file, self.script, self.parts.before)
+        self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.options(options, strict)
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
         after = _working(self.parts.after)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
-        self.file.remarks += notes.sourced(self.file, self._sourced(behind), after)
+        self.file.remarks += notes.sourced(self.file, self._sourced([*self.files, *behind]), after)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
@@ -115,7 +118,7 @@ class Body:
         if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
-        return first is None or not re.match(r'["\'$/~{]|$', " ".join(word.text for word in first.arguments))
+        return first is None or not start_directory.is_absolute(self.script, first)
 
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
@@ -128,7 +131,8 @@ class Body:
                     known.add(name)
                 elif name in read and name not in known:
                     found[name] = None
-        if any(True for one in statements for command in commands(one) if command.name in _SETS):
+        sets = [command for one in (*self.files, *statements) for command in commands(one)]
+        if any(command.name in _SETS for command in sets):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
                 name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
@@ -203,8 +207,8 @@ class Body:
         while at < len(own) and own[at].type in (";", "&"):
             at += 1
         last = own[at:]
-        if self._sourced(own[:at]) is not None:  # its functions are in the shell of setup only
-            return [], own
+        if self._sourced([*self.files, *own[:at]]) is not None:
+            return [], own  # its functions are in the shell of setup only
         works = any(command.name not in PRINT for one in last for command in commands(one))
         return (last, own[:at]) if works and not self.parts.first else ([], own)
 

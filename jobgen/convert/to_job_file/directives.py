@@ -30,8 +30,11 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
         file.add("directive", all_memory)
 
 
-def set_name(file: JobFile, source: Dialect, line: int) -> None:
-    """Change a name that jobgen refuses, because the run directory has it."""
+def set_name(file: JobFile, script: Script, source: Dialect, line: int) -> None:
+    """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
+    refuses, because the run directory has it."""
+    if script.is_batch and script.name:
+        file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
     if not matches(source.scheduler.name_pattern, name):
         file.values["name"] = (

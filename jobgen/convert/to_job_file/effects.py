@@ -20,7 +20,8 @@ from jobgen.script.syntax import Node, assignments, exported
 _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
-npu-smi lscpu free id groups ps nproc hostnamectl""",
+npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
+scontrol qstat""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -60,7 +61,7 @@ PATHS = re.compile(
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
-    r"|SECONDS|RANDOM|BASH\w*|PBS_\w+|SLURM\w*|\W|\d+"
+    r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "function"})
 _OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
@@ -155,15 +156,17 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
         yield "files"  # of the current directory
     form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
-    if form is None and command.name in _FILTERS.split() and _is_piped(command.node):
+    if form is None and command.name in _FILTERS.split() and _has_input(command.node):
         form = "text"
     yield form or _KIND_OF.get(command.name, "program")
 
 
-def _is_piped(node: Node) -> bool:
-    """Return whether a command reads the output of another one."""
+def _has_input(node: Node) -> bool:
+    """Return whether a command reads the output of another one, or the nodes of the job."""
     above = node.parent
     if above is not None and above.type == "redirected_statement":
+        if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in above.children):
+            return True
         above = above.parent
     return above is not None and above.type == "pipeline" and node.start > above.start
 

@@ -17,6 +17,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments
 
 _STAGES = (
+    "module_init",
     "module_purge",
     "module_use",
     "module",
@@ -24,13 +25,19 @@ _STAGES = (
     "conda",
     "venv",
 )  # in the order of jobgen's script
-_LISTS = ("module_use", "module", "source")
+_OF_MODULES = ("module_purge", "module_use", "module")
+_LISTS = ("module_init", "module_use", "module", "source")
 # Files that define the command module, and files of a login shell.
-_MODULES = re.compile(r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?|/usr/share/(\w+/)*init/(ba)?sh")
+_MODULES = re.compile(
+    r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?"
+    r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
+)
+_AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 _LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
+_CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
 _HOOK = re.compile(r"(?:['\"]?(/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? ")
 _SUBMISSION = re.compile(
     r"\$(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\{(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\})(/[\w./-]*)?"
@@ -45,6 +52,19 @@ _VERBS = """
 unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
 update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
 """
+
+# Commands of modules that are values of the option for modules, by their names and short forms.
+_COMMANDS = {
+    short: name
+    for name, forms in {
+        "unload": "unload rm del remove",
+        "swap": "swap switch sw",
+        "use": "use",
+        "reset": "reset",
+        "restore": "restore r",
+    }.items()
+    for short in forms.split()
+}
 
 Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
@@ -91,13 +111,17 @@ class Environment:
     reports: dict[int, Node] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     stage: int = 0
+    end: int = 0  # of the statements
     at_submission: bool = False  # the directory is that of the submission
 
     def read(self, statements: Sequence[Node]) -> None:
         """Find each statement that is an option, and that may change places with those that stay."""
         plain = [one for one in statements if one.type not in (";", "&")]
+        self.end = max((one.end for one in plain), default=0)
         for at, one in enumerate(plain):
             settings = self._settings(one)
+            if settings is not None and "module" in self.values:
+                settings = [_in_order(*setting) for setting in settings]
             if (
                 settings
                 and settings[0][0] == "threads"
@@ -125,7 +149,7 @@ class Environment:
         texts = {one.what for one in self.remarks if one.why == _WHY["hook"]}
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
         uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.block)
-        found = any(kind in self.values for kind in _STAGES[:3])
+        found = any(kind in self.values for kind in _OF_MODULES)
         return not (texts and "conda" not in {*self.values, *self.file.values}) and not (
             modules and uses and not found
         )
@@ -158,6 +182,12 @@ class Environment:
         elif kind == "workdir":
             self.values["workdir"] = [os.path.join(self._directory, value)]
         elif kind != "threads":
+            if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
+                self.values["module_init"] = self.values.pop("source")
+            if kind == "conda" and self._is_base:
+                self.values.pop("conda", None)
+                for folder in self.values.pop("venv", ()):
+                    self.values.setdefault("source", []).append(f"{folder}/etc/profile.d/conda.sh")
             self.values.setdefault(kind, []).append(value)
             if kind in _STAGES and not value.endswith("/conda.sh"):  # which only defines a function
                 self.stage = _STAGES.index(kind)
@@ -217,12 +247,27 @@ class Environment:
         return [("env", f"{name}={value}") for name, value in found]
 
     def _value(self, name: str, node: Node) -> str | None:
-        """Return the one value that a variable has in the whole script; None if it is not known."""
-        sets = [one for other, _, one in self.script.assignments if other == name]
-        unset = any(mentions(one, name) for one in self.script.tree.all("unset_command"))
+        """Return the one value that a variable has up to the program; None if it is not known."""
+        sets = [
+            (self._constant(value), one)
+            for other, value, one in self.script.assignments
+            if other == name and one.start < self.end and not _is_prefix(one)
+        ]
+        unset = any(
+            mentions(one, name) for one in self.script.tree.all("unset_command") if one.start < self.end
+        )
+        added = any(
+            one.text.endswith("$") or "+=" in {child.type for child in one.children} for _, one in sets
+        )
+        if not sets or not certain(sets[0][1]) or unset or added or name in self.script.loop_variables:
+            return None
+        value = self._constant(node)
+        return value if all(other == value for other, _ in sets) else None
+
+    def _constant(self, node: Node) -> str | None:
+        """Return the value of an assignment; None if it is not known, or begins with a home directory."""
         value = self.script.constants.value(node)
-        tilde = value is not None and re.match(r"~|.*:~", value) and node.type in ("word", "concatenation")
-        if len(sets) != 1 or not certain(sets[0]) or unset or tilde or name in self.script.loop_variables:
+        if value is not None and re.match(r"~|.*:~", value) and node.type in ("word", "concatenation"):
             return None
         return value if value is not None or node.type != "variable_assignment" else ""
 
@@ -235,6 +280,10 @@ class Environment:
         if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))) and not self._is_set(match[0]):
             return [("submission", (match[1] or "").strip("/"))]
         words = self._words(command)
+        if name in ("module", "ml") and "HOME" not in self.script.values:
+            start, _, folder = _given(command).rpartition(" ")
+            home = _AT_HOME.fullmatch(folder) if re.fullmatch(r"use( -a| --append)?", start) else None
+            words = [*start.split(), f"~{home[1]}"] if home else words
         if words is None:
             return None
         if name in ("module", "ml"):
@@ -259,14 +308,20 @@ class Environment:
     def _of_file(self, command: Command) -> list[Setting] | None:
         """Return the options that a sourced file is."""
         given = _given(command)
-        if _LOGIN_FILES.fullmatch(given) or given == "deactivate":
+        hook = "hook" in self.preparations
+        if given == "deactivate" or (hook and _LOGIN_FILES.fullmatch(given)):
             return [("hook", "")]
+        if _MODULES.fullmatch(given) and "modules" in self.preparations:
+            return [("modules", "")]
         path, _, name = given.partition(" ")
         if match := _CONDA_AT_HOME.fullmatch(path):
             activates = [("conda", name or "base")] * (match[3] == "bin/activate")
             return [("hook", ""), *activates] if re.fullmatch("[\\w./-]*", name) else None
         if given.endswith("/etc/profile.d/conda.sh") and "conda info --base" in self._source(command):
             return [("hook", "")]
+        if (home := _AT_HOME.fullmatch(given)) and "HOME" not in self.script.values:
+            fits = not re.search(r"[\"']~|/bin/activate", command.node.text)
+            return [("source", f"~{home[1]}")] if fits else None
         words = self._words(command)
         if not words or len(words) > 2:
             return None
@@ -277,8 +332,6 @@ class Environment:
             folder = path.removesuffix("/bin/activate")
             fits = folder != path and path.startswith("/") and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
-        if _MODULES.fullmatch(path) and "modules" in self.preparations:
-            return [("modules", "")]
         venv = path.removesuffix("/bin/activate")
         return [("venv", venv)] if venv != path else [("source", path)]
 
@@ -294,7 +347,7 @@ class Environment:
         for node in command.arguments:
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")
-            if value is None or (bare and re.search(r"[*?{}~]|\[", value)):
+            if value is None or value.startswith("~") or (bare and re.search(r"[*?{}~]|\[", value)):
                 return None
             found += value.split() if bare else [value]
         return found
@@ -309,6 +362,8 @@ class Environment:
             return self._is_variable(value, later)
         if kind in ("workdir", "submission"):
             return self._moves(kind, value)
+        if kind == "conda" and self._is_base:
+            return self.file.accepts(kind, value) and self._passes(kind)
         if kind in ("conda", "venv") and {kind, "container"} & {*self.values, *self.file.values}:
             return False
         moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.block)
@@ -316,7 +371,19 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        return fits and _STAGES.index(kind) >= self.stage and self._passes("conda" if defines else kind)
+        return fits and self._in_time(kind) and self._passes("conda" if defines else kind)
+
+    @property
+    def _is_base(self) -> bool:
+        """Return whether the environment is that of conda itself, which another one replaces."""
+        return self.values.get("conda") == ["base"] or bool(
+            _CONDA.fullmatch(self.values.get("venv", [""])[0])
+        )
+
+    def _in_time(self, kind: str) -> bool:
+        """Return whether the job sets an option behind those that the script has before it."""
+        first = kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
+        return self.stage <= _STAGES.index("source" if first else kind)
 
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
@@ -371,6 +438,11 @@ def _is_relative(kind: str, value: str) -> bool:
     return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
+def _is_prefix(assignment: Node) -> bool:
+    """Return whether a variable is set for one command only."""
+    return assignment.parent is not None and assignment.parent.type == "command"
+
+
 def _given(command: Command) -> str:
     return " ".join(one.text for one in command.arguments).replace('"', "")
 
@@ -378,6 +450,12 @@ def _given(command: Command) -> str:
 def _at(folder: str | None) -> list[Setting]:
     """Return the options that define the command conda of a folder; without one, conda is on PATH."""
     return [("source", f"{folder}/etc/profile.d/conda.sh")] if folder else [("hook", "")]
+
+
+def _in_order(kind: str, value: str) -> Setting:
+    """Return the option for a command that comes after the first module."""
+    commands = {"module_purge": "purge", "module_use": f"use {value}"}
+    return ("module", commands[kind]) if kind in commands else (kind, value)
 
 
 def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
@@ -388,8 +466,10 @@ def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
         return [("module_purge", "")]
     if verb == "use" and len(words) == 2:
         return [("module_use", words[1])]
+    if command := _COMMANDS.get(verb):
+        return [("module", " ".join([command, *words[1:]]))]
     if verb in ("load", "add") and words[1:]:
         return [("module", one) for one in words[1:]]
-    if name == "ml" and verb and verb not in _VERBS.split() and not any(one[0] in "-+" for one in words):
-        return [("module", one) for one in words]
+    if name == "ml" and verb and verb not in _VERBS.split() and "+" not in (one[0] for one in words):
+        return [("module", f"unload {one[1:]}" if one[0] == "-" else one) for one in words]
     return None

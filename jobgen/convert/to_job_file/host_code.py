@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
-from jobgen.convert.to_job_file.effects import ENVIRONMENT
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.command_line import is_python
@@ -29,8 +29,8 @@ _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
 _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", *_READS)
 _PRINT = """
-awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nslookup paste printf
-scontrol sed seq shuf sort ss tac tail tr uniq wc
+awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nproc nslookup nvidia-smi
+paste printf scontrol sed seq shuf sort ss tac tail tr uniq wc
 """
 _FILES = ("rm", "touch", "cp", "truncate")
 _REMOTE = ("srun", "ssh")
@@ -70,9 +70,10 @@ class HostCode:
         kinds = _STATEMENTS.split()
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
+        hosts = {name for one in found for name in _set(one)} | self.ours
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        found += [one for one in statements if self._prints_ours(one)]
+        found += [one for one in statements if _prints(one) & hosts]
         while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
         return found
@@ -84,12 +85,6 @@ class HostCode:
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
         return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
-
-    def _prints_ours(self, statement: Node) -> bool:
-        """Return whether a statement only prints what jobgen sets, and prints itself when the job starts."""
-        printed = [one.name for one in commands(statement)]
-        read = {node.text for node, _ in names_read(statement, 0)}
-        return statement.type == "command" and printed in (["echo"], ["printf"]) and bool(read & self.ours)
 
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
@@ -159,7 +154,9 @@ class HostCode:
     def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
         """Return whether only the removed statements and the launch line read the results of a statement."""
         names = _set(statement)
-        if names & self.public:
+        made = {name for one in removed for name in _set(one)} | self.ours
+        others = {name for name in _prints(statement) - made if not LOGIN.fullmatch(name)}
+        if names & self.public or any(name in self.script.values for name in others):
             return False
         same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
@@ -231,6 +228,14 @@ def _piped(node: Node) -> bool:
     """Return whether the output of a command goes into a pipe."""
     above = node.parent
     return above is not None and above.type == "pipeline" and above.children[-1] is not node
+
+
+def _prints(statement: Node) -> set[str]:
+    """Return the variables of a statement that only prints; jobgen prints the hosts when the job starts."""
+    printed = [one.name for one in commands(statement)]
+    if statement.type != "command" or printed not in (["echo"], ["printf"]):
+        return set()
+    return {node.text for node, _ in names_read(statement, 0)}
 
 
 def _set(statement: Node) -> set[str]:

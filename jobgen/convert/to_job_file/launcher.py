@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import aprun
-from jobgen.convert.mpi_of_script import recognized_mpi
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.command_line import option_name, values_of
@@ -16,6 +15,7 @@ from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.launches import Launch
+from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 
@@ -63,8 +63,11 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.remarks.append(Remark(launch.line, given, why, lost=False))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
-        elif name == "--" or (known and _container(file, [text or "" for text in texts])):
+        elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
             continue
+        elif name.startswith("--container-"):
+            why = "is of a container of an earlier srun: jobgen starts the ranks outside of it"
+            file.remarks.append(Remark(launch.line, given, why, of_program=True))
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
                 file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
@@ -137,12 +140,18 @@ def _binds(file: JobFile, value: str) -> bool:
     return ours or (value == "none" and file.try_add("cpu_bind", value))
 
 
-def _container(file: JobFile, texts: list[str]) -> bool:
-    """Set the image and the mounts of a plug-in of srun; return whether an option is one of these."""
+def _container(file: JobFile, launch: Launch, texts: list[str]) -> bool:
+    """Set the image and the mounts of a plug-in of srun; return whether an option is one of these.
+
+    Without an image the container is that of an earlier srun.
+    """
     name, _, value = "=".join(texts).partition("=")
     for kind, runtime in RUNTIMES.items():
         if name and name == runtime.image_option:
             return file.try_add("image", value) and file.try_add("container", kind)
+    images = [runtime.image_option for runtime in RUNTIMES.values() if runtime.image_option]
+    if not any(launch.has(image) for image in images):
+        return False
     if re.match(r"--(no-)?container-(?!mounts|image)", name):
         return file.try_add("container_arg", [*file.list("container_arg"), "=".join(texts)])
     if name == "--container-mounts":

@@ -28,9 +28,15 @@ def last_program(script: Script) -> Command | None:
     """Return the last command that runs Python, or else the last one that is no common tool."""
     found = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
-    others = (one for one in others if one.name not in (*STATE, *TOOLS))
+    others = (one for one in others if one.name not in (*STATE, *TOOLS) or _runs_variable(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
+
+
+def _runs_variable(command: Command) -> bool:
+    """Return whether a command is ``eval $COMMAND``."""
+    texts = [word.text.strip('"') for word in command.arguments]
+    return command.name == "eval" and all(re.fullmatch(r"\$\w+|\$\{\w+\}", text) for text in texts)
 
 
 def _named(command: Command) -> bool:

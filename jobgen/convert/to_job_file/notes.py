@@ -11,6 +11,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
+from jobgen.launch.expansion import names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -22,6 +23,7 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
+_OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
@@ -38,6 +40,10 @@ def shell(script: Script) -> Iterator[Remark]:
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
         what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
         yield Remark(1, first, f"jobgen's script is no {what} shell: source what {file} sets", lost=False)
+    if re.match(r"#!.*\s-\w*x", first):
+        yield Remark(
+            1, first, "jobgen's script does not print its commands: put set -x into setup", lost=False
+        )
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
             why = "the job runs the commands in bash"
@@ -88,6 +94,37 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
         if one.name in _MOVES and not one.node.under("subshell", "command_substitution"):
             why = "has no effect on the commands after the program, which is a process of its own"
             yield Remark(after[0].line, shown(one.node), why, lost=False)
+
+
+def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
+    """Yield a remark on a process that the program leaves in the background for the commands after it."""
+    words = file.list("command")
+    busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
+    started = unwaited([parse(words[2].encode())]) if words[:2] == ["bash", "-c"] and busy else []
+    if started:
+        why = "ends with the program, before the commands after it"
+        yield Remark(program.line, shown(started[0]), why)
+
+
+def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
+    """Yield a remark on ``$$`` in the program and in the commands around it, which are other processes."""
+    words = file.list("command")
+    around = [one for one in (*parts.before, *parts.after) if _OWN_NUMBER.search(one.text)]
+    if words[:2] == ["bash", "-c"] and _OWN_NUMBER.search(words[2]) and around:
+        why = (
+            "is another number in the program, which is a process of its own, than in the commands around it"
+        )
+        yield Remark(program.line, "$$", f"{why}: set a variable in setup")
+
+
+def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on each word of the program with a variable that nothing in the script sets."""
+    text = script.tree.text
+    for name in names(file.list("command")):
+        ours = name.startswith("argument_") or not re.fullmatch("[a-z_][a-z_0-9]*", name)
+        if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
+            why = "is set by nothing in the script: without it the job ends, and the script goes on"
+            yield Remark(program.line, f"${name}", why, lost=False)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -12,6 +12,7 @@ from jobgen.launch.expansion import code_at, names
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal, parse
+from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 # Variables that differ between the nodes, in the text of a shell that each node runs.
@@ -69,7 +70,7 @@ def inner(outer: Sequence[Node], nodes: Sequence[Node]) -> tuple[Node, ...]:
     text = " ".join(node.text for node in nodes)
     if "\\$" not in text or not any(one.type == "string" and nodes[0].source in one.source for one in outer):
         return tuple(nodes)
-    found = next(commands(parse(re.sub(r'\\([$`"\\])', r"\1", text).encode(), nodes[0].line)), None)
+    found = next(commands(parse(unescaped(text).encode(), nodes[0].line)), None)
     return found.words if found else tuple(nodes)
 
 

@@ -17,13 +17,15 @@ from jobgen.convert.to_job_file.statements import Split, compound, split, withou
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
+from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
-from jobgen.script.launches import Launch, expanded
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one
@@ -46,7 +48,7 @@ def convert(script: Script) -> Converted:
     read_directives(file, script, source, totals=True)
     line = script.directives.live[0].number if script.directives.live else 1
     limits(file, script, source)
-    set_name(file, source, line)
+    set_name(file, script, source, line)
     launch = last_launch(script)
     sizes.submitted_nodes(file, script, source, launch)
     if any(re.match(MADE_BY, one) for one in script.lines[:5]):
@@ -59,7 +61,7 @@ def convert(script: Script) -> Converted:
         _body(file, script, source, launch)
         sizes.threads(file, script)
     sizes.variables(file, script)
-    _own_launcher(file)
+    _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
@@ -84,11 +86,15 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
             file.set_variable(name, text)
 
 
-def _own_launcher(file: JobFile) -> None:
-    """Keep a launcher of the scheduler for its jobs; others start one process, or the ranks with mpirun."""
+def _own_launcher(file: JobFile, script: Script) -> None:
+    """Keep a launcher of the scheduler for its jobs; others start one process, or the ranks with mpirun.
+
+    One process gets no address and port, which a script that names them has a use for.
+    """
     if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
+    alone &= not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
     file.keep_own("launcher", "none" if alone else "mpirun")
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
@@ -137,15 +143,20 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.status(parts), *notes.traps(script, file)]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
+    if command is not None:
+        file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
+        file.remarks += notes.left_running(file, parts, command)
     file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
+    if command is not None and launch is None and reason is None:
+        _keep_rank_variables(file, script)
 
 
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
     aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
-    in_shell = command.name in {*script.functions, *aliases} or (
+    in_shell = command.name in {*script.functions, *aliases, "eval"} or (
         not command.name and "/" not in command.words[0].text
     )
     return compound(command.node) or (command.node if in_shell else None)
@@ -196,6 +207,9 @@ def _without_program(
     """Set a program that does nothing, beside the commands of the script if bash can read them."""
     file.values |= {"launcher": _ALONE, "command": ["true"]}
     if reason is not None:
+        ranks = int(str(file.values.get("ranks_per_node", 1)))
+        cores = ranks * int(str(file.values.get("cpus_per_rank", 1)))
+        file.values |= {"ranks_per_node": 1, "cpus_per_rank": cores}
         why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
         file.remarks.append(Remark(reason[0], "the program", why))
         return Split((), ()), ProgramWords()
@@ -285,14 +299,33 @@ def _prefixed(
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
     pairs = []
+    ours = {*_OURS} - ({*RANK_VARIABLES} if launch is None else set())
     for name, value, node in assignments(command.node):
-        if node.parent is command.node and name not in _OURS:
+        if node.parent is command.node and name not in ours:
             text = program_line.read(script, [value], words).words if value is not node else []
             pairs.append(f"{name}={''.join(text)}")
-    if not pairs:
-        return program
+    return _behind_env(pairs, program) if pairs else program
+
+
+def _behind_env(pairs: list[str], program: list[str]) -> list[str]:
+    """Return a program that env starts with these variables."""
     python = ["python3"] if program[0] == "-m" or program[0].endswith(".py") else []
-    return ["env", *pairs, *python, *program]
+    at = 0 if program[0] != "env" else next(i for i in range(1, len(program), 2) if program[i] != "-u")
+    return [*(program[:at] or ["env"]), *pairs, *python, *program[at:]]
+
+
+def _keep_rank_variables(file: JobFile, script: Script) -> None:
+    """Pass the rank variables that the script exports on to a program without a launcher.
+
+    jobgen unsets those of the environment, which may be of another job.
+    """
+    words = "|".join(RANK_VARIABLES)
+    text = " ".join(
+        one.text for one in script.tree.all("declaration_command") if one.text.startswith("export")
+    )
+    if set_here := {*re.findall(rf"\b({words})\b", text)} & {name for name, _, _ in script.assignments}:
+        pairs = [f"{name}=${name}" for name in RANK_VARIABLES if name in set_here]
+        file.values |= {"command": _behind_env(pairs, file.list("command")), "expand": True}
 
 
 def _rank_argument(launch: Launch) -> list[str]:
@@ -307,6 +340,10 @@ def _is_old(launch: Launch) -> bool:
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the launcher's options; return lines for setup."""
+    word = wrappers.launcher_word(launch)
+    if "/" in (first := script.constants.value(word) or word.text):
+        why = f"jobgen starts the {kind} that the job finds in PATH"
+        file.remarks.append(Remark(launch.line, first[:60], why, lost=False))
     if kind != launch.kind:
         file.remarks.append(Remark(launch.line, launch.kind, f"becomes {kind}", lost=False))
     if _is_old(launch):

@@ -15,9 +15,10 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import commands
-from jobgen.script.launches import Launch, expanded, shell_text
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
+from jobgen.script.word_lists import expanded, part_of_text, places_of_text, shell_text
 
 # Commands that change nothing about a program, or only print its time.
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
@@ -84,6 +85,14 @@ def _expanded(script: Script, words: Sequence[Node]) -> list[Node]:
 
 def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:
     return _place_of(launch, [script.constants.value(word) or "" for word in words])
+
+
+def launcher_word(launch: Launch) -> Node:
+    """Return the word that names the launcher, or the Python that runs it."""
+    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
+    inner = next(above, launch.command.node)
+    words = next(commands(inner), launch.command).words
+    return words[launcher_in(launch, words)]
 
 
 def launcher_in(launch: Launch, words: Sequence[Node]) -> int:
@@ -254,11 +263,11 @@ def text_program(
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
         file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
         return None
-    places = _places(text)
+    places = places_of_text(text)
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
-        setup = [_unescaped(text, re.sub(r"\s*(&&|;)?\s*$", "", text.text[1 : 1 + start]))]
+        setup = [part_of_text(text, re.sub(r"\s*(&&|;)?\s*$", "", text.text[1 : 1 + start]))]
     at = launcher_in(launch, call.words)
     if setup and not after and at == 0:
         return ProgramWords(setup=setup)
@@ -271,23 +280,8 @@ def text_program(
         file.remarks.append(Remark(launch.line, names[:60], why, lost=False))
     used = [name for name, _ in expansions(text)]
     # That bash replaces the values that the script would put into the text, and then runs it.
-    code = f'eval "{code}"' if used and text.type == "string" else _unescaped(text, code)
+    code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
-
-
-def _places(word: Node) -> list[int]:
-    """Return the place in the text of a word for each byte that a shell reads, and for the end."""
-    found: list[int] = []
-    text, escapes = word.text[1:-1], ("\\$", '\\"') if word.type == "string" else ()
-    for at, letter in enumerate(text):
-        if text[at : at + 2] not in escapes:
-            found += [at] * len(letter.encode())
-    return [*found, len(text)]
-
-
-def _unescaped(text: Node, code: str) -> str:
-    """Return the code that a part of a string is."""
-    return code if text.type == "raw_string" else re.sub(r'\\([$`"\\])', r"\1", code)
 
 
 def _program_text(text: str, more: Sequence[str]) -> str:

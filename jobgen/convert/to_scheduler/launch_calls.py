@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
@@ -14,9 +13,10 @@ from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.launches import expanded
+from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
+from jobgen.script.word_lists import expanded
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 _MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")

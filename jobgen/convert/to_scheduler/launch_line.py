@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobgen.convert.result import Edit, apply
-from jobgen.script.launches import expanded
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
+from jobgen.script.word_lists import expanded
 
 
 class Unreadable(ValueError):

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert.mpi_of_script import mpi_of, named_mpi
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -15,8 +14,10 @@ from jobgen.convert.variable_names import inner_names
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
+from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
@@ -148,11 +149,22 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if not to_srun and "hosts" not in line.values and fewer:
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
+    if cores := _too_few(line, script.request):
+        why = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
+        yield Remark(number, call.what, why, lost=False)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
+
+
+def _too_few(line: LaunchLine, request: Request) -> int:
+    """Return the number of cores that the job requests if its ranks are more; 0 otherwise."""
+    nodes = request.nodes or 1
+    ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
+    cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
+    return cores if ranks > cores and not request.exclusive and "overcommit" not in line.values else 0
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:

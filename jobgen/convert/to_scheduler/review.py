@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 
 from jobgen.convert import misreadings
-from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
@@ -17,6 +16,7 @@ from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -46,6 +46,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
         why += f"then write {path}/%j.OU"
         yield from _at(script, source, field, why)
+    yield from _shared_log(script, source, target)
     for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
         if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
             yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
@@ -63,6 +64,17 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from misreadings.unreadable(script, source)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on a log that all tasks of an array write."""
+    differ = script.request.array and source.copies_logs != target.copies_logs
+    for field in ("output", "error") if differ else ():
+        path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
+        if path != "/dev/null" and not re.search(r"%[aj]|\^array_index\^|\$\{?PBS_|/$", path):
+            family = source.scheduler.family
+            why = f"is one file for all tasks, which {target.title} does not write as {family} does"
+            yield from _at(script, source, field, why)
 
 
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

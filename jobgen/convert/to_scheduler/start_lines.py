@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.schedulers.base import fill
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER
+from jobgen.script.syntax import LATER, literal
 from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
@@ -74,7 +75,8 @@ def start(
         lines = _directory(script, source, target, content.directory)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
-    lines += _redirections(content, source, target) + _node_file(script, source, target)
+    node_file = _node_file(script, source, target)
+    lines += _redirections(content, source, target) + node_file
     lines += [f"{name}={value}" for name, value in defined]
     lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
     lines += exports_function(source) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
@@ -83,7 +85,23 @@ def start(
         return [Remark(script.directives.first_command or 1, line, why) for line in lines]
     at = _behind_set(script)
     text = "".join(f"{line}\n" for line in lines)
-    return [Edit(at, at, text)] if lines else []
+    traps = _own_traps(script, str(source.variable("node_file"))) if node_file else []
+    return [Edit(at, at, text), *traps] if lines else []
+
+
+def _own_traps(script: Script, variable: str) -> list[Edit | Remark]:
+    """Return the edits by which the traps of a script for its end remove the node file, too. The code in them
+    sees the status of the script."""
+    removal = f'rm -f "${variable}"'
+    edits: list[Edit | Remark] = []
+    for command in script.named("trap"):
+        words = [word for word in command.arguments if word.text != "--"]
+        if any(literal(word) in ("EXIT", "SIGEXIT", "0") for word in words[1:]):
+            code = words[0]
+            is_reset = code.text == "-"
+            kept = f"'{removal}'" if is_reset else f"'(s=$?; {removal}; exit $s) && :; '"
+            edits.append(Edit(code.start, code.end if is_reset else code.start, kept))
+    return edits
 
 
 def _shell(value: str) -> str:
@@ -112,7 +130,9 @@ def _changes_directory(script: Script) -> bool:
         return True
     here = (one for one in script.commands if one.name not in _ANYWHERE or "PWD" in one.node.text)
     first = next(here, None)
-    return first is not None and first.name in ("cd", "pushd") and not first.node.under(*LATER)
+    if first is None or first.name not in ("cd", "pushd") or first.node.under(*LATER):
+        return False
+    return start_directory.is_absolute(script, first)
 
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
-from jobgen.convert.mpi_of_script import mpi_of
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
@@ -14,6 +13,7 @@ from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launch
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.values import arrays
@@ -145,8 +145,7 @@ def translate(
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            if of_array and text != other[name] and meanings(source)[name] == "job_id":
-                why = "is the number of the array here, the same for all of its tasks"
+            if of_array and meanings(source)[name] == "job_id" and (why := _id_of_task(text, target)):
                 yield Remark(node.line, f"${name}", why, lost=False)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
@@ -154,6 +153,15 @@ def translate(
         elif name not in seen and _foreign(name, target):
             seen.add(name)
             yield Remark(node.line, f"${name}", "has no counterpart")
+
+
+def _id_of_task(text: str, target: Dialect) -> str:
+    """Return what differs about the id of a task of an array; empty if nothing does."""
+    if not target.job_number:
+        return ""
+    if text == target.variable("job_id"):
+        return "is NUMBER[INDEX].SERVER here, which is no number"
+    return "is the number of the array here, the same for all of its tasks"
 
 
 def _shared(

@@ -65,6 +65,8 @@ class Dialect:
     component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
     ignores_words = False  # that are neither options nor their values
     step_options: frozenset[str] = frozenset()  # long options of its other commands
+    local_variables: tuple[str, ...] = ()  # foreign variables that some sites set
+    passed_variables: tuple[str, ...] = ()  # options that pass variables of the submission to the job
     option_versions: Mapping[str, Span] = {}  # that have a long option
     time_pattern = r"\d+(:\d+){0,2}"
     time_forms = "seconds, M:S and H:M:S"  # the same in words
@@ -198,6 +200,10 @@ class Dialect:
         ends = re.match(r"(\d+)-(\d+)", text, re.ASCII)
         indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
         return matches(self.array_pattern, text) and indices >= self.least_range
+
+    def may_be_local(self, key: str) -> bool:
+        """Return whether a site's own commands may know an option that the scheduler does not know."""
+        return False
 
     def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         """Return why this version of the scheduler refuses the value of an option; empty if it accepts it.

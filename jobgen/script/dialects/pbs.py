@@ -46,6 +46,7 @@ class PbsDialect(Dialect):
     size_units = "kb, mb, gb and tb"
     size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"
     log_options = ("-o", "-e")
+    passed_variables = ("-v", "-V")
     log_words = "^array_index^"
     copies_logs = True
     choices = {

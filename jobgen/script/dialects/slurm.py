@@ -135,7 +135,8 @@ class SlurmDialect(Dialect):
     def write_node_file(self, variable: str, slots: int) -> list[str]:
         each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
         return [
-            f"{variable}=${{TMPDIR:-/tmp}}/nodefile.$SLURM_JOB_ID",
+            f"{variable}=$(mktemp)",
+            f"trap 'rm -f \"${variable}\"' EXIT",
             f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "${variable}"',
             f"export {variable}",
         ]

@@ -31,11 +31,11 @@ class TorqueDialect(PbsDialect):
     foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
     marks = (
         Mark(r"(?:\b|-l)nodes=[^,\s]*:gpus=\d+"),
-        Mark(r"(?:\b|-l)nodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=\d+", 1),
+        Mark(r"(?:\b|-l)nodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=(?:\d+|all|half)", 1),
         Mark(r"(?<=\s)-t\s*\d[\d,%-]*"),
         Mark(r"\bwalltime=\d+:\d+:\d+:\d+"),
         Mark(r"(?<=\s)-W\s*\"?x=\S+"),
-        Mark(r"\b(?:advres|naccesspolicy|procs|qos)=[\w.-]+"),
+        Mark(r"\b(?:advres|gres|naccesspolicy|procs|qos)=[\w.-]+"),
         Mark(r"\b(?:feature|partition|pmem|pvmem)=\S+", 1),
         Mark(r"(?<=\s)-[dw]\s*[\w./$~]\S*"),
         Mark(r"(?<=\s)-L\s*tasks=\d+"),
@@ -61,6 +61,9 @@ class TorqueDialect(PbsDialect):
 
     def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         return torque_values.value_fault(key, value)
+
+    def may_be_local(self, key: str) -> bool:
+        return torque_values.may_be_local(key)
 
     def list_fault(self, value: str) -> str:
         bare = [part for part in value.split(",") if "=" not in part]

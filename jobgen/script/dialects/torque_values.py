@@ -60,11 +60,21 @@ srfs_assist pe_mask energy_used
 _RESOURCES = frozenset(_NAMES.split())
 
 
+def may_be_local(key: str) -> bool:
+    """Return whether a resource is unknown to Torque, and not a misspelt one: a site may have its own."""
+    option, _, name = key.partition(" ")
+    return option == "-l" and name not in _RESOURCES and not _near_resource(name)
+
+
+def _near_resource(name: str) -> str:
+    return nearest(name, _RESOURCES, cutoff=0.75)
+
+
 def value_fault(key: str, value: str) -> str:
     """Return why qsub or the server refuses the value of an option; empty if they accept it."""
     option, _, name = key.partition(" ")
     if option == "-l" and name not in _RESOURCES:
-        return f"Torque has no resource {shown(name)}{nearest(name, _RESOURCES)}"
+        return f"Torque has no resource {shown(name)}{_near_resource(name)}"
     if option == "-W" and value and name.strip().lower() not in _ATTRIBUTES:
         return f"qsub has no attribute {shown(name)} for -W{nearest(name, _ATTRIBUTES)}"
     return value_forms.fault(FORMS, key, value)

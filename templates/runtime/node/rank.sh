@@ -41,6 +41,7 @@ job_number_device() { # LOCAL_RANK must be a device that this rank sees: with so
 }
 
 [[ -z ${JOBGEN_VISIBLE:-} ]] || job_restore_devices
+! declare -F job_secrets > /dev/null || job_secrets
 ! declare -F variables > /dev/null || variables
 ! declare -F rank > /dev/null || rank
 [[ -n ${RANK:-} ]] || job_fail "$JOBGEN_LAUNCHER gave this process no rank"

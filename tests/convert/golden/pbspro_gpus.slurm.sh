@@ -21,7 +21,8 @@ cd "$HOME" || exit 1  # where PBS starts a job
 export DATA=/data/imagenet
 export OMP_NUM_THREADS=32  # PBS Pro sets it to the cores of a node
 # The hosts of the job, one line a slot, as PBS lists them.
-PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID
+PBS_NODEFILE=$(mktemp)
+trap 'rm -f "$PBS_NODEFILE"' EXIT
 scontrol show hostnames "$SLURM_JOB_NODELIST" | awk '{ for (i = 0; i < 4; i++) print }' > "$PBS_NODEFILE"
 export PBS_NODEFILE
 module load openmpi

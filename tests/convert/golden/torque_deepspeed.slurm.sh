@@ -8,7 +8,8 @@
 #SBATCH --time=12:00:00
 #SBATCH --output=%x.o%j
 # The hosts of the job, one line a slot, as PBS lists them.
-PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID
+PBS_NODEFILE=$(mktemp)
+trap 'rm -f "$PBS_NODEFILE"' EXIT
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$PBS_NODEFILE"
 export PBS_NODEFILE
 cd "$SLURM_SUBMIT_DIR" || exit 1

@@ -11,7 +11,8 @@
 set -euo pipefail
 cd "$HOME" || exit 1  # where PBS starts a job
 # The hosts of the job, one line a slot, as PBS lists them.
-PBS_NODEFILE=${TMPDIR:-/tmp}/nodefile.$SLURM_JOB_ID
+PBS_NODEFILE=$(mktemp)
+trap 'rm -f "$PBS_NODEFILE"' EXIT
 scontrol show hostnames "$SLURM_JOB_NODELIST" > "$PBS_NODEFILE"
 export PBS_NODEFILE
 source /public/profile.d/cuda-11.6.sh

@@ -1,0 +1,69 @@
+"""``jobgen help``: the help of a command, a rule, an exit status, or a page of the documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from jobgen.commands.terminal import columns
+from jobgen.errors import JobgenError, nearest, shown
+
+_OTHERS = 3  # further pages that are named
+
+
+@click.command(
+    "help",
+    short_help="Answer a question; explain a command, rule or status.",
+    help="Print the help of COMMAND, the reason for RULE of jobgen check, the meaning of an exit STATUS, or "
+    "the page of the documentation that answers a question. Without words: the titles of all pages.",
+    epilog="Example: jobgen help job stays pending",
+)
+@click.argument("words", metavar="[COMMAND|RULE|STATUS|QUESTION]...", nargs=-1)
+@click.pass_context
+def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
+    root = ctx.find_root()
+    commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    text = _command_help(root, words) or _rule_text(words) or _page(words, commands)
+    click.echo(text, nl=False)
+
+
+def _command_help(ctx: click.Context, words: Sequence[str]) -> str:
+    """Return the help of the command of these words, or an empty text."""
+    for word in words:
+        command = ctx.command.get_command(ctx, word) if isinstance(ctx.command, click.Group) else None
+        if command is None:
+            return ""
+        ctx = click.Context(command, parent=ctx, info_name=word, **command.context_settings)
+    return ctx.get_help() + "\n" if words else ""
+
+
+def _rule_text(words: Sequence[str]) -> str:
+    if len(words) != 1 or "-" not in words[0]:  # each rule has a hyphen
+        return ""
+    from jobgen.check import formats
+    from jobgen.check.rules.table import RULES
+
+    if words[0] in RULES:
+        return formats.text_of(RULES[words[0]]) + "\n"
+    if hint := nearest(words[0], RULES):
+        raise JobgenError(f"help: there is no rule {shown(words[0])}{hint}")
+    return ""
+
+
+def _page(words: Sequence[str], commands: Sequence[str]) -> str:
+    """Return the page with this name, or the first one that a search finds, and the names of others."""
+    from jobgen.commands import topics
+    from jobgen.runs.exit_statuses import meaning
+
+    known = topics.topics()
+    if not words:
+        return "".join(f"{one.name:<20}  {one.title}\n" for one in known.values())
+    question = " ".join(words)
+    found = [known[question]] if question in known else topics.search(question)
+    if not found:
+        hint = nearest(question, (*commands, *known)) or "; jobgen help lists all pages"
+        raise JobgenError(f"help: there is no command or page of the name {shown(question)}{hint}")
+    head = f"Exit status {question} of a job: {meaning(int(question))}.\n\n" if question.isdecimal() else ""
+    more = "".join(f"  jobgen help {one.name:<20}  {one.title}\n" for one in found[1 : 1 + _OTHERS])
+    return head + topics.for_terminal(found[0], columns()) + (f"\nOther pages:\n{more}" if more else "")

@@ -1,0 +1,107 @@
+"""The questions of ``jobgen init --ask``: what differs between the jobs of most people."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import click
+
+from jobgen.errors import JobgenError, one_of
+from jobgen.options import BY_KEY
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
+from jobgen.sites import loader
+from jobgen.sites.site_file import Site
+
+
+class Answers(NamedTuple):
+    """The scheduler by its name in the table, the site, the options by their keys, and the program."""
+
+    scheduler: str
+    site: Site | None
+    options: dict[str, Any]
+    program: tuple[str, ...]
+
+
+def ask(scheduler: str, site: Site | None) -> Answers:
+    """Ask six questions on standard error; a wrong answer is refused in a sentence, and asked again.
+
+    ``scheduler`` and ``site`` are those of this machine, the defaults of the first question.
+    """
+    kind, site = _ask("Scheduler or site", site.name if site else scheduler, _place)
+    options = _ask("Nodes x GPUs of each node (0: CPUs only)", "2x4", _nodes)
+    options |= _ask("Time limit", "1h", lambda text: {"walltime": _value("walltime", text)})
+    options |= _ask("Queue, and account ('-' for none)", "-", _queue)
+    options |= _ask("Environment: module NAME, conda NAME or venv DIR ('-' for none)", "-", _environment)
+    program = _ask("Program and its arguments ('-' for the training module)", "-", _program)
+    return Answers(kind, site, options, program)
+
+
+def _ask(question: str, default: str, parse: Callable[[str], Any]) -> Any:
+    def convert(text: str) -> Any:
+        try:
+            return parse(text.strip())
+        except (JobgenError, ValueError) as error:
+            raise click.UsageError(str(error)) from None
+
+    return click.prompt(question, default=default, value_proc=convert, err=True)
+
+
+def _value(key: str, text: str) -> str:
+    """Return a text that the option of this key accepts."""
+    try:
+        BY_KEY[key].parse(text)
+    except ValueError as error:
+        raise ValueError(f"{BY_KEY[key].flag} {text}: {error}") from None
+    return text
+
+
+def _place(text: str) -> tuple[str, Site | None]:
+    if text in COMMANDS or text in SCHEDULERS:
+        return (named(text, None).name if text in COMMANDS else text), None
+    from jobgen.sites.display import scheduler
+
+    try:
+        site = loader.load(text)
+    except JobgenError as error:
+        reason = re.sub(r": use .*?(?=; did you mean|$)", "", str(error))  # the list of all sites is long
+        raise ValueError(f"use {one_of(SCHEDULERS)}, or a site of jobgen site list: {reason}") from None
+    return scheduler(site), site
+
+
+def _nodes(text: str) -> dict[str, Any]:
+    found = re.fullmatch(r"([1-9]\d{0,5})\s*[xX*]\s*(\d{1,3})", text)
+    if not found:
+        raise ValueError("use NODES x GPUS, such as 2x4")
+    nodes, devices = map(int, found.groups())
+    return {"nodes": nodes, **({"gpus_per_node": devices} if devices else {"accelerator": "cpu"})}
+
+
+def _queue(text: str) -> dict[str, Any]:
+    words = [] if text == "-" else text.split()
+    if len(words) > 2:
+        raise ValueError("use QUEUE, or QUEUE ACCOUNT")
+    return {
+        key: _value(key, word) for key, word in zip(("queue", "account"), words, strict=False) if word != "-"
+    }
+
+
+def _environment(text: str) -> dict[str, Any]:
+    words = [] if text == "-" else shlex.split(text)
+    found: dict[str, Any] = {}
+    while words:
+        key, value, *words = (*words, *([""] if len(words) == 1 else []))
+        if key not in ("module", "conda", "venv") or not value:
+            raise ValueError("use pairs of words: module NAME, conda NAME, venv DIR")
+        _value(key, value)
+        if key == "module":
+            found.setdefault("module", []).append(value)
+        else:
+            found[key] = value
+    return found
+
+
+def _program(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(shlex.split(text))

@@ -1,0 +1,105 @@
+"""The calls of the functions of a script, and the arguments that the code of each gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from jobgen.script.commands import Command
+from jobgen.script.constants import Arguments, Constants
+from jobgen.script.syntax import LATER, LOOPS, Node, expansions, literal
+from jobgen.script.word_lists import DEEPEST, expanded
+
+_MOST = 20  # calls of a function that passes its arguments on
+_BRANCHES = ("if_statement", "case_statement", *LOOPS)
+_ALL = re.compile(r'"?\$(?:[@*]|\{[@*](?::\d+)?\})"?')
+
+
+class Calls:
+    """The commands of a script by name, and the constants in each of them."""
+
+    def __init__(self, found: Sequence[Command], constants: Constants) -> None:
+        self.constants = constants
+        self.by_name: dict[str, list[Command]] = {}
+        for command in found:
+            self.by_name.setdefault(command.name, []).append(command)
+        self._reads: dict[int, set[str]] = {}
+
+    def scopes(self, command: Command, depth: int = 0) -> Iterator[tuple[Constants, int]]:
+        """Yield the constants in a command, and its line: once for each call of a function around it whose
+        arguments it has. Where the command is only what the call passes on, the line is that of the call."""
+        around = next((one for one in command.node.above() if one.type == "function_definition"), None)
+        name = around.get("name") if around is not None else None
+        if around is None or name is None:
+            yield self._at_top(command), command.line
+            return
+        own = self.by_name.get(name.text, ())[:_MOST] if self._has_arguments(command, around) else ()
+        if not own or depth > DEEPEST:
+            yield self.constants, command.line
+            return
+        passes = any(_ALL.fullmatch(word.text) for word in command.words)
+        shifts = self._shifts(around)
+        for call in own:
+            if around.start <= call.node.start < around.end:
+                continue  # of itself
+            for scope, line in self.scopes(call, depth + 1):
+                words = (one for word in call.arguments for one in expanded(word, scope, call.node))
+                given = Arguments(tuple(words), shifts, command.node)
+                yield self.constants.within(given), line if passes else command.line
+
+    def _at_top(self, command: Command) -> Constants:
+        """Return the constants in a command outside of functions: with the arguments of ``set --``."""
+        place, given, shifts = self._own
+        if place is None or place.start > command.node.start or not self._has_arguments(command, None):
+            return self.constants
+        return self.constants.within(Arguments(given, shifts, command.node))
+
+    @cached_property
+    def _own(self) -> tuple[Node | None, tuple[Node, ...], tuple[tuple[int, int | None], ...]]:
+        """The only ``set --`` of the script, the arguments that it sets, and the places of ``shift``."""
+        found = [one for one in self.by_name.get("set", ()) if one.words[2:] and one.words[1].text == "--"]
+        if len(found) != 1 or found[0].node.under(*LATER):
+            return None, (), ()
+        place = found[0].node
+        words = (one for word in found[0].words[2:] for one in expanded(word, self.constants, place))
+        return place, tuple(words), self._shifts(None)
+
+    def _has_arguments(self, command: Command, around: Node | None) -> bool:
+        """Return whether a command reads arguments, or variables that a function sets to some."""
+        names = {name for word in command.words for name, _ in expansions(word)}
+        names.update(name for word in command.words for name in re.findall(r"\$\{?([@*]|\d+)", word.text))
+        return any(_is_argument(name) for name in names) or (
+            around is not None and not names.isdisjoint(self._set_to_arguments(around))
+        )
+
+    def _set_to_arguments(self, around: Node) -> set[str]:
+        if around.start not in self._reads:
+            found = (
+                (node.get("name"), {name for name, _ in expansions(node)})
+                for node in around.all("variable_assignment")
+            )
+            self._reads[around.start] = {
+                name.text for name, read in found if name is not None and any(map(_is_argument, read))
+            }
+        return self._reads[around.start]
+
+    def _shifts(self, around: Node | None) -> tuple[tuple[int, int | None], ...]:
+        return tuple(
+            (one.node.start, None if one.node.under(*_BRANCHES) else _count(one))
+            for one in self.by_name.get("shift", ())
+            if (
+                around.start < one.node.start < around.end
+                if around is not None
+                else not one.node.under("function_definition")
+            )
+        )
+
+
+def _is_argument(name: str) -> bool:
+    return name in "@*" or name.isdigit()
+
+
+def _count(shift: Command) -> int | None:
+    text = literal(shift.arguments[0]) if shift.arguments else "1"
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None

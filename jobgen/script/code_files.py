@@ -1,0 +1,97 @@
+"""Code that a shell reads from its input, and the files of code that a script writes for later."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from jobgen.script.commands import Command
+from jobgen.script.constants import Constants
+from jobgen.script.syntax import Node
+from jobgen.script.word_lists import output, shell_text
+
+_WRITERS = ("cat", "tee", "echo", "printf")
+_HERE = re.compile(r"(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+)+")
+
+
+def read(command: Command) -> tuple[str, int] | None:
+    """Return the text that is the input of a command, and its line: a here-document, or what the command
+    before it in a pipeline prints."""
+    above = command.node.parent
+    for part in command.node.children:
+        if part.type == "herestring_redirect":
+            return shell_text(part.children[-1]), part.line
+    if above is not None and above.type == "pipeline":
+        return _piped(command.node, above)
+    return _document(above)
+
+
+def _document(above: Node | None) -> tuple[str, int] | None:
+    """Return the here-document of a statement."""
+    if above is None or above.type != "redirected_statement":
+        return None
+    for part in above.children[1:]:
+        if part.type == "herestring_redirect":
+            return shell_text(part.children[-1]), part.line
+    body = next((one for part in above.children[1:] for one in part.all("heredoc_body")), None)
+    return (_unescaped(body), body.line) if body is not None else None
+
+
+def _piped(node: Node, pipeline: Node) -> tuple[str, int] | None:
+    """Return what the command before a node in a pipeline prints."""
+    before = node.previous()
+    before = before.previous() if before is not None else None
+    if before is None and pipeline.parent is not None and pipeline.parent.type == "heredoc_redirect":
+        return _document(pipeline.parent.parent)  # cat <<END | bash
+    if before is not None and before.type == "redirected_statement":
+        return _document(before)
+    if before is None or before.type != "command" or (name := before.get("name")) is None:
+        return None
+    words = tuple(child for child in before.children if child.field == "argument")
+    text = output(name.text, words, None)
+    return (text, before.line) if text is not None else None
+
+
+def written(found: Sequence[Command], constants: Constants) -> dict[str, tuple[str, int]]:
+    """Return the text and the line of each file that a script writes by here-documents, echo or printf."""
+    files: dict[str, tuple[str, int]] = {}
+    for command in found:
+        if command.name not in _WRITERS or (target := _target(command)) is None:
+            continue
+        file, adds = target
+        document = _document(command.node.parent)
+        text = document[0] if document is not None else output(command.name, command.arguments, None)
+        if text is None:
+            continue
+        line = document[1] if document is not None else command.line
+        key, old = name(file, constants), ""
+        if adds and key in files:
+            old, line = files[key]
+        files[key] = (f"{old}{text}\n", line)
+    return files
+
+
+def _target(command: Command) -> tuple[Node, bool] | None:
+    """Return the file that a command writes, and whether it adds to it."""
+    if command.name == "tee":
+        files = [word for word in command.arguments if not word.text.startswith("-")]
+        return (files[0], "-a" in command.literals) if files else None
+    for above in command.node.above():
+        if above.type not in ("redirected_statement", "compound_statement"):
+            return None
+        for part in above.children[1:] if above.type == "redirected_statement" else ():
+            for one in part.all("file_redirect"):
+                file, sign = one.get("destination"), one.children[0].text
+                if file is not None and sign in (">", ">>", ">|"):
+                    return file, sign == ">>" or above.children[0].type == "compound_statement"
+    return None
+
+
+def name(word: Node, constants: Constants) -> str:
+    """Return the path of a file from the folder of the script, as far as the text determines it."""
+    return os.path.normpath(_HERE.sub("", constants.text(word).strip("\"'"), count=1))
+
+
+def _unescaped(body: Node) -> str:
+    return body.text.replace("\\$", "$")

@@ -1,0 +1,207 @@
+"""The words that a word of a script expands to, and its text for another shell."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from jobgen.launch.command_line import begins_launch
+from jobgen.script.commands import commands
+from jobgen.script.constants import Constants, Part, variable_name, whole_expansion
+from jobgen.script.syntax import Node, parse
+
+DEEPEST = 5  # variables in variables, and shells in each other
+TEXTS = ("string", "raw_string", "ansi_c_string", "concatenation")
+_LONGEST = 4000  # bytes of a variable with options, which is read at each of its uses
+_ARGUMENT = re.compile(r'"?\$(?:([@*\d])|\{([@*]|\d+)(?::(\d+))?\})"?')
+_DEFAULT = (":-", "-", ":=", "=")
+_ALTERNATIVE = (":+", "+")
+_ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
+_BLANK = re.compile(r"\\?\n")
+_ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\"}
+
+
+def expanded(word: Node, constants: Constants, place: Node | None = None, depth: int = 0) -> list[Node]:
+    """Return the word, or the words of the variable or array of options that it expands to at a place.
+
+    Variables in these words are expanded, too. Without a place only a variable is that is set once, and only
+    the variable itself.
+    """
+    if (given := arguments(word, constants)) is not None:
+        return given
+    expansion = whole_expansion(word, *_DEFAULT)
+    if expansion is None or depth > DEEPEST:
+        return [word]
+    name = variable_name(expansion)
+    parts = constants.parts(name, place)
+    if not parts and place is not None:
+        default = _default(expansion) or constants.defaults.get(name)
+        found = _words_of_default(default, word, constants, place, depth) if default is not None else []
+        return found or [word]
+    if (
+        not parts
+        or (len(expansion.children) > 3 and place is None)
+        or sum(one.value.end - one.value.start for one in parts if one.value) > _LONGEST
+    ):
+        return [word]
+    return _words_of_parts(word, expansion, parts, constants, place, depth)
+
+
+def _words_of_parts(
+    word: Node, expansion: Node, parts: list[Part], constants: Constants, place: Node | None, depth: int
+) -> list[Node]:
+    """Return the words that the parts of a variable are made of."""
+    subscript, quoted = next(expansion.all("subscript"), None), word.type == "string"
+    found: list[Node] = []
+    for value, assignment in parts:
+        if value is None:
+            found.append(word)  # it stands for words that the text does not determine
+            continue
+        is_text = not quoted and (value.type in ("string", "raw_string") or printed(value) is not None)
+        is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
+        if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
+            inner = value.children[1:-1]
+        elif is_text and (not found or value.text[1:2].isspace()):
+            if (words := _split(value)) is None:
+                return [word]
+            inner = words
+        elif is_copy and not found:
+            inner = [value]
+        elif not found and (given := arguments(value, constants)) is not None:
+            inner = given
+        else:
+            known = [constants.value(one) is not None for one in (word, value)]
+            return [value] if len(parts) == 1 and known == [False, True] else [word]
+        if place is None:
+            found += inner
+        else:
+            found += [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
+    return found
+
+
+def arguments(word: Node, constants: Constants) -> list[Node] | None:
+    """Return the arguments that a word as ``"$@"``, ``$1`` or ``${@:2}`` is; None if they are unknown."""
+    match = _ARGUMENT.fullmatch(word.text) if constants.arguments and "$" in word.text else None
+    given = constants.arguments.at(word) if match and constants.arguments else None
+    if match is None or given is None:
+        return None
+    name, first = match[1] or match[2], int(match[3] or 1)
+    if name in "@*":
+        return list(given[max(first - 1, 0) :])
+    one = given[int(name) - 1 : int(name)] if int(name) else ()
+    if not one:
+        return None
+    split = _split(one[0]) if word.type != "string" and one[0].type in ("string", "raw_string") else None
+    return split or list(one)
+
+
+def _default(expansion: Node) -> Node | None:
+    """Return the word of ``${NAME:-WORD}``; None for other expansions."""
+    is_default = len(expansion.children) == 5 and expansion.children[2].type in _DEFAULT
+    return expansion.children[3] if is_default else None
+
+
+def _words_of_default(default: Node, word: Node, constants: Constants, place: Node, depth: int) -> list[Node]:
+    """Return the words of a default that begins a launch; a user may set another value of an option."""
+    words = [default] if word.type == "string" else _split(default) or []
+    found = [one for node in words for one in expanded(node, constants, place, depth + 1)]
+    first = constants.value(found[0]) if found else None
+    return found if begins_launch(os.path.basename(first or "")) else []
+
+
+def is_empty(word: Node, constants: Constants, place: Node) -> bool:
+    """Return whether a word is nothing unless a user sets its variable: ``${DRY:-}`` and ``${DRY:+echo}``."""
+    expansion = whole_expansion(word, *_DEFAULT, *_ALTERNATIVE)
+    if expansion is None or word.type == "string":
+        return False
+    signs = [child.type for child in expansion.children[2:3]]
+    parts = constants.parts(variable_name(expansion), place)
+    if not parts:
+        return signs[:1] in ([":+"], ["+"]) or (bool(signs) and len(expansion.children) == 4)
+    value = parts[0].value
+    inner = None if value is None or len(parts) > 1 else whole_expansion(value, *_DEFAULT)
+    return inner is not None and len(inner.children) == 4
+
+
+def _split(node: Node) -> list[Node] | None:
+    """Return the words in a string of options; variables in them are still expansions. None: the text cannot
+    be read as words."""
+    text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
+    if not re.search(r"[\s$]", text):
+        return [node] if text else []
+    tree = parse(text.encode(), node.line)
+    found = next(commands(tree), None)
+    if any(tree.all("ERROR")):
+        return None
+    return list(found.words) if found is not None else [node] * bool(text.strip())
+
+
+def code_text(node: Node) -> str:
+    """Return the text of a value whose variables are still expansions."""
+    if node.type in ("string", "raw_string"):
+        return node.text[1:-1]
+    text = printed(node)
+    return node.text if text is None else text
+
+
+def printed(word: Node) -> str | None:
+    """Return the text that ``$(echo TEXT)`` or ``$(cat <<END`` prints; None for other words."""
+    found = list(commands(word)) if word.type == "command_substitution" else []
+    if len(found) != 1:
+        return None
+    return output(found[0].name, found[0].arguments, next(word.all("heredoc_body"), None))
+
+
+def output(name: str, words: tuple[Node, ...], body: Node | None) -> str | None:
+    """Return what a command prints, as echo with its words or cat with a here-document; None if unknown."""
+    if name == "cat" and not words and body is not None:
+        return body.text.replace("\\$", "$")
+    if name == "printf" and words and re.fullmatch(r"[\"']?%s(\\n)?[\"']?", words[0].text):
+        return "".join(f"{shell_text(word)}\n" for word in words[1:])
+    if name == "echo":
+        return " ".join(shell_text(word) for word in words if word.text not in ("-e", "-n"))
+    return None
+
+
+def shell_text(word: Node) -> str:
+    """Return the text of a word for another shell, which expands the variables in it."""
+    if word.type in ("string", "raw_string"):
+        return part_of_text(word, word.text[1:-1])
+    if word.type == "ansi_c_string":
+        return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), word.text[2:-1])
+    if word.type == "array":
+        return " ".join(one.text for one in word.children[1:-1])
+    if (text := printed(word)) is not None:
+        return text
+    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
+
+
+def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | None] | None:
+    """Return the text of a word and its line, or that of the variable or the arguments that it is."""
+    if (given := arguments(word, constants)) is not None:
+        return " ".join(map(shell_text, given)), None
+    expansion = whole_expansion(word)
+    if expansion is None:
+        return (shell_text(word), word.line) if word.type in TEXTS else None
+    values = [one.value for one in constants.parts(variable_name(expansion), place) if one.value]
+    if not values or sum(one.end - one.start for one in values) > _LONGEST:
+        return None
+    return (" " if values[0].type == "array" else "").join(map(shell_text, values)), None
+
+
+def part_of_text(word: Node, part: str) -> str:
+    """Return a part of the text between the quotes of a word as another shell reads it."""
+    return part if word.type == "raw_string" else unescaped(part)
+
+
+def places_of_text(word: Node) -> list[int]:
+    """Return the place between the quotes of a word for each byte of its shell_text, and for the end."""
+    text = word.text[1:-1]
+    dropped = set() if word.type == "raw_string" else {one.start() for one in _ESCAPE.finditer(text)}
+    kept = ((at, letter) for at, letter in enumerate(text) if at not in dropped)
+    return [*(at for at, letter in kept for _ in letter.encode()), len(text)]
+
+
+def unescaped(text: str) -> str:
+    """Return a text from double quotes, without the backslashes that the shell removes."""
+    return _ESCAPE.sub(r"\1", text)

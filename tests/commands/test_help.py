@@ -1,0 +1,70 @@
+"""The helps: what people do comes first, and no sentence is cut."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import pytest
+from support.jobs import jobgen
+
+from jobgen.commands.cli import cli
+from jobgen.runs.exit_statuses import JOB
+
+FIRST = "--nodes --gpus-per-node --ranks-per-node --launcher --walltime --queue --account --module --conda --venv --env --site"
+
+
+def test_the_commands_are_in_four_groups() -> None:
+    text = jobgen("--help").stdout
+    groups = re.findall(r"^([A-Z][a-z ]+):$", text.split("Options:")[1], re.MULTILINE)
+    assert groups == ["Make a script", "Run it", "Look at scripts", "More", "Examples"]
+    for name in cli.list_commands(click.Context(cli)):
+        [line] = re.findall(rf"^  {name} +(.*)$", text, re.MULTILINE)
+        assert line.endswith("."), name
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["slurm", "pbs", "local", "submit"])
+def test_the_short_help_has_the_options_of_most_jobs(command: str) -> None:
+    text = jobgen(command, "--help").stdout
+    most = text.partition("Options of most jobs:")[2].partition("\n\n")[0]
+    flags = re.findall(r"^  (?:-o, )?(--[\w-]+)", most, re.MULTILINE)
+    assert flags == FIRST.split() + ["--output"] * (command != "submit")
+    every = jobgen(command, "--help-all").stdout
+    assert "--hang-timeout" in every
+    assert "--hang-timeout" not in text
+    number = int(re.findall(r"All (\d+) options: jobgen \w+ --help-all", text)[0])
+    assert number == len(re.findall(r"^  (?:-\w, )?--[\w-]+", every, re.MULTILINE))
+
+
+@pytest.mark.parametrize("status", [status for status in JOB if 70 <= status <= 75])
+def test_each_status_of_a_job_has_a_page(status: int) -> None:
+    text = jobgen("help", str(status)).stdout
+    assert text.startswith(f"Exit status {status} of a job: {JOB[status]}.\n\n# Exit {status}\n")
+
+
+def test_help_of_a_subcommand_and_of_a_rule() -> None:
+    assert jobgen("help", "site", "new").stdout == jobgen("site", "new", "--help").stdout
+    assert jobgen("help", "late-directive").stdout == jobgen("check", "--explain", "late-directive").stdout
+
+
+def test_pages_are_folded_and_name_their_topics() -> None:
+    done = jobgen("help", "exit", "75", env={"COLUMNS": "60"})
+    prose = [line for line in done.stdout.partition("\nOther")[0].splitlines() if not line.startswith("    ")]
+    assert max(map(len, prose)) <= 60
+    assert "(jobgen help resume)" in done.stdout
+    assert "](" not in done.stdout
+
+
+def test_explain_tells_what_is_derived_then_what_is_set() -> None:
+    words = ("slurm", "--nodes", 2, "--walltime", "2h")
+    short = jobgen(*words, "--explain", "--", "train.py", env={"COLUMNS": "90"}).stdout
+    rows = re.findall(r"^(\w+) ", short, re.MULTILINE)
+    assert rows[0] == "VALUE"
+    assert rows[1] == "scheduler"
+    assert rows[-3:-1] == ["walltime", "nodes"]
+    assert re.search(r"^and \d+ defaults: --explain=all$", short, re.MULTILINE)
+    every = jobgen(*words, "--explain=all", "--", "train.py", env={"COLUMNS": "90"}).stdout
+    assert "\nqueue " in every
+    assert "\nqueue " not in short
+    assert max(map(len, every.splitlines())) <= 90
