@@ -382,7 +382,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
         ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
         ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
-        ("personal-path", f"{HEAD}srun /home/bob/c/d/e", "/home/bob/c is below the home directory of one user"),
+        (
+            "personal-path",
+            f"{HEAD}srun /home/bob/code/d/e",
+            "/home/bob/code is below the home directory of one user",
+        ),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
         ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),
