@@ -50,9 +50,11 @@ class _Interrupts:
 def main() -> "NoReturn":
     """Run the command line and end the process with its status."""
     interrupts = _Interrupts()
-    interrupts.listen()
     try:
+        interrupts.listen()
         os._exit(_run(interrupts))  # to free all objects first would take half as long as their imports
+    except KeyboardInterrupt:
+        interrupts.end()
     except BaseException:
         if interrupts.came:  # the code of modules may turn KeyboardInterrupt into another error
             interrupts.end()

@@ -90,8 +90,7 @@ def _script(
     policies: tuple[Policy, ...],
     file: str,
 ) -> Script:
-    lines = source.decode("utf-8", "replace").split("\n")
-    dialect = scheduler or directives.guess([line.rstrip("\r") for line in lines])
+    dialect = scheduler or directives.guess(source.decode("utf-8", "replace").removesuffix("\n").split("\n"))
     name = os.path.basename(file)
     return Script(source, dialect, folder, version, policies, name, named_scheduler=scheduler is not None)
 

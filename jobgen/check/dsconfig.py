@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jobgen.check.ranks.model import ranks
@@ -13,6 +14,7 @@ from jobgen.values.text_files import read_text
 _OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
 
 
+@lru_cache(maxsize=4)  # several rules read the same config
 def find(script: Script) -> tuple[int, str, Any] | None:
     """Return the line that names a config, its name, and its content: the JSON value, or the error text."""
     for lines, words in _command_lines(script):

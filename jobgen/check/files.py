@@ -32,8 +32,9 @@ _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 class FileChecks(NamedTuple):
     """How files are read: as those of a scheduler and its version, or of the one that a file names itself.
 
-    ``policies`` are added to that of the job file beside a script. ``style``: each finding of a rule that has
-    a summary is returned, not the summary. ``say`` prints a guess between schedulers, and warnings on a job.
+    ``policies`` are added to that of the job file beside a script, ``silence`` to the rules that it silences.
+    ``style``: each finding of a rule that has a summary is returned, not the summary. ``say`` prints a guess
+    between schedulers, and warnings on a job.
     """
 
     scheduler: str | None = None
@@ -41,6 +42,7 @@ class FileChecks(NamedTuple):
     policies: tuple[Policy, ...] = ()
     style: bool = False
     say: Callable[[str], object] = lambda text: None
+    silence: tuple[str, ...] = ()
 
     def at(self, site: Site) -> FileChecks:
         """Return how the scripts of a site are read."""
@@ -51,6 +53,7 @@ class FileChecks(NamedTuple):
             scheduler=self.scheduler or site.scheduler.name,
             version=self.version or site.file.scheduler_version or None,
             policies=(policy,),
+            silence=table.silence,
         )
 
     def findings(self, path: str, source: bytes | None = None) -> list[Finding]:
@@ -64,7 +67,7 @@ class FileChecks(NamedTuple):
         """
         if beside := _table_beside(path):
             policies = (*self.policies, Policy(JOB_FILE, beside.require, beside.forbidden_modules))
-            self = self._replace(policies=policies)
+            self = self._replace(policies=policies, silence=(*self.silence, *beside.silence))
         if path.endswith(".toml"):
             found = self._of_job(path)
         else:
@@ -73,11 +76,11 @@ class FileChecks(NamedTuple):
                 self._say_guess(path, source)
             folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
             found = check(source, _name(path), self.scheduler, folder, self.version, self.policies)
-        found = [one for one in found if beside is None or one.rule not in beside.silence]
+        found = [one for one in found if one.rule not in self.silence]
         return sorted(found if self.style else _summarized(found), key=_importance)
 
     def _say_guess(self, path: str, source: bytes) -> None:
-        lines = source.decode("utf-8", "replace").splitlines()
+        lines = source.decode("utf-8", "replace").removesuffix("\n").split("\n")
         if self.scheduler is None and (reason := directives.recognized(lines).reason):
             self.say(f"{_name(path)}: {reason}")
 

@@ -31,7 +31,7 @@ def run_advice(words: Sequence[str], program: Sequence[str]) -> str:
 
 def log_advice(scheduler: Scheduler, path: str) -> str:
     """Return the sentence on a file of the script that is named like that of the job's output."""
-    advice = scheduler.lacks.get("log") or f"is its output meant: --log {shlex.quote(unpattern(path))}?"
+    advice = scheduler.lacks.get("log") or f"for that use --log {shlex.quote(unpattern(path))}"
     return f"-o {shown(path)} (command line): is the file of the script, not of the job's output; {advice}"
 
 

@@ -129,8 +129,7 @@ def _check(
     if site is not None:
         from jobgen.sites.loader import load
 
-        known = load(site, f"--site {shown(site)} (command line)")
-        checks, ignored = checks.at(known), ignored.union(known.file.check.silence)
+        checks = checks.at(load(site, f"--site {shown(site)} (command line)"))
     chosen = {name for rules in select for name in rules} or set(RULES)
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:

@@ -6,7 +6,9 @@ Only errors need this module.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -22,10 +24,9 @@ from jobgen.convert.to_job_file.scheduler_options import (
     whole,
 )
 from jobgen.errors import one_of
-from jobgen.launch.launchers import LAUNCHERS
+from jobgen.launch.launchers import EACH_DEVICE, LAUNCHERS
 from jobgen.options import BY_KEY, shell_text
 from jobgen.schedulers.table import COMMANDS, named
-from jobgen.script.dialects.base import NEVER
 from jobgen.script.dialects.table import DIALECTS, of_script
 from jobgen.secrets import is_secret, masked_word
 from jobgen.values.parsers import number
@@ -47,48 +48,66 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
         option = whole(words_typed, typed.flags)
         row = owner(option, typed, target)
         letter = len(option[0]) == 2  # those of schedulers come first
-        if not (row and letter) and (answer := _of_launcher(option, typed)):
+        if (answer := _of_value(option)) or (
+            not (row and letter) and (answer := _of_launcher(option, typed))
+        ):
             answers.append(answer)
         elif row:
             of_schedulers.setdefault(row.name, []).append(option)
         else:
             continue
-        typed_words.append(" ".join(map(masked_word, words_typed)))
+        typed_words.append(" ".join(map(_shown, words_typed)))
     answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
     return _sentence(typed_words, answers, typed) if typed_words else ""
 
 
 def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
-    """Return jobgen's words for a value that it refuses with this message, if only the scheduler takes it."""
+    """Return jobgen's words for a value that it refuses with this message, if another program takes it."""
     flag = message.partition(" ")[0]
-    option, row = (
-        next((one for one in BY_KEY.values() if one.flag == flag), None),
-        of_script(named(name, None).name),
-    )
-    if (
-        option is None
-        or flag[2:] not in row.scheduler.grammar.long_options
-        or not isinstance(text := texts.get(option.key), str)
-    ):
+    row = of_script(named(name, None).name)
+    option = next((one for one in BY_KEY.values() if one.flag == flag), None)
+    if option is None or not isinstance(text := texts.get(option.key), str):
         return ""
-    pattern, words = row.own_values.get(flag, (NEVER, ""))
-    if found := re.fullmatch(pattern, text):
-        return f"; use {found.expand(words)}"
+    if (why := row.scheduler.lacks.get(option.key, "")) and why not in message:
+        return f"; {why}"
+    for pattern, words in row.own_values.get(flag, ()):
+        if found := re.fullmatch(pattern, text):
+            return f"; use {found.expand(words)}"
+    if texts.get("launcher") is None and "launcher" in message:
+        able = [one for one, launcher in LAUNCHERS.items() if flag in launcher.line.same]
+        return f"; use --launcher {one_of(able)} {shell_text(option.key, text)}" if able else ""
+    if flag[2:] not in row.scheduler.grammar.long_options:
+        return ""
     value = row.read_value(option.key, text)
     return f"; use {flag} {value}" if value != text and JobFile().try_add(option.key, value) else ""
 
 
 def _sentence(typed_words: Sequence[str], answers: Sequence[Advice], typed: Typed) -> str:
-    values = {key: value for one in answers for key, value in one.values.items()}
+    values = dict[str, Any]()
+    for key, value in (item for one in answers for item in one.values.items()):
+        both = values.get(key)
+        values[key] = [*both, *value] if isinstance(both, list) else value
+        if isinstance(both, dict):
+            values[key] = {**both, **value}
     given = [key for key in values if BY_KEY[key].flag in typed.ours and not BY_KEY[key].multiple]
     use = [one for key, value in values.items() if key not in given for one in _typed_option(key, value)]
     advice = [f"use {' '.join(use)}"] * bool(use)
-    advice += [f"{BY_KEY[key].flag} is given already" for key in given]
+    advice += [
+        f"{BY_KEY[key].flag} is given already"
+        for key in given
+        if str(values[key]) != typed.ours[BY_KEY[key].flag]
+    ]
     advice += [remark for one in answers for remark in one.remarks]
     owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
     what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
-    use_text = "; ".join(advice) or "leave it out, jobgen needs none"
+    use_text = "; ".join(dict.fromkeys(advice)) or "leave it out, jobgen needs none"
     return f"{' '.join(typed_words)} (command line): {what}; {use_text}"
+
+
+def _shown(word: str) -> str:
+    """Return a word as it was typed, in quotes if it needs them; the value of a secret is masked."""
+    masked = masked_word(word)
+    return masked if masked != word else shlex.quote(word)
 
 
 def _typed_option(key: str, value: object) -> Iterator[str]:
@@ -104,11 +123,14 @@ def _typed_option(key: str, value: object) -> Iterator[str]:
 def _typed(words: Sequence[str], command: click.Command) -> Typed:
     options = [one for one in command.params if isinstance(one, click.Option)]
     takes = {flag: not one.is_flag for one in options for flag in (*one.opts, *one.secondary_opts)}
+    pairs = {name for row in LAUNCHERS.values() for name in row.line.pairs}
     typed, at = Typed({}, [], tuple(takes)), 0
     while at < len(words):
         name, equals, value = words[at].partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
         own_value = [following] * bool(not equals and re.match(r"[^-]|-\d", following))
+        if name in pairs:
+            own_value = list(words[at + 1 : at + 3])
         short = name[:2] if re.match(r"-[^-]", name) else ""
         if takes.get(name) or takes.get(short):
             typed.ours[name] = value if equals else following
@@ -122,10 +144,27 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
     return typed
 
 
+def _split(option: OptionWords) -> tuple[str, str]:
+    """Return the name of an option and its value."""
+    word, equals, value = option[0].partition("=")
+    return word, value if equals else " ".join(option[1:])
+
+
+def _of_value(option: OptionWords) -> Advice | None:
+    """Return the advice on an option of a launcher whose value has a counterpart; None for others."""
+    word, value = _split(option)
+    for row in LAUNCHERS.values():
+        for pattern, key, text in row.line.same_values.get(word, ()):
+            if found := re.fullmatch(pattern, value):
+                own = found.expand(text)
+                return Advice([row.command], {key: [own] if BY_KEY[key].multiple else own})
+    return None
+
+
 def _of_launcher(option: OptionWords, typed: Typed) -> Advice | None:
     """Return the advice on an option of a launcher; None for other options."""
-    word, equals, value = option[0].partition("=")
-    name, value = word.replace("_", "-"), value if equals else " ".join(option[1:])
+    word, value = _split(option)
+    name = word.replace("_", "-")
     known_as = (["other programs"], _OTHERS.get(name, ""), "")
     owners, key, text = _launcher_options().get(name, known_as)
     own = BY_KEY.get(name[2:].replace("-", "_"))
@@ -134,17 +173,41 @@ def _of_launcher(option: OptionWords, typed: Typed) -> Advice | None:
     if key in ("remark", "script"):
         return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
     if key == "launcher_arg":
-        name = word if "_" in word else text
-        return Advice(owners, {key: [f"{name}={value}" if value else name]})
+        return _argument(owners, word if "_" in word else text, option, typed)
     if key and not value:
         return Advice(owners, {}, (f"{name} needs a value",))
     if key == "ranks":
-        nodes = typed.whole("nodes") or 1
-        total = number(value) or 0
-        if not total or total % nodes:
-            return Advice(owners, {}, (f"use --ranks-per-node: the ranks of one of the {nodes} nodes",))
-        return Advice(owners, {"ranks_per_node": total // nodes})
+        return _shared(owners, number(value) or 0, typed)
+    if key == "ranks_per_node" and value in EACH_DEVICE:
+        return Advice(owners, {}, (f"leave {word} out, each device has a rank",))
     return _checked(owners, key, value) if key else None
+
+
+def _argument(owners: Sequence[str], name: str, option: OptionWords, typed: Typed) -> Advice:
+    """Return the advice on an option for ``--launcher-arg``, with the launcher that has it."""
+    _, value = _split(option)
+    launcher = typed.ours.get("--launcher", "")
+    if launcher and launcher not in owners:
+        return Advice(owners, {}, (f"{launcher} has no counterpart of {' '.join(option)}",))
+    spaced = LAUNCHERS[owners[0]].of_mpi  # its options take no "="
+    words = [name, *option[1:]] if spaced else [f"{name}={value}" if value else name]
+    return Advice(owners, {**({} if launcher else {"launcher": owners[0]}), "launcher_arg": words})
+
+
+def _shared(owners: Sequence[str], total: int, typed: Typed) -> Advice:
+    """Return the advice on a number of ranks on all nodes."""
+    given = {
+        key: number(_split(option)[1])
+        for option in typed.foreign
+        for _, key, _ in [_launcher_options().get(_split(option)[0].replace("_", "-"), ((), "", ""))]
+    }
+    nodes = typed.whole("nodes") or given.get("nodes")
+    each = typed.whole("ranks_per_node") or given.get("ranks_per_node")
+    if total and each and not nodes and total % each == 0:
+        return Advice(owners, {"nodes": total // each})
+    if not total or total % (nodes or 1):
+        return Advice(owners, {}, (f"use --ranks-per-node: the ranks of one of the {nodes} nodes",))
+    return Advice(owners, {"ranks_per_node": total // (nodes or 1)})
 
 
 def _checked(owners: Sequence[str], key: str, value: str) -> Advice:

@@ -11,6 +11,7 @@ import click
 
 from jobgen.errors import JobgenError, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class JobCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
         words = list(args)
+        if any(re.match(r"-h\w", word) for word in words):  # such as -hostfile, which is not -h
+            self._explain(words)
         try:
             strays = super().parse_args(ctx, args)
         except click.NoSuchOption:
@@ -104,6 +107,7 @@ class JobCommand(click.Command):
     def _explain(self, words: Sequence[str]) -> None:
         """Raise the error about options with one hyphen, or of other programs, if there are any."""
         known = {name for parameter in self.params for name in parameter.opts}
+        known -= {f"-{name}" for row in LAUNCHERS.values() for name in row.line.from_script}
         for flag in (word.partition("=")[0] for word in words):
             if f"-{flag}" in known:
                 raise JobgenError(f"there is no option {flag}; did you mean -{flag}?")

@@ -33,7 +33,9 @@ class CommandLine(NamedTuple):
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg`` in the
     spelling of the launcher (all others have - for _), ``remarks`` what to know about others, ``flags`` those
     without a value that need no counterpart, ``bare`` others without a value. ``same`` are more options with
-    a counterpart: the key of jobgen's option, or "ranks" for the number of all ranks.
+    a counterpart: the key of jobgen's option, or "ranks" for the number of all ranks. ``same_values`` are
+    values with a counterpart: their pattern, the key of jobgen's option, and its value. ``pairs`` are options
+    with two values.
     """
 
     names: tuple[str, ...] = ()
@@ -51,6 +53,8 @@ class CommandLine(NamedTuple):
     flags: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     same: Mapping[str, str] = MappingProxyType({})
+    same_values: Mapping[str, tuple[tuple[str, str, str], ...]] = MappingProxyType({})
+    pairs: tuple[str, ...] = ()
 
 
 class Launcher(NamedTuple):
@@ -124,12 +128,14 @@ class Launcher(NamedTuple):
         return self.of_mpi or self.mpi_plugin
 
 
+EACH_DEVICE = ("gpu", "auto")  # for a number of ranks: one for each device, as jobgen does by default
 DEFAULT_MPI = "openmpi"
 TRAINING, PYTHON = "the training module", "a Python program"
 RANKS, ONE_PROCESS = "several ranks of another program", "one process of another program"
 _MODULE = ("-m", "--module")
 _NODES = ("--nnodes", "--num-nodes", "--num-machines")
 _LOCAL_RANKS = ("--nproc-per-node", "--num-gpus")
+_MCA, _VARIABLES = ("--mca", "-mca"), ("-genv", "-env")  # each with a name and a value
 _RENDEZVOUS = ("--node-rank", "--master-addr")
 
 LAUNCHERS = {
@@ -178,7 +184,10 @@ LAUNCHERS = {
             names=("mpiexec", "mpiexec.hydra", "orterun", "prun", "aprun", "jsrun", "ibrun"),
             ranks=("-n", "-np", "--np"),
             from_script=("-hostfile", "-machinefile", "--machinefile"),
-            more=("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
+            more=(
+                *("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
+                *_MCA,
+            ),
             flags=(
                 *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
                 *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
@@ -186,6 +195,17 @@ LAUNCHERS = {
             ),
             bare=bare_options.MPI,
             same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
+            same_values={
+                "--map-by": ((r"ppr:(\d+):node", "ranks_per_node", r"\1"),),
+                "--bind-to": (
+                    ("none", "cpu_bind", "none"),
+                    ("core", "cpu_bind", "cores"),
+                    ("numa", "cpu_bind", "numa"),
+                ),
+                "-x": ((r"[A-Z_][A-Z0-9_]*(=.*)?", "env", r"\g<0>"),),
+                **dict.fromkeys(_VARIABLES, ((r"(\w+) (.*)", "env", r"\1=\2"),)),
+            },
+            pairs=(*_MCA, *_VARIABLES),
         ),
     ),
     "torchrun": Launcher(
@@ -268,7 +288,7 @@ LAUNCHERS = {
                 *("--zero_stage", "--zero3_init_flag", "--use_fsdp", "--fsdp_sharding_strategy"),
                 *("--gradient_accumulation_steps", "--dynamo_backend", "--debug"),
             ),
-            remarks={"--cpu": "use --accelerator cpu, --cpu starts one rank only"},
+            remarks={"--cpu": "use --accelerator cpu; --cpu starts one rank only"},
             flags=("--no-python", "--multi-gpu"),
             bare=bare_options.ACCELERATE,
             same={"--num-processes": "ranks", "--main-process-port": "master_port"},

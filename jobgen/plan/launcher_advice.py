@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping
 
-from jobgen.launch.launchers import LAUNCHERS, CommandLine
+from jobgen.launch.launchers import EACH_DEVICE, LAUNCHERS, CommandLine
 from jobgen.launch.program_launcher import LauncherChain
 from jobgen.options import shell_text
 from jobgen.schedulers.base import Scheduler
@@ -11,7 +11,6 @@ from jobgen.spec import Specification
 from jobgen.values.parsers import number
 
 _COUNTS = ("nodes", "ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
-_EACH_DEVICE = ("gpu", "auto")  # one rank for each device, as jobgen does by default
 
 
 class _Options:
@@ -35,7 +34,7 @@ class _Options:
                 self.arguments += text.split(" ", 1) if row.of_mpi else [text.replace(" ", "=", 1)]
             elif key and key not in (*_COUNTS, "launcher_arg") and value:
                 self.values[key] = value
-            elif key != "" and not (key == "ranks_per_node" and value in _EACH_DEVICE):
+            elif key != "" and not (key == "ranks_per_node" and value in EACH_DEVICE):
                 self.left.append((option, text))
 
     def count(self, key: str) -> int | None:

@@ -118,7 +118,7 @@ class Scheduler:
     # Options that it does not support, with the reason.
     lacks: Mapping[str, str] = {
         "dialect": "the scheduler has only one",
-        "hostfile": "the scheduler chooses the hosts; a list of them is for jobgen local",
+        "hostfile": "leave it out: the scheduler chooses the hosts; a list of them is for jobgen local",
     }
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
 

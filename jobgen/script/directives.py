@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -79,7 +80,13 @@ def guess(lines: list[str]) -> str:
 
 def recognized(lines: list[str]) -> Guess:
     """Return the scheduler of a script, and the reason."""
+    return _recognized("\n".join(line.rstrip("\r") for line in lines))
+
+
+@lru_cache(maxsize=4)  # the message on a guess, the script and its rules read the same text
+def _recognized(text: str) -> Guess:
     # The runtime of a script of jobgen is for all schedulers.
+    lines = text.split("\n")
     whole = len(lines)
     lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
     prefixes = {

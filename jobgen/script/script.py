@@ -138,7 +138,7 @@ class Script:
     @cached_property
     def guess(self) -> Guess:
         """The scheduler that the text is for, and the reason."""
-        return recognized([line.rstrip("\r") for line in self.lines])
+        return recognized(self.lines)
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -261,7 +261,14 @@ class Script:
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""
-        return expanded(word, self.constants, command.node)
+        found = self._expanded.get(id(word))
+        if found is None:
+            found = self._expanded[id(word)] = expanded(word, self.constants, command.node)
+        return found
+
+    @cached_property
+    def _expanded(self) -> dict[int, list[syntax.Node]]:
+        return {}
 
     @cached_property
     def hostfiles(self) -> set[str]:

@@ -30,7 +30,10 @@ _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=
 class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
-    __slots__ = ("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type")
+    __slots__ = (
+        *("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type"),
+        *("_text", "value"),
+    )
 
     def __init__(
         self,
@@ -45,6 +48,8 @@ class Node:
         self.type, self.field, self.start, self.end, self.line = type, field, start, end, line
         self.source, self.parent = source, parent
         self.children: list[Node] = []
+        self._text: str | None = None
+        self.value: tuple[str | None] | None = None  # of a word that is made of others, once it was read
         self.by_type: dict[str, list[Node]] | None = (
             None  # of the root only: its nodes by type, an index for the rules
         )
@@ -55,7 +60,9 @@ class Node:
 
     @property
     def text(self) -> str:
-        return self.source[self.start : self.end].decode("utf-8", "replace")
+        if self._text is None:
+            self._text = self.source[self.start : self.end].decode("utf-8", "replace")
+        return self._text
 
     def all(self, *types: str) -> Iterator[Node]:
         """Yield this node and all nodes below it, in the order of the text; with ``types``, only those."""
@@ -151,14 +158,21 @@ def literal(node: Node) -> str | None:
     if node.type == "raw_string":
         return node.text[1:-1]
     if node.type in ("command_name", "concatenation", "string"):
-        inner = [child for child in node.children if child.type != '"']
-        if node.type == "string" and not inner:
-            return node.text[1:-1]  # a string of blanks has no node for them
-        if node.type == "string" and inner[0].type == "string_content":
-            return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
-        parts = [literal(child) for child in inner]
-        return None if None in parts else "".join(part for part in parts if part is not None)
+        if node.value is None:
+            node.value = (_of_parts(node),)
+        return node.value[0]
     return None
+
+
+def _of_parts(node: Node) -> str | None:
+    """Return the value of a word that is made of others."""
+    inner = [child for child in node.children if child.type != '"']
+    if node.type == "string" and not inner:
+        return node.text[1:-1]  # a string of blanks has no node for them
+    if node.type == "string" and inner[0].type == "string_content":
+        return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
+    parts = [literal(child) for child in inner]
+    return None if None in parts else "".join(part for part in parts if part is not None)
 
 
 def _unescaped_in_quotes(text: str) -> str:

@@ -106,3 +106,16 @@ def test_two_jobs_with_one_script(tmp_path: Path) -> None:
     assert [(Path(one["file"]).name, one["line"]) for one in found] == [("run.sh", 3)]
     (tmp_path / "run.sh").write_text(INNER.format(f"# jobgen: disable=missing-node-rank\n{MISSING}"))
     assert json.loads(jobs.jobgen(*words).stdout) == []
+
+
+def test_the_rules_about_ranks_read_it(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format("NCCL_DEBUG=INFO\ntorchrun --standalone t.py"))
+    found = check(f"{HEAD}srun bash run.sh\n".encode(), "jobs/job.sh", folder=str(tmp_path))
+    assert ("jobs/run.sh", 3, "unexported-variable") in {(one.file, one.line, one.rule) for one in found}
+
+
+def test_a_script_that_ssh_starts_has_no_exported_variables(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(RIGHT.replace("nnodes 2", "nnodes $N")))
+    call = "export N=4\n{} bash run.sh"
+    assert ("jobs/run.sh", 3, "nodes-mismatch") in errors(tmp_path, call.format("srun"))
+    assert errors(tmp_path, call.format("pbsdsh")) == set()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -279,24 +278,37 @@ def test_diff_shows_what_was_changed_and_what_came_of_it(each_slurm: Cluster, he
 SECRETIVE = """
 import hashlib, os, sys, time
 place = f"{sys.argv[1]}/{os.environ['JOBGEN_ATTEMPT']}-"
+run = os.environ["JOBGEN_RUN_DIR"]
+with open(run + "/env.sh") as file:
+    shown = [one for one in ("HF_TOKEN", "MY_API_KEY") if os.environ[one] in file.read()]
+mode = oct(os.stat(run + "/environment").st_mode & 0o777)
 with open(place + os.environ["RANK"], "w") as file:
-    file.write(hashlib.sha256(os.environ["HF_TOKEN"].encode()).hexdigest())
+    words = (os.environ["HF_TOKEN"] + os.environ["MY_API_KEY"]).encode()
+    file.write(f"{hashlib.sha256(words).hexdigest()} {mode} {shown}")
 while not all(os.path.exists(place + rank) and os.path.getsize(place + rank) for rank in "01"):
     time.sleep(0.1)  # the end of one rank ends the other
 sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
 """
 
 
+@pytest.mark.parametrize("other", [False, True])
 def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
-    cluster: AnyCluster, here: Path
+    cluster: AnyCluster, here: Path, other: bool
 ) -> None:
-    """On the other node, too; on Slurm the job is requeued, on PBS another one goes on."""
+    """On the other node, too, by srun, pbs_tmrsh, pbsdsh or ssh; on Slurm the job is requeued, on PBS another one
+    goes on. One variable is named, and the other one is set by a script that the job sources."""
     (here / "seen").mkdir()
     (here / "seen").chmod(0o777)
     (here / "secretive.py").write_text(SECRETIVE)
     secret = "xyzzy 'of' xyzzy"
-    launcher = ("--launcher", "srun" if cluster.name == "slurm" else "mpirun")
+    (here / "own.sh").write_text("MY_API_KEY=xyzzy$((40 + 2))\nexport MY_API_KEY\n")
+    on_slurm = (["srun"], ["mpirun", "--remote", "ssh"])
+    launcher = [
+        "--launcher",
+        *(on_slurm if isinstance(cluster, Cluster) else (["mpirun"], ["torchrun"]))[other],
+    ]
     words = ["submit", *cluster.words, *SMALL, *launcher, "--requeue", "2", "--env", "HF_TOKEN"]
+    words += ["--source", str(here / "own.sh")]
     command = [*warm_python.jobgen(), *words, "--", "secretive.py", str(here / "seen")]
     cluster.exec("head", command, cwd=here, env={"HF_TOKEN": secret}, timeout=120)
     seen = [here / "seen" / f"{attempt}-{rank}" for attempt in (1, 2) for rank in (0, 1)]
@@ -310,7 +322,8 @@ def test_a_secret_reaches_each_rank_of_each_attempt_and_no_other_file(
     assert wait_until(over, 200), cluster.facts(state(cluster, here)["id"])
     said = [path.read_text() for path in here.glob("runs/*/jobgen*.*")]
     assert state(cluster, here)["state"] == "finished", said
-    assert {path.read_text() for path in seen} == {hashlib.sha256(secret.encode()).hexdigest()}
+    both = hashlib.sha256(f"{secret}xyzzy42".encode()).hexdigest()
+    assert {path.read_text() for path in seen} == {f"{both} 0o600 []"}
     holders = [path for path in here.rglob("*") if path.is_file() and b"xyzzy" in path.read_bytes()]
-    assert [path.name for path in holders] == ["environment"]
-    assert stat.S_IMODE(holders[0].stat().st_mode) == 0o600
+    assert holders == [here / "own.sh"]
+    assert not [*here.glob("runs/*/env*")]

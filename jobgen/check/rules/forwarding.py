@@ -177,7 +177,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     Python file beside the script reads the variable, and a note if the scheduler may pass it.)""",
     bad="""
     #!/bin/bash
-    # jobgen: disable=ssh-between-nodes
+    # jobgen: disable=ssh-between-nodes,repeated-count
     #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
@@ -190,7 +190,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     """,
     good="""
     #!/bin/bash
-    # jobgen: disable=ssh-between-nodes
+    # jobgen: disable=ssh-between-nodes,repeated-count
     #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail

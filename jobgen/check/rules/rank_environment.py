@@ -49,7 +49,7 @@ OF_LIBRARIES = re.compile(
 def unexported(script: Script) -> Iterator[Hit]:
     environment = Environment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
-    if not script.is_batch or environment.is_open or not names:
+    if not script.in_job or environment.is_open or not names:
         return
     of_libraries = {name for name in names if OF_LIBRARIES.fullmatch(name)}
     seen: set[str] = set()
@@ -241,7 +241,7 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def loader_cores(script: Script) -> Iterator[Hit]:
-    if script.request.cpus_per_rank or not script.is_batch:
+    if script.request.cpus_per_rank or not script.in_job:
         return
     for one in ranks(script):
         workers = one.program.workers
@@ -293,7 +293,7 @@ def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         match = _CACHES.fullmatch(name)
         path = value.text.strip("\"'")
-        if match and script.is_batch and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
+        if match and script.in_job and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
             fix = "use a local disk: " + name + "=$(mktemp -d)" if match[2] else "use a directory for data"
             yield Hit.at(node, f"{name} is in the home directory: {why}", fix)

@@ -160,7 +160,7 @@ def _of_all_machines(launch: Launch) -> int | None:
     """,
 )
 def world_size(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
+    if not script.in_job:
         return
     environment = Environment.of(script)
     for one in ranks(script):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.directives import read_directives
+from jobgen.convert.to_job_file.directives import read_directives, set_name
 from jobgen.options import BY_KEY
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request
@@ -31,6 +31,11 @@ class Typed(NamedTuple):
 
     def whole(self, key: str) -> int | None:
         return number(self.ours.get(BY_KEY[key].flag))
+
+    @property
+    def devices(self) -> int | None:
+        """The devices of a node, without their type."""
+        return number(self.ours.get(BY_KEY["gpus_per_node"].flag, "").rpartition(":")[2])
 
 
 class Advice(NamedTuple):
@@ -96,6 +101,8 @@ def of_scheduler(
     done = [_not_in_scripts(row, one) for one in options]
     options = [one for one, advice in zip(options, done, strict=True) if not advice]
     file = _read(row, options, typed) if options else JobFile()
+    if target is not None and row.scheduler.family == target.scheduler.family:
+        _keep_chunks(file, row, options)
     remarks = [*_replace_refused(file, row), *filter(None, done)]
     values, remarks = file.values, [*(f"{one.what}: {one.why}" for one in file.remarks), *remarks]
     if target is not None and row.scheduler.family != target.scheduler.family:
@@ -107,6 +114,20 @@ def of_scheduler(
     remarks += [lacks[key] for key in values if key in lacks]
     values = {key: value for key, value in values.items() if key not in lacks}
     return Advice([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
+
+
+def _keep_chunks(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
+    """Keep a request of nodes that differ as a directive; the ranks follow from it."""
+    requests = [one for one in file.remarks if re.match(r"-l (select|nodes)=\S*\+", one.what)]
+    for one in requests:
+        file.remarks.remove(one)
+        file.values = {key: value for key, value in file.values.items() if key not in _OF_CHUNKS}
+        file.add("directive", one.what)
+        if not re.search("gpus", one.what):
+            file.values["accelerator"] = "cpu"
+
+
+_OF_CHUNKS = ("nodes", "ranks_per_node", "cpus_per_rank", "gpus_per_node", "mem")
 
 
 def _not_in_scripts(row: Dialect, option: OptionWords) -> str:
@@ -134,13 +155,14 @@ def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile
     file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
     if not row.scheduler.grammar.long_options:
         _share_totals(file, row, typed)
+        _share_cores(file, row, typed)
         return file
     # Totals, and numbers for each task, need the rest of the request.
     for key in ("nodes", "ranks_per_node", "cpus_per_rank"):
         count = file.values.get(key)
         if not isinstance(count, int):
             assumed.add(key)
-            devices = typed.whole("gpus_per_node") or number(_count(file, "gpus_per_node"))
+            devices = typed.devices or number(_count(file, "gpus_per_node"))
             default = {"ranks_per_node": devices, "cpus_per_rank": row.scheduler.default_cpus_per_rank}.get(
                 key
             )
@@ -148,7 +170,30 @@ def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
+    _count_per_device(file, row, typed)
     return file
+
+
+def _count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Replace counts for each device with those of a node or of a rank."""
+    devices = typed.devices or number(_count(file, "gpus_per_node")) or 1
+    for name, key in row.per_device.items():
+        for one in file.list("directive"):
+            each = number(one.removeprefix(f"{name}="))
+            if not each:
+                continue
+            _drop(file, one)
+            ranks = _ranks(file, typed)
+            if key == "ranks_per_node" and each == 1:
+                file.values[key] = devices
+            elif key == "ranks_per_node":
+                file.remarks.append(Remark(1, one, "has no counterpart, each rank has a device of its own"))
+            elif each * devices % ranks:
+                file.remarks.append(
+                    Remark(1, one, f"has no counterpart for {devices} devices and {ranks} ranks")
+                )
+            else:
+                file.values[key] = each * devices // ranks
 
 
 def _pass_names(file: JobFile, row: Dialect) -> None:
@@ -182,6 +227,13 @@ def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
                 file.values.setdefault(key, total // parts)
 
 
+def _share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Let the cores that a scheduler counts be those of the ranks, one for each device."""
+    ranks, devices = file.values.get("ranks_per_node"), number(_count(file, "gpus_per_node")) or typed.devices
+    if row.scheduler.behaviour.hosts_by_core and isinstance(ranks, int) and devices and ranks > devices:
+        file.values |= {"ranks_per_node": devices, "cpus_per_rank": max(ranks // devices, 1)}
+
+
 def _count(file: JobFile, key: str) -> str:
     """Return the number in a value such as ``a100:4``."""
     return str(file.values.get(key)).rpartition(":")[2]
@@ -189,8 +241,8 @@ def _count(file: JobFile, key: str) -> str:
 
 def _ranks(file: JobFile, typed: Typed) -> int:
     """Return the ranks of a node: by default one for each device."""
-    counts = (typed.whole(key) or number(_count(file, key)) for key in ("ranks_per_node", "gpus_per_node"))
-    return next(filter(None, counts), 1)
+    given = typed.whole("ranks_per_node") or number(_count(file, "ranks_per_node"))
+    return given or typed.devices or number(_count(file, "gpus_per_node")) or 1
 
 
 def _drop(file: JobFile, directive: str) -> None:
@@ -207,6 +259,8 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
     read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)
+    if "name" in file.values:
+        set_name(file, row, 1)
     _pass_names(file, row)
     _read_times(file, row)
     return file

@@ -51,8 +51,10 @@ class Dialect:
     # Options of its command that belong to no script, and what to do instead: empty to leave them out; ``{}``
     # is the value.
     not_in_scripts: Mapping[str, str] = {}
-    # Values that only its command takes of options that jobgen has, too, and the words for jobgen.
-    own_values: Mapping[str, tuple[str, str]] = {}
+    # Values that only its command takes of options that jobgen has, too: patterns, and the words for jobgen.
+    own_values: Mapping[str, tuple[tuple[str, str], ...]] = {}
+    # Options that count something for each device, and the options for a node or a rank.
+    per_device: Mapping[str, str] = {}
     # Resources of a whole job, and the options for those of a node or of a rank.
     job_totals: Mapping[str, str] = {}
     names_option = ""  # that passes variables to a job

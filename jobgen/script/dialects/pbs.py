@@ -30,7 +30,11 @@ SERVER TASKNUM TMPDIR VERSION VNODENUM WALLTIME
 
 
 class PbsDialect(Dialect):
-    not_in_scripts = {**dict.fromkeys(("-I", "-z", "-f", "-X"), ""), "-W block": "use jobgen submit --wait"}
+    not_in_scripts = {
+        **dict.fromkeys(("-I", "-z", "-f", "-X"), ""),
+        "-W block": "use jobgen submit --wait",
+        "-j": "leave -j out, jobs of jobgen have one log file",
+    }
     job_totals = {"-l ngpus": "gpus_per_node", "-l ncpus": "cpus_per_rank", "-l mem": "mem"}
     names_option = "-v"
     indented_directives = True

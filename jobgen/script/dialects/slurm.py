@@ -38,12 +38,16 @@ class SlurmDialect(Dialect):
     scheduler = SLURM
     not_in_scripts = {
         "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
+        "--open-mode": "leave --open-mode out, jobs of jobgen append to their log",
         "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
     }  # fmt: skip
     own_values = {
-        "--signal": (r"[BR]{1,2}:(\S+)", r"--signal \1"),
-        "--exclude": (r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),
+        "--signal": ((r"[BR]{1,2}:((?:SIG)?USR[12]\S*)", r"--signal \1"),),
+        "--exclude": ((r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),),
+        "--mem": ((r"[1-9]\d*", r"--mem \g<0>M"),),
+        "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
+    per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
     names_option = "--export"
     size_options = (*SLURM.keys.memory, "--tmp")
     component_words = frozenset({"hetjob", "packjob"})
