@@ -89,7 +89,6 @@ def test_run_directories_of_one_second(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "submit": "say to which: jobgen submit pbs or slurm",
     "submit local": "a local run has no queue to wait in",
     "submit slrm": "must be pbs or slurm; did you mean slurm?",
     "submit slurm --nodes 0": "--nodes 0 (command line)",
