@@ -220,6 +220,13 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
     assert "before" not in got
 
 
+def test_a_file_is_read_in_the_directory_of_the_script() -> None:
+    options = found("cd /b\nsource /b/x.sh\ncd /c")
+    assert (options["workdir"], options["source"]) == ("/b", ["/b/x.sh"])
+    assert options["setup"].endswith("\ncd /c\n")
+    assert found("cd /b\nsource /b/etc/profile.d/conda.sh\ncd /c")["workdir"] == "/c"
+
+
 def test_a_text_that_is_printed_later_has_a_remark() -> None:
     done = job_file(f"{SLURM}which python\nmodule load a\n{RUN}")
     assert [(one.line, one.lost) for one in done.remarks if one.why.startswith("prints its text")] == [

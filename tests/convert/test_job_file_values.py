@@ -414,3 +414,18 @@ def test_a_script_that_bash_cannot_read_is_one_process() -> None:
     found = values(done.text)
     assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
     assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "kept"),
+    [
+        ('B="$B,/x"\n./a $B', ["./a", "$B"], 'B="$B,/x"'),
+        ('A="--x 1"\nO="$A --z"\nA=--y\n./a $O $A', ["bash", "-c", "exec ./a $O $A"], 'O="$A --z"'),
+        ('A="--x 1"\nexport O=" $A"\n./a $O', ["bash", "-c", "exec ./a $A"], 'A="--x 1"'),
+        ('A="--x 1"\nO="$A --z"\n./a $O\nA=--y', ["bash", "-c", "exec ./a $A --z"], 'A="--x 1"'),
+    ],
+)
+def test_a_variable_that_another_one_is_made_of(body: str, command: list[str], kept: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)
+    assert found["command"] == command
+    assert kept in found["setup"]

@@ -150,7 +150,9 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
     if cores := _too_few(line, script.request):
-        why = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
+        each = line.numbers.get("cpus", 1)
+        more = f"starts ranks of {each} cores, more" if each > 1 else "starts more ranks"
+        why = f"{more} than the {cores} cores of the request: on whole nodes request all of them"
         yield Remark(number, call.what, why, lost=False)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
@@ -160,11 +162,12 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
 
 
 def _too_few(line: LaunchLine, request: Request) -> int:
-    """Return the number of cores that the job requests if its ranks are more; 0 otherwise."""
+    """Return the number of cores that the job requests if its ranks need more; 0 otherwise."""
     nodes = request.nodes or 1
     ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
     cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    return cores if ranks > cores and not request.exclusive and "overcommit" not in line.values else 0
+    needed = ranks * line.numbers.get("cpus", 1)
+    return cores if needed > cores and not request.exclusive and "overcommit" not in line.values else 0
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:
