@@ -154,8 +154,8 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
 )
 def test_ranks_with_more_cores_than_the_request_have_a_remark(request_: str, line: str, cores: int) -> None:
     done = convert(f"#{request_}\n{line}", "slurm" if request_.startswith("PBS") else "pbspro")
-    expected = f" than the {cores} cores of the request: on whole nodes request all of them"
-    why = [one.why for one in done.remarks if "cores of the request" in one.why]
+    expected = f" cores, more than the {cores} of the request: on whole nodes request all of them"
+    why = [one.why for one in done.remarks if "of the request" in one.why]
     assert [one.endswith(expected) for one in why] == [True] * bool(cores)
 
 
