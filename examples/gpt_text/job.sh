@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 0f36a9acd9870ccc5cdbc51f6e1d4f06bd4af181593e588b696557da489ecdb5 ========
+# ======== jobgen runtime 0.2.0, SHA-256 33488c9167350fa21c2172a03e5e550db75ebb62d177c5ded712305dc5a86013 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -388,7 +388,7 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
     JOBGEN_* | PATH | HOME | PWD | OLDPWD | *LIBRARY_PATH | PYTHONPATH | LS_COLORS | SLURM* | PMI* | PBS_*) return 1 ;;
   esac
   shopt -s nocasematch
-  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ $names[\"\']?[=:,\ ] ]] || status=0
+  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ ${names}[\"\']?[=:,\ ] ]] || status=0
   shopt -u nocasematch
   return "$status"
 }
