@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 0f36a9acd9870ccc5cdbc51f6e1d4f06bd4af181593e588b696557da489ecdb5 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a7f8de517e9d3e74a0d8a18bd6abb61fc1c764a5b518df2fa6921ead48e9e00b ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -751,7 +751,7 @@ job_preflight_or_end() {
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi
 }
 

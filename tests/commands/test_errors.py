@@ -183,7 +183,7 @@ CASES = [
     ("pbs --dialect torque --constraint a=b", ["--constraint a=b", "a property of a node"]),
     ("slurm --constraint $'a\\nb'", ["--constraint", "without blanks"]),
     ("slurm --mail-on start", ["--mail-on start", "begin, end, fail, none"]),
-    ("slurm --mail-on none,end", ["--mail-on none,end", "none alone"]),
+    ("slurm --mail-on none,end", ["--mail-on none,end", "none cannot be combined"]),
     ("slurm --log 'a b'", ["--log 'a b'", "without blanks"]),
     ("slurm --log out-%q", ["--log out-%q", "%x (name)"]),
     ("slurm --log out-%a", ["--log out-%a", "only for arrays"]),
