@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a7f8de517e9d3e74a0d8a18bd6abb61fc1c764a5b518df2fa6921ead48e9e00b ========
+# ======== jobgen runtime 0.2.0, SHA-256 cc7e22fb959bc725de8b9338d4d40036d2ef131c06b36194902ef3e0e6fad40f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -388,7 +388,7 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
     JOBGEN_* | PATH | HOME | PWD | OLDPWD | *LIBRARY_PATH | PYTHONPATH | LS_COLORS | SLURM* | PMI* | PBS_*) return 1 ;;
   esac
   shopt -s nocasematch
-  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ $names[\"\']?[=:,\ ] ]] || status=0
+  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ ${names}[\"\']?[=:,\ ] ]] || status=0
   shopt -u nocasematch
   return "$status"
 }

@@ -219,7 +219,7 @@ UNCLEAR = {
     "take; echo timeout >&2; exit 1": "refuses the job: timeout; it is unknown whether there is a job, because",
     "echo timeout >&2; exit 1": "refuses the job: timeout; it is unknown whether there is a job, because",
     "exit 0": "printed no id of a job",
-    "kill -9 $$": "whether there is a job is unknown",
+    "kill -9 $$": "it is unknown whether there is a job",
 }
 
 
