@@ -241,10 +241,11 @@ def learning_rate(add: Add) -> None:
         "--scheduler",
         type=scheduler,
         metavar="|".join((*SCHEDULERS, "PKG.MOD:NAME")),
-        help="schedule of the learning rate (default: none); plateau reduces it if the metric of --keep-best"
-        " or the loss of the evaluation no longer improves; PKG.MOD:NAME is your own function or class: with an "
-        "argument 'step' it returns the factor on --lr for a step, otherwise it is called with the optimizer "
-        "and returns an object with step(), or with step(metric), which is called after each evaluation",
+        help="schedule of the learning rate (default: none); plateau reduces it if the metric of --keep-best "
+        "or the loss of the evaluation no longer improves; PKG.MOD:NAME is your own function or class: with "
+        "an argument 'step' it returns the factor on --lr for a step, otherwise it is called with the "
+        "optimizer and returns an object with step(), or with step(metric), which is called after each "
+        "evaluation",
     )
     _choice(
         add,
