@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 33488c9167350fa21c2172a03e5e550db75ebb62d177c5ded712305dc5a86013 ========
+# ======== jobgen runtime 0.2.0, SHA-256 cc7e22fb959bc725de8b9338d4d40036d2ef131c06b36194902ef3e0e6fad40f ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -751,7 +751,7 @@ job_preflight_or_end() {
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi
 }
 

@@ -318,7 +318,7 @@ def test_the_first_conda_counts(shell: Shell) -> None:
     ("text", "said"),
     [
         ("", "cannot find conda: load its module with --module, or put it on PATH"),
-        ("exit 1", "conda has no shell hook"),
+        ("exit 1", "conda shell.bash hook fails"),
         ("echo 'conda() { return 1; }'", "cannot activate the conda environment my env"),
     ],
 )

@@ -163,7 +163,7 @@ class Environment:
         for name, (value, line) in self.variables.items():
             self.file.set_variable(name, value, line)
         self.file.remarks += self.remarks
-        why = "prints its text when the job has its environment and its directory"
+        why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.remarks.append(Remark(line, node.text.split("\n")[0][:60], why, lost=False))
 

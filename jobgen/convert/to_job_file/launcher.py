@@ -66,7 +66,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-"):
-            why = "is of a container of an earlier srun: jobgen starts the ranks outside of it"
+            why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
             file.remarks.append(Remark(launch.line, given, why, of_program=True))
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
