@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.effects import PATHS, Effects, effects_of, may_follow, mentions
+from jobgen.convert.to_job_file.effects import OF_RANKS, PATHS, Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments
+from jobgen.script.syntax import Node, assignments, exported
 
 _STAGES = (
     "module_init",
@@ -241,13 +241,16 @@ class Environment:
         }
         if names == ["OMP_NUM_THREADS"]:
             return [("threads", "")]
-        found = [(name, self._value(name, node)) for name, node in nodes.items()]
+        found = [(name, self._value(name, node, here=name not in names)) for name, node in nodes.items()]
         if len(nodes) < len(pairs) + len(names) or any(value is None for _, value in found):
             return None
         return [("env", f"{name}={value}") for name, value in found]
 
-    def _value(self, name: str, node: Node) -> str | None:
-        """Return the one value that a variable has up to the program; None if it is not known."""
+    def _value(self, name: str, node: Node, *, here: bool = False) -> str | None:
+        """Return the one value that a variable has up to the program; None if it is not known.
+
+        ``here``: the value is set here; other exports may set other ones before and after it.
+        """
         sets = [
             (self._constant(value), one)
             for other, value, one in self.script.assignments
@@ -262,7 +265,8 @@ class Environment:
         if not sets or not certain(sets[0][1]) or unset or added or name in self.script.loop_variables:
             return None
         value = self._constant(node)
-        return value if all(other == value for other, _ in sets) else None
+        one_by_one = here and all(certain(one) and exported(one) for _, one in sets)
+        return value if one_by_one or all(other == value for other, _ in sets) else None
 
     def _constant(self, node: Node) -> str | None:
         """Return the value of an assignment; None if it is not known, or begins with a home directory."""
@@ -401,16 +405,39 @@ class Environment:
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
         """Return whether a variable may have its value from the beginning, and again behind all options."""
-        name = value.partition("=")[0]
-        if not self.file.accepts("env", value) or not self._passes("env"):
+        name, _, text = value.partition("=")
+        if not self.file.accepts("env", value):
+            return False
+        if not self._passes("env of ranks" if OF_RANKS.fullmatch(name) else "env"):
+            return False
+        if not self._is_last(name, text, later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
         if not PATHS.fullmatch(name):
             return True
-        after = [effects_of(self.script, one) for one in later]
-        changed = any("environment" in one.kinds or mentions(one.node, name) for one in after)
+        changed = any("environment" in effects_of(self.script, one).kinds for one in later)
         return name not in ("PATH", "LD_PRELOAD") and not changed
+
+    def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
+        """Return whether a variable has one value, or only its last value is read: none but exports, and
+        statements that do not read it, are before the export of the last value.
+        """
+        sets = [
+            (self._constant(value), one) for other, value, one in self.script.assignments if other == name
+        ]
+        if all(value == text for value, one in sets if one.start < self.end and not _is_prefix(one)):
+            return True
+        last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
+        for one in later[:last]:
+            settings = self._settings(one)
+            if settings is None and (_sets(one, name) or mentions(one, name)):
+                return False
+            if settings is None and not may_follow(effects_of(self.script, one), "env"):
+                return False
+            if settings is not None and any(kind != "env" for kind, _ in settings):
+                return False
+        return True
 
     @property
     def _at_home(self) -> bool:
@@ -436,6 +463,10 @@ class Environment:
 def _is_relative(kind: str, value: str) -> bool:
     """Return whether an environment is a path below the current directory."""
     return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
+
+
+def _sets(statement: Node, name: str) -> bool:
+    return any(other == name for other, _, _ in assignments(statement))
 
 
 def _is_prefix(assignment: Node) -> bool:

@@ -80,7 +80,9 @@ class HostCode:
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
-        if statement.type != "variable_assignment" or any(self.script.named("eval", "envsubst")):
+        if statement.type != "variable_assignment" or any(
+            one.node is not self.command for one in self.script.named("eval", "envsubst")
+        ):
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
