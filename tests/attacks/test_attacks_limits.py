@@ -55,7 +55,9 @@ def test_what_is_too_long_is_refused(words: str, place: Path) -> None:
 def test_a_long_deepspeed_config_is_read_in_part_by_nothing(place: Path) -> None:
     (place / "ds.json").write_text('{"train_batch_size": 8, "x": "' + LONG + '"}')
     assert attack(["slurm", "--", "train.py", "--deepspeed_config", "ds.json"]).status == 0
-    (place / "old.sh").write_text("#!/bin/bash\n#SBATCH -t 1:00:00\nsrun python t.py --deepspeed_config ds.json\n")
+    (place / "old.sh").write_text(
+        "#!/bin/bash\n#SBATCH -t 1:00:00\nsrun python t.py --deepspeed_config ds.json\n"
+    )
     assert "longer than a megabyte" in attack(["check", "old.sh"]).out
 
 

@@ -43,7 +43,7 @@ _FORMS = (
     (r"conda info .*", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
-    (r"(python3? -m )?(pip3? install|venv|virtualenv|pyvenv)\b.*", "build"),
+    (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
 # Tools that read files, or the output of another command.
@@ -55,6 +55,8 @@ _HARMLESS_REDIRECTION = re.compile(
 )
 # The names of files that only set variables.
 ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
+# Files of products, which read no variables of the script.
+OF_PRODUCTS = re.compile(r"/etc/(profile|bashrc)|.*/(\.bashrc|GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh)")
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
     r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|JULIA_\w+_)?PATH"
@@ -62,9 +64,12 @@ PATHS = re.compile(
     r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|MODULEPATH|MODULESHOME"
     r"|LMOD_(?!EXPERT|QUIET|PAGER)\w+|CONDA(?!_ENVS_PATH|_PKGS_DIRS)\w*"
 )
-# Variables that programs with several ranks or threads read, and no tool that builds.
+# Variables that installers read; those of programs with ranks or threads, which no tool that builds reads.
+OF_INSTALLERS = re.compile(
+    r"(PIP|VIRTUALENV|UV|PYTHON|CUDA|MAX_JOBS|.*(FLAGS|_ARCH|_proxy|_PROXY|TMPDIR))\w*"
+)
 OF_RANKS = re.compile(
-    r"(NCCL|RCCL|OMP|KMP|GOMP|UCX|FI|TORCH|PYTORCH|HF|TRANSFORMERS|WANDB|I_MPI|OMPI|MPICH|PMIX|MV2|SLURM)_\w+"
+    r"(NCCL|RCCL|OMP|KMP|GOMP|UCX|FI|TORCH(?!_CUDA_ARCH)|PYTORCH|HF|TRANSFORMERS|WANDB|I_MPI|OMPI|MPICH|PMIX|MV2|SLURM)_\w+"
     r"|(MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|TOKENIZERS_PARALLELISM|PYTHON(UNBUFFERED|FAULTHANDLER)"
     r"|CUDA_(DEVICE_(ORDER|MAX_CONNECTIONS)|LAUNCH_BLOCKING)"
 )
@@ -82,11 +87,13 @@ _MAY_FOLLOW = {
     "workdir": _OTHERS,
     "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export"},  # the file may read them
+    "source of a product": _HARMLESS - {"export"},
     "conda": _HARMLESS | _HERE | {"append", "library"},
     "venv": _HARMLESS | {"here", "files", "append", "library"},
-    "env": _OTHERS | _HERE | {"copies"},
+    "env": _OTHERS | _HERE | {"copies", "install"},
+    "env of ranks": _OTHERS | _HERE | {"copies", "install", "build"},
+    "env of installers": _OTHERS | _HERE | {"copies"},
 }
-_MAY_FOLLOW["env of ranks"] = _MAY_FOLLOW["env"] | {"build"}
 _MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
 
 
@@ -112,7 +119,7 @@ def effects_of(script: Script, statement: Node) -> Effects:
 
 def may_follow(effects: Effects, option: str) -> bool:
     """Return whether a statement may run after an option that the script has behind the statement."""
-    if option not in ("env", "env of ranks", "workdir") and effects.foreign:
+    if option != "workdir" and not option.startswith("env") and effects.foreign:
         return False  # a module may set what the statement reads
     return effects.kinds <= _MAY_FOLLOW[option]
 

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.effects import OF_RANKS, PATHS, Effects, effects_of, may_follow, mentions
+from jobgen.convert.to_job_file.effects import (
+    OF_INSTALLERS,
+    OF_PRODUCTS,
+    OF_RANKS,
+    PATHS,
+    Effects,
+    effects_of,
+    may_follow,
+    mentions,
+)
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
@@ -34,6 +43,11 @@ _MODULES = re.compile(
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 _LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
+# A file of the system, or of the login shell, that is read if it is there.
+_IF_THERE = re.compile(
+    r"if \[+ -[efr] (/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
+    r" \]+\s*;?\s*then\s+(?:source|\.) \1\s*;?\s*fi"
+)
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
@@ -120,8 +134,8 @@ class Environment:
         self.end = max((one.end for one in plain), default=0)
         for at, one in enumerate(plain):
             settings = self._settings(one)
-            if settings is not None and "module" in self.values:
-                settings = [_in_order(*setting) for setting in settings]
+            if settings is not None:
+                settings = [_in_order(*setting, self.values) for setting in settings]
             if (
                 settings
                 and settings[0][0] == "threads"
@@ -213,6 +227,8 @@ class Environment:
             return None if left is None or right is None else [*left, *right]
         if statement.type in ("variable_assignment", "declaration_command"):
             return self._of_variables(statement)
+        if statement.type == "if_statement" and (match := _IF_THERE.fullmatch(statement.text)):
+            return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
         if statement.type != "command" or any(
@@ -375,7 +391,9 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        return fits and self._in_time(kind) and self._passes("conda" if defines else kind)
+        product = kind == "source" and OF_PRODUCTS.fullmatch(value)
+        option = "conda" if defines else "source of a product" if product else kind
+        return fits and self._in_time(kind) and self._passes(option)
 
     @property
     def _is_base(self) -> bool:
@@ -408,7 +426,7 @@ class Environment:
         name, _, text = value.partition("=")
         if not self.file.accepts("env", value):
             return False
-        if not self._passes("env of ranks" if OF_RANKS.fullmatch(name) else "env"):
+        if not self._passes(_kind_of_variable(name)):
             return False
         if not self._is_last(name, text, later):
             return False
@@ -465,6 +483,12 @@ def _is_relative(kind: str, value: str) -> bool:
     return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
+def _kind_of_variable(name: str) -> str:
+    if OF_RANKS.fullmatch(name):
+        return "env of ranks"
+    return "env of installers" if OF_INSTALLERS.fullmatch(name) or PATHS.fullmatch(name) else "env"
+
+
 def _sets(statement: Node, name: str) -> bool:
     return any(other == name for other, _, _ in assignments(statement))
 
@@ -483,9 +507,10 @@ def _at(folder: str | None) -> list[Setting]:
     return [("source", f"{folder}/etc/profile.d/conda.sh")] if folder else [("hook", "")]
 
 
-def _in_order(kind: str, value: str) -> Setting:
-    """Return the option for a command that comes after the first module."""
-    commands = {"module_purge": "purge", "module_use": f"use {value}"}
+def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
+    """Return the option for a command that comes after the first module, or after a folder of modules."""
+    late = "module" in before or (kind == "module_purge" and "module_use" in before)
+    commands = {"module_purge": "purge", "module_use": f"use {value}"} if late else {}
     return ("module", commands[kind]) if kind in commands else (kind, value)
 
 

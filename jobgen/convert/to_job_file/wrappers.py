@@ -69,18 +69,21 @@ def around(script: Script, launch: Launch) -> Surroundings:
         (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
     )
     behind = outermost.program if outermost is not launch else tuple(words)
-    for at, word in enumerate(behind):
-        if inner is not None and inner is not outermost.command.node and _reads(script, word, inner.source):
-            shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
-            before = front if outermost is not launch else []
-            return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
-    first = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
-    if first is not None and inner is not None and inner.source is not outermost.command.node.source:
-        around_shell = (*(front if outermost is not launch else ()), *behind[:first])
-        call = _only_command(script, behind[first:])
-        if call is None:
-            return Surroundings(around_shell, hidden=True)
-        return Surroundings((*around_shell, *_in_front(script, launch, call)), in_shell=True)
+    shells = [at for at, word in enumerate(behind) if _is_shell(script, word)]
+    text, shell = None, None
+    if inner is not None and inner is not outermost.command.node:
+        text = next((at for at, word in enumerate(behind) if _reads(script, word, inner.source)), None)
+    if text is not None:
+        shell = max((at for at in shells if at < text), default=text)
+    elif shells and inner is not None and inner.source is not outermost.command.node.source:
+        shell = shells[0]
+    if shell is not None:
+        before = (*(front if outermost is not launch else ()), *behind[:shell])
+        if (call := _only_command(script, behind[shell:])) is not None:
+            return Surroundings((*before, *_in_front(script, launch, call)), in_shell=True)
+        if text is None:
+            return Surroundings(before, hidden=True)
+        return Surroundings(before, _text_of(script, behind[text]), inner)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)
@@ -99,7 +102,7 @@ def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
     others = (value.text for one in names for value in script.values.get(one, ()))
     if any(re.search(r"[;&|<>\n]", re.sub(r"\$\([^)]*\)|`[^`]*`", "", value)) for value in others):
         return None
-    root = parse(text.strip().encode(), shell[2].line)
+    root = parse(text.replace("\\\n", " ").strip().encode(), shell[2].line)
     found = [one for one in root.children if one.type != "comment"]
     return next(commands(root), None) if [one.type for one in found] == ["command"] else None
 
