@@ -13,7 +13,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-clusters test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test pictures test-clusters test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -103,6 +103,10 @@ written: $(VENV)/.light
 	  $(BIN)/python -m tools.write_$$name || exit; \
 	done
 	$(BIN)/jobgen schema > $(VENV)/schema.json && cp $(VENV)/schema.json jobgen/jobgen.schema.json
+
+# The pictures of the README, which need Chromium.
+pictures: $(VENV)/.test
+	$(BIN)/python -m tools.write_pictures
 
 # check and convert over thousands of real scripts; CHECKOUT is a copy of github.com/converged-computing/jobspec-database.
 collection: $(VENV)/.light

@@ -31,11 +31,15 @@ def counted(number: int, noun: str) -> str:
 
 def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return ``; did you mean X?`` with the known word nearest to a misspelt one; empty if there is none."""
+    match = near_ones(word, known, 1, cutoff)
+    return f"; did you mean {match[0]}?" if match else ""
+
+
+def near_ones(word: str, known: Iterable[str], most: int = 5, cutoff: float = 0.6) -> list[str]:
+    """Return the known words that are most like a misspelt one, the nearest first."""
     from difflib import get_close_matches  # late: only errors need this import
 
-    known = list(known)
-    match = get_close_matches(word, known, n=1, cutoff=cutoff)
-    return f"; did you mean {match[0]}?" if match else ""
+    return get_close_matches(word, list(known), n=most, cutoff=cutoff)
 
 
 def shown(value: str) -> str:

@@ -40,6 +40,8 @@ Any other status is that of the rank that failed first, or of the launcher. A pr
 `python -m jobgen.train` ends with one of these; 74 and 75 are those of the script.
 
 {training}
+
+How to go on: [what went wrong?](trouble/index.md) has a page for each status of a script; `jobgen help 75` shows it on the cluster.
 """
 
 

@@ -88,6 +88,11 @@ def older(lines: Iterable[dict[str, Any]], newest: str) -> str:
     return "\n".join([OLDER.format(newest=newest), *rows]) + "\n"
 
 
+NEXT = """\
+How to go on: [checkpoints, signals and requeue](survival.md), [all exit statuses](exit-statuses.md).
+"""
+
+
 def main(paths: list[str]) -> None:
     lines = [
         json.loads(line) for path in paths for line in Path(path).read_text(encoding="utf-8").splitlines()
@@ -96,7 +101,7 @@ def main(paths: list[str]) -> None:
     rows = {Cell(*line["cell"]): line for line in lines if line["bash"] == newest}
     others = [line for line in lines if line["bash"] != newest]
     parts = [HEAD, *(table(scheduler, rows) for scheduler in SCHEDULERS)]
-    print("\n".join([*parts, *([older(others, newest)] if others else [])]), end="")
+    print("\n".join([*parts, *([older(others, newest)] if others else []), NEXT]), end="")
 
 
 if __name__ == "__main__":

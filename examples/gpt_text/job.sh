@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 34cb070c8dee63323e450e480cfec5d0de21335448b33ceb32c6b73a39e1b142 ========
+# ======== jobgen runtime 0.2.0, SHA-256 33488c9167350fa21c2172a03e5e550db75ebb62d177c5ded712305dc5a86013 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -326,7 +326,7 @@ job_cuda() {
 
 job_need() { # COMMAND...
   local name
-  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH: add what has it with --venv, --conda or --module"; done
 }
 
 job_need_training() {
@@ -335,7 +335,7 @@ job_need_training() {
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
 
-job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD: write its path, or add what has it with --venv, --conda or --module"; }
 
 # ---- secrets.sh: Variables with secrets: those that the script names, and those in the environment of the job that look like one.
 # Their values are in the file environment of the run directory, which only the user can read, a NUL after each.
@@ -388,7 +388,7 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
     JOBGEN_* | PATH | HOME | PWD | OLDPWD | *LIBRARY_PATH | PYTHONPATH | LS_COLORS | SLURM* | PMI* | PBS_*) return 1 ;;
   esac
   shopt -s nocasematch
-  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ $names[\"\']?[=:,\ ] ]] || status=0
+  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ ${names}[\"\']?[=:,\ ] ]] || status=0
   shopt -u nocasematch
   return "$status"
 }

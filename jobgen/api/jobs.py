@@ -20,7 +20,7 @@ from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.secret_warnings import secret_warnings
 from jobgen.schedulers.table import COMMANDS
-from jobgen.script import foreign_variables
+from jobgen.script import deepspeed_config, foreign_variables
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
 
@@ -149,7 +149,8 @@ def submit(
 
 def _warned(plan: Plan) -> Plan:
     """Return the plan, and print its warnings."""
-    found = (plan.warnings, foreign_variables.warnings(plan.spec, plan.scheduler), secret_warnings(plan.spec))
+    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
+    found = (plan.warnings, variables, deepspeed_config.warnings(plan), secret_warnings(plan.spec))
     for text in chain(*found):
         print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
     return plan

@@ -7,24 +7,17 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.check.ranks.model import ranks
+from jobgen.script.deepspeed_config import file_in, read
 from jobgen.script.script import Script
 from jobgen.script.syntax import literal
-from jobgen.values.text_files import read_text
-
-_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
 
 
 @lru_cache(maxsize=4)  # several rules read the same config
 def find(script: Script) -> tuple[int, str, Any] | None:
     """Return the line that names a config, its name, and its content: the JSON value, or the error text."""
     for lines, words in _command_lines(script):
-        for at, word in enumerate(words):
-            name, equals, value = (word or "").partition("=")
-            if name not in _OPTIONS:
-                continue
-            file = value if equals else words[at + 1] if at + 1 < len(words) else None
-            if file and file.endswith(".json") and (path := script.path(file)):
-                return lines[at], file, _read(path)
+        if (named := file_in(words)) and (path := script.path(named[1])):
+            return lines[named[0]], named[1], read(path)
     return None
 
 
@@ -34,17 +27,6 @@ def _command_lines(script: Script) -> Iterator[tuple[list[int], Sequence[str | N
         yield [word.line for word in command.arguments], [literal(word) for word in command.arguments]
     for one in ranks(script):
         yield [one.line] * len(one.program.words), one.program.words
-
-
-def _read(path: str) -> Any:
-    import json  # late: few scripts name a config
-
-    try:
-        return json.loads(read_text(path))
-    except OSError:
-        return None  # it may be written later, or be in another directory
-    except (ValueError, RecursionError) as error:
-        return str(error)
 
 
 def keys() -> frozenset[str]:
@@ -70,7 +52,3 @@ def zero_stage(config: dict[str, Any]) -> int:
     block = config.get("zero_optimization")
     stage = block.get("stage", 0) if isinstance(block, dict) else 0
     return stage if isinstance(stage, int) else 0
-
-
-def whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -289,6 +289,8 @@ def _submit(
         print_warnings(order.plan)
     else:
         layer = job_file(job, no_job, settings, program)
+        if not (scheduler or site or (layer and (layer.scheduler or layer.site))):
+            scheduler, given = _of_machine(given)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(scheduler, given, program, layer, site, job)
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
@@ -306,6 +308,19 @@ def _submit(
     submitted = submission.submit(order, text, new)
     note_launcher(order.plan.spec)
     return _report(submitted, wait)
+
+
+def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
+    """Return the scheduler of this machine, and the options with its dialect; None without one."""
+    from jobgen.schedulers.detection import detect
+
+    name, reason = detect()
+    row = SCHEDULERS[name]
+    if row.behaviour.one_host:
+        return None, given
+    click.echo(f"jobgen: note: the scheduler is {row.title}{reason}", err=True)
+    dialect = given["dialect"] or (None if "dialect" in row.lacks else name)
+    return row.command_name, {**given, "dialect": dialect}
 
 
 def _report(job: Submission, wait: bool) -> int | None:

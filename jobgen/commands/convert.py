@@ -11,6 +11,7 @@ import click
 
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import PROGRAM_CHANGED, JobgenError, one_of, shown
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
 from jobgen.values.parsers import choice
@@ -20,6 +21,22 @@ if TYPE_CHECKING:
 
 _SOURCES = tuple(one.name for one in DIALECTS.values() if one.scheduler.prefix)
 _TARGETS = (*_SOURCES, "toml")
+
+
+_target_word = choice(*_TARGETS)
+
+
+def _target(text: str) -> str:
+    """Return the target of a word; for a command with several dialects it is that of this machine."""
+    dialects = {name: row.title for name, row in SCHEDULERS.items() if row.command_name == text != name}
+    if len(dialects) < 2:
+        return _target_word(text)
+    from jobgen.schedulers.detection import detect
+
+    name, reason = detect()
+    if name in dialects and reason.startswith(", because"):  # without a doubt
+        return name
+    raise ValueError(f"has several dialects: use {one_of(f'{key} ({dialects[key]})' for key in dialects)}")
 
 
 @click.command(
@@ -34,7 +51,7 @@ _TARGETS = (*_SOURCES, "toml")
 @click.option(
     "--to",
     "target",
-    type=OptionType(choice(*_TARGETS)),
+    type=OptionType(_target),
     metavar="|".join(_TARGETS),
     help="Dialect of the new script, or toml for a job file.",
 )

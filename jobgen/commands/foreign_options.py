@@ -84,7 +84,8 @@ def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
 
 def _sentence(typed_words: Sequence[str], answers: Sequence[Advice], typed: Typed) -> str:
     values = dict[str, Any]()
-    for key, value in (item for one in answers for item in one.values.items()):
+    items: list[tuple[str, Any]] = [item for one in answers for item in one.values.items()]
+    for key, value in items:
         both = values.get(key)
         values[key] = [*both, *value] if isinstance(both, list) else value
         if isinstance(both, dict):

@@ -226,9 +226,10 @@ def plan_of(
 
 def print_warnings(plan: Plan) -> None:
     """Print the warnings on a job."""
-    from jobgen.script import foreign_variables
+    from jobgen.script import deepspeed_config, foreign_variables
 
-    for text in (*plan.warnings, *foreign_variables.warnings(plan.spec, plan.scheduler)):
+    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
+    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
         click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 

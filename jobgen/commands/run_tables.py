@@ -28,14 +28,16 @@ def as_json(states: Sequence[State]) -> str:
 _COLUMNS: dict[str, Callable[[State], str]] = {
     "RUN": lambda state: state.name,
     "JOB": lambda state: state.id or "-",
+    "SCHEDULER": lambda state: _TITLES.get(state.scheduler or "", "local"),
     "STATE": lambda state: _state(state),
     "ATTEMPTS": lambda state: str(state.attempts or "-"),
     "STEP": lambda state: "-" if state.step is None else str(state.step),
     "LOSS": lambda state: "-" if state.loss is None else f"{state.loss:.4g}",
+    "TIME": lambda state: "-" if state.seconds_used is None else clock(state.seconds_used),
     "LEFT": lambda state: "-" if state.seconds_left is None else clock(state.seconds_left),
     "AGE": lambda state: age(time.time() - state.submitted),
 }
-LISTED = ("RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE")
+LISTED = ("RUN", "JOB", "SCHEDULER", "STATE", "ATTEMPTS", "STEP", "TIME", "AGE")
 
 
 def table(

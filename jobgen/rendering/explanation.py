@@ -150,8 +150,8 @@ def as_table(plan: Plan, width: int, every: bool = False) -> str:
     ``every`` those that have their defaults, too."""
     options = len(OPTIONS)
     found = rows(plan)
-    given = [row for row in found[:options] if row.origin != "default"]
-    defaults = [row for row in found[:options] if row.origin == "default"]
+    defaults = [row for row in found[:options] if row.origin == "default" and row.name not in _BY_PROGRAM]
+    given = [row for row in found[:options] if row not in defaults]
     shown = [*found[options:], *given, *(defaults if every else ())]
     head = ("VALUE", "IS", "FROM", "MEANING")
     cells = [head, *((row.name, _cell(row.value), row.origin, row.meaning) for row in shown)]
@@ -162,6 +162,9 @@ def as_table(plan: Plan, width: int, every: bool = False) -> str:
     if not every:
         lines.append(f"and {len(defaults)} defaults: --explain=all")
     return "".join(f"{line}\n" for line in lines)
+
+
+_BY_PROGRAM = ("launcher",)  # its default follows from the program
 
 
 def _folded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:

@@ -109,8 +109,8 @@ def attempts(directory: Path) -> Iterator[Attempt]:
 
 def _attempt(directory: Path, number: int) -> Attempt:
     events = tuple(_events(regular_file.text(directory / "events")))
-    began = next((event.time for event in events if event.what == "began"), None)
-    ended = next((event for event in reversed(events) if event.what == "ended"), None)
+    began = _began(events)
+    ended = _end(events)
     status = _integer(ended.value) if ended else None
     ranks = node_files.ranks(directory, complete=status in (0, RESUMABLE))
     signs = [time for rank in ranks for time in (rank.began, rank.ended) if time is not None]
@@ -123,6 +123,14 @@ def _attempt(directory: Path, number: int) -> Attempt:
         events,
         ranks,
     )
+
+
+def _began(events: tuple[Event, ...]) -> float | None:
+    return next((event.time for event in events if event.what == "began"), None)
+
+
+def _end(events: tuple[Event, ...]) -> Event | None:
+    return next((event for event in reversed(events) if event.what == "ended"), None)
 
 
 def _last_sign(directory: Path, events: tuple[Event, ...], signs: list[float]) -> float | None:
@@ -238,3 +246,11 @@ def last_attempt(directory: Path) -> tuple[int, tuple[Event, ...]]:
 def events(attempt: Path) -> tuple[Event, ...]:
     """Return the entries of the script in an attempt."""
     return tuple(_events(regular_file.text(attempt / "events")))
+
+
+def times(attempt: Path, events: tuple[Event, ...]) -> tuple[float, float] | None:
+    """Return when an attempt began, and when it ended or was last known to run."""
+    began, end = _began(events), _end(events)
+    if began is None:
+        return None
+    return began, end.time if end else max(began, _last_sign(attempt, events, []) or began)

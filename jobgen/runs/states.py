@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,9 @@ class RunFiles(NamedTuple):
     status: int | None
     cancelled: bool
     tasks: tuple[RunFiles, ...]
+    times: tuple[
+        tuple[float, float], ...
+    ] = ()  # when each attempt began, and when it ended or last gave a sign
     submission: Recovery | None = None  # if the id of the job is not recorded
 
     @property
@@ -42,7 +46,10 @@ class RunFiles(NamedTuple):
 
 
 class State(NamedTuple):
-    """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds."""
+    """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds.
+
+    ``seconds_used`` is the time of all attempts, and of all tasks.
+    """
 
     run: str
     name: str
@@ -58,6 +65,7 @@ class State(NamedTuple):
     submitted: float
     status: int | None
     tasks: dict[str, int]
+    seconds_used: int | None
 
     @property
     def live(self) -> bool:
@@ -84,7 +92,29 @@ def _read(
         int(status) if status.isdecimal() else None if events else _status_of_training(directory),
         os.path.exists(directory / "cancelled"),
         tasks,
+        tuple(_times(directory, attempt, events)),
     )
+
+
+def _times(
+    directory: Path, last: int, events: tuple[run_directory.Event, ...]
+) -> Iterator[tuple[float, float]]:
+    """Yield the times of the attempts; ``events`` are those of the last one."""
+    for number in range(1, last + 1):
+        attempt = directory / f"attempt-{number}"
+        of_attempt = events if number == last else run_directory.events(attempt)
+        if times := run_directory.times(attempt, of_attempt):
+            yield times
+
+
+def _seconds_used(seen: RunFiles, running: bool) -> int | None:
+    """Return the time of all attempts of a run and of its tasks; if it runs, the last attempt ends now."""
+    times = [list(one) for one in seen.times]
+    if running and seen.status is None and times:
+        times[-1][1] = max(times[-1][1], time.time())
+    used = [ended - began for began, ended in times]
+    used += [seconds for task in seen.tasks if (seconds := _seconds_used(task, False)) is not None]
+    return round(sum(used)) if used else None
 
 
 def _status_of_training(directory: Path) -> int | None:
@@ -202,6 +232,7 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         born(seen.directory),
         seen.status,
         tasks,
+        _seconds_used(seen, word == "running"),
     )
 
 

@@ -57,7 +57,8 @@ def scheduler_of(name: str | None, layer: Layer | None, site: str | None, beside
 
         name = load(place, None, beside).file.scheduler
     if name is None:
-        raise JobgenError(f"submit: say to which: jobgen submit {one_of(SCHEDULERS)}, or a --site")
+        use = f"name the scheduler: jobgen submit {one_of(SCHEDULERS)}, or a --site"
+        raise JobgenError(f"submit: neither sbatch nor qsub is on PATH; {use}")
     if name in COMMANDS and name not in SCHEDULERS:
         raise JobgenError("submit: a local run has no queue to wait in: jobgen local ... | bash")
     if name not in SCHEDULERS:

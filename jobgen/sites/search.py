@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.errors import JobgenError, near_ones, one_of, shown
 
 
 def folders(beside: str | None = None) -> tuple[str, ...]:
@@ -88,4 +88,11 @@ def find(name: str, origin: str, beside: str | None = None, after: str | None = 
         if _is_file(path):
             return path
     known = names()
-    raise JobgenError(f"{origin}: there is no such site: use {one_of(known)}{nearest(name, known)}")
+    word = name.lower()
+    near = sorted((one for one in known if word in one), key=lambda one: not one.startswith(word))
+    near = near or near_ones(word, known)
+    hint = f"did you mean {one_of(near[:_NEAR])}? " if near else ""
+    raise JobgenError(f"{origin}: there is no such site: {hint}jobgen site list has all {len(known)}")
+
+
+_NEAR = 5  # sites that an error names

@@ -5,7 +5,7 @@ job_conda() { # ENVIRONMENT
   for file in "$HOME"/{miniforge3,miniconda3,mambaforge,anaconda3}/bin/conda /opt/conda/bin/conda; do
     [[ -n $conda || ! -x $file ]] || conda=$file
   done
-  [[ -n $conda ]] || job_die 71 'cannot find conda: load its module, or put it on PATH'
+  [[ -n $conda ]] || job_die 71 'cannot find conda: load its module with --module, or put it on PATH'
   job_hook=$("$conda" shell.bash hook) || job_die 71 "$conda has no shell hook"
   job_file=$conda job_conda_env=$1
   # shellcheck disable=SC2016  # job_eval expands it

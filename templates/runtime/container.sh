@@ -14,7 +14,7 @@ job_need_inside() { # COMMAND...
   local name
   # shellcheck disable=SC2016  # expanded in the container
   for name; do
-    job_inside sh -c 'command -v "$0" > /dev/null' "$name" || job_die 71 "cannot find $name in the container"
+    job_inside sh -c 'command -v "$0" > /dev/null' "$name" || job_die 71 "cannot find $name in the container: use an --image that has it"
   done
 }
 

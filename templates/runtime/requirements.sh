@@ -2,7 +2,7 @@
 
 job_need() { # COMMAND...
   local name
-  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH"; done
+  for name; do command -v "$name" > /dev/null || job_die 71 "cannot find $name on PATH: add what has it with --venv, --conda or --module"; done
 }
 
 job_need_training() {
@@ -11,4 +11,4 @@ job_need_training() {
 
 job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
 
-job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD"; }
+job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD: write its path, or add what has it with --venv, --conda or --module"; }

@@ -49,7 +49,7 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
     JOBGEN_* | PATH | HOME | PWD | OLDPWD | *LIBRARY_PATH | PYTHONPATH | LS_COLORS | SLURM* | PMI* | PBS_*) return 1 ;;
   esac
   shopt -s nocasematch
-  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ $names[\"\']?[=:,\ ] ]] || status=0
+  ! [[ $1 =~ ($names|[a-z0-9]_(key|pat|auth))$ || $2 =~ (^|[^[:alnum:]])($forms) || $2 =~ $texts || $2 =~ ${names}[\"\']?[=:,\ ] ]] || status=0
   shopt -u nocasematch
   return "$status"
 }

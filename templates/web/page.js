@@ -173,6 +173,7 @@ function explain(said) {
   if (!field) return;
   field.setAttribute("aria-invalid", "true");
   Object.assign($(`w-${key}`), { hidden: false, textContent: said.replace("jobgen: ", "") });
+  $("bar").firstChild.href = `#f-${key}`;
   if (leads) focusOn(key);
 }
 
@@ -278,6 +279,11 @@ async function copy(text) {
     before.focus();
   }
 }
+
+$("bar").firstChild.onclick = (event) => {
+  const key = event.target.hash.replace("#f-", "");
+  if (form[key]) (event.preventDefault(), focusOn(key));
+};
 
 $("download").onclick = () => {
   const address = URL.createObjectURL(new Blob([texts.script], { type: "text/x-shellscript" }));

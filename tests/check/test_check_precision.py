@@ -54,6 +54,9 @@ def levels(text: str, rule: str) -> list[str]:
         ("bad-value", f"{PBS}#PBS -W depend=afterok:jobid"),
         ("bad-value", f"{HEAD}#SBATCH -p   # a partition of your site"),
         ("unknown-option", f"{HEAD}#SBATCH --mail-user= youremail@example.org"),
+        # set -e comes later; a resource that names the model of the node
+        ("no-pipefail", f"{HEAD}date | sort > a\nmars x | grep y\nset -e\nhostname"),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=24:mpiprocs=24:model=has\nmpiexec ./solver"),
         # What only one site or one of two schedulers knows
         ("bad-value", "#!/bin/sh\n#PBS -l walltime=00:59:00\n#PBS -l nodes=1:ppn=all"),
         ("unknown-option", f"{PBS}#PBS -l gres=atlas1%atlas2"),
@@ -379,7 +382,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
         ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
         ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
-        ("personal-path", f"{HEAD}srun /home/b/c/d/e", "/home/b/c is below the home directory of one user"),
+        (
+            "personal-path",
+            f"{HEAD}srun /home/bob/code/d/e",
+            "/home/bob/code is below the home directory of one user",
+        ),
         ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
         ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),
@@ -485,3 +492,30 @@ def test_a_line_of_a_variable_alone_may_be_a_directive() -> None:
         "#!/bin/bash\nset -e\nqsub <<END\n#PBS -l select=1:ncpus=1\n${project}\n#PBS -j oe\nhostname\nEND\n"
     )
     assert "late-directive" not in {one.rule for one in check(text.encode())}
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("conda activate x\nLD_LIBRARY_PATH=/a/lib", "note"),
+        ('eval "$(conda shell.bash hook)"\nexport LD_LIBRARY_PATH=/a/lib', "note"),
+        ("module purge\nexport LD_LIBRARY_PATH=/a/lib", "note"),
+        ("conda activate x\nexport PATH=/a/bin", "warning"),
+        ("module load cuda\nexport LD_LIBRARY_PATH=/a/lib", "warning"),
+        ("source /opt/setvars.sh\nexport LD_LIBRARY_PATH=/a/lib", "warning"),
+    ],
+)
+def test_a_search_path_is_lost_if_something_has_set_it(text: str, level: str) -> None:
+    assert levels(f"{HEAD}{text}\nsrun python3 t.py", "overwritten-path") == [level]
+
+
+def test_a_hostfile_on_the_disk_of_the_node_is_a_note() -> None:
+    assert levels(f"{TWO}scontrol show hostnames > /tmp/hostfile", "shared-hostfile") == ["note"]
+    assert levels(f"{TWO}scontrol show hostnames > hostfile", "shared-hostfile") == ["warning"]
+
+
+def test_a_home_below_its_first_letter() -> None:
+    [found] = [
+        one for one in check(f"{HEAD}cat /home/mila/a/ann.x/data/y\n".encode()) if one.rule == "personal-path"
+    ]
+    assert "/home/mila/a/ann.x is below" in found.reason

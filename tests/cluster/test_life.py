@@ -108,9 +108,10 @@ def test_submitted_watched_and_finished(cluster: AnyCluster, here: Path) -> None
     assert jobgen(cluster, here, "logs", "--rank", "1").stdout.count("of rank 1") == 3
     assert "finished" in jobgen(cluster, here, "status", run).stdout
     head, line = jobgen(cluster, here, "list").stdout.splitlines()
-    assert head.split() == ["RUN", "JOB", "STATE", "ATTEMPTS", "STEP", "AGE"]
+    assert head.split() == ["RUN", "JOB", "SCHEDULER", "STATE", "ATTEMPTS", "STEP", "TIME", "AGE"]
     assert line.split()[0] == run.name
-    assert line.split()[2:5] == ["finished", "1", "3"]
+    title = "Slurm" if cluster.name == "slurm" else "PBS"
+    assert line.split()[2:6] == [title, "finished", "1", "3"]
     assert [path.name for path in (here / "runs").iterdir()] == [run.name]  # the job made no other
 
 

@@ -230,8 +230,8 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
             ["--runtime beside (command line): writes a second file: give -o FILE"],
         ),
         ("slurm --output %x-%j.out", ["-o %x-%j.out", "for that use --log %x-%j.out"]),
-        ("slurm -o job.log", ["-o job.log", "--log job.log?"]),
-        ("pbs -o 'o.$PBS_JOBID'", ["--log o.%j?"]),
+        ("slurm -o job.log", ["-o job.log", "--log job.log"]),
+        ("pbs -o 'o.$PBS_JOBID'", ["--log o.%j"]),
         ("local -o job.out", ["a local run writes to the terminal"]),
         (
             "--nodes 2 -- train.py",

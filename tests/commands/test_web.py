@@ -267,6 +267,9 @@ def test_a_site_leads_to_what_it_requires(page: Page) -> None:
     assert page.run("form.account.getAttribute('aria-invalid')") == "true"
     assert page.text("w-account").startswith("ALCF Polaris requires account")
     assert page.run("document.querySelector('#bar a').textContent") == "No script: see why"
+    page.run("form.nodes.focus()")
+    page.run("document.querySelector('#bar a').click()")
+    assert page.run("document.activeElement.name") == "account"
     page.choose("account", "proj42")
     assert "#PBS -A proj42" in page.script()
     assert page.run("[...document.querySelectorAll('.why')].every(one => one.hidden)")

@@ -140,6 +140,25 @@ def test_the_recording_is_reproducible() -> None:
     )
 
 
+def test_the_terminal_of_the_home_page_can_be_copied(pages: Pages, docs_site: Path) -> None:
+    text, _ = pages[docs_site / "index.html"]
+    [terminal] = re.findall(
+        r"<details><summary>The terminal as text</summary><pre><code>(.*?)</code>", text, re.DOTALL
+    )
+    assert terminal.startswith("$ jobgen slurm --nodes 2 ")
+    assert "did you mean --gpus-per-node?" in terminal
+
+
+def test_each_page_says_how_to_go_on() -> None:
+    """The last lines have a link; generated pages, and the home of a topic, have links all over."""
+    texts = {
+        path: path.read_text(encoding="utf-8").splitlines()
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.parent.name not in ("rules", "sites")
+    }
+    assert not [str(path) for path, lines in texts.items() if "](" not in "\n".join(lines[-5:])]
+
+
 def test_links_between_the_repository_and_the_site() -> None:
     assert (
         links.rewritten("[a](docs/life.md#x) [b](https://a.b/c.md)", "overview.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -50,8 +51,10 @@ def test_a_note_says_which_launcher_and_why(command: str, launcher: str) -> None
     words = shlex.split(command)
     done = jobgen(*words)
     assert (done.returncode, f"jobgen: note: the launcher is {launcher}\n" in done.stderr) == (0, True), done
-    explained = jobgen(words[0], "--explain", *words[1:]).stdout
-    assert f" Here the launcher is {launcher}.\n" in explained
+    explained = " ".join(jobgen(words[0], "--explain", *words[1:]).stdout.split())
+    assert explained.count("Program that starts the ranks.") == 1
+    told = json.loads(jobgen(words[0], "--explain", "--json", *words[1:]).stdout)
+    assert told["launcher"]["meaning"].endswith(f" Here the launcher is {launcher}.")
 
 
 @pytest.mark.parametrize("program", ["train.py", "./a.out", "--task digits"])

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,24 @@ def test_two_builds_give_the_same_bytes(dist: Path, pyz: Path, tmp_path: Path) -
     assert {name.rpartition(__version__)[2] for name in digests(dist)} == {"-py3-none-any.whl", ".tar.gz"}
     assert made("pyz", next(again.glob("*.whl")), again / "jobgen.pyz").returncode == 0
     assert (again / "jobgen.pyz").read_bytes() == pyz.read_bytes()
+
+
+def test_the_metadata_name_the_versions_that_are_tested(dist: Path) -> None:
+    with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
+        [name] = (one for one in wheel.namelist() if one.endswith(".dist-info/METADATA"))
+        metadata = wheel.read(name).decode()
+    found = re.findall(r"^Classifier: Programming Language :: Python :: 3\.(\d+)$", metadata, re.MULTILINE)
+    assert tuple(map(int, found)) == MINORS
+    [least] = re.findall(r"^Requires-Python: >=3\.(\d+)$", metadata, re.MULTILINE)
+    assert int(least) == MINORS[0]
+
+
+def test_the_source_distribution_has_what_its_readme_shows(dist: Path) -> None:
+    with tarfile.open(next(dist.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(shown) == 2
+    assert {*shown, "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "constraints.txt"} <= names
 
 
 def test_the_index_accepts_them(dist: Path) -> None:

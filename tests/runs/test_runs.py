@@ -89,7 +89,6 @@ def test_run_directories_of_one_second(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "submit": "say to which: jobgen submit pbs or slurm",
     "submit local": "a local run has no queue to wait in",
     "submit slrm": "must be pbs or slurm; did you mean slurm?",
     "submit slurm --nodes 0": "--nodes 0 (command line)",
@@ -165,6 +164,19 @@ def test_the_job_file_says_where_runs_are(tmp_path: Path) -> None:
     make_run(tmp_path / "w/results", "exp-1", "1 began 5\n9 ended 0\n")
     (tmp_path / "jobgen.toml").write_text('[directories]\nworkdir = "w"\nruns_dir = "results"\n')
     assert "exp-1" in jobgen(tmp_path, "list").stdout
+
+
+def test_a_list_has_the_scheduler_and_the_time_of_all_attempts(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "runs", "exp-1", "100 began 5\n3700 ended 75\n", job="5")
+    (run / "attempt-2").mkdir()
+    (run / "attempt-2/events").write_text("5000 began 5\n5061 ended 0\n")
+    make_run(tmp_path / "runs", "new-1")
+    lines = {line.split()[0]: line.split() for line in jobgen(tmp_path, "list").stdout.splitlines()}
+    titles = lines["RUN"]
+    assert {*titles} >= {"SCHEDULER", "TIME"}
+    row = dict(zip(titles, lines["exp-1"], strict=True))
+    assert (row["SCHEDULER"], row["STATE"], row["TIME"]) == ("Slurm", "finished", "01:01:01")
+    assert lines["new-1"][titles.index("TIME")] == "-"
 
 
 # --------------------------------------------------------------------------------------------------- states

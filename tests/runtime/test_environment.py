@@ -317,7 +317,7 @@ def test_the_first_conda_counts(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "cannot find conda: load its module, or put it on PATH"),
+        ("", "cannot find conda: load its module with --module, or put it on PATH"),
         ("exit 1", "conda has no shell hook"),
         ("echo 'conda() { return 1; }'", "cannot activate the conda environment my env"),
     ],

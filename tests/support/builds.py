@@ -17,7 +17,7 @@ from support.require import absent
 _FOLDERS = ("docs", "jobgen", "templates", "train")
 _FILES = (
     *("setup.cfg", "setup.py", "pyproject.toml", "MANIFEST.in", "constraints.txt"),
-    *("README.md", "LICENSE", "CHANGELOG.md", "SECURITY.md"),
+    *("README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "SECURITY.md"),
 )
 NOBODY = ("-c", "user.name=x", "-c", "user.email=x@example.org")
 EPOCH = 1_700_000_000  # the date of the builds, in seconds since 1970

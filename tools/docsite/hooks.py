@@ -29,6 +29,8 @@ GENERATED: dict[str, Callable[[], str]] = {
     "pictures/report.html": report.page,
 }
 
+TERMINAL = "<!-- The terminal as text. -->"  # where the home page has it
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Replace patterns in the navigation, such as ``sites/*.md``, by the pages that match."""
@@ -62,7 +64,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 # The weight of the pages of a folder, or of a page, in the search; people search for a symptom or for a task.
-BOOSTS = {"trouble/": 6, "interactive.md": 6, "arrays.md": 2, "rules/": 0.2, "reference/": 0.4, "sites/": 0.4,
+BOOSTS = {"trouble/": 6, "interactive.md": 6, "group.md": 6, "install.md": 4, "arrays.md": 2, "rules/": 0.2, "reference/": 0.4, "sites/": 0.4,
           "changelog.md": 0.1, "contributing.md": 0.1, "overview.md": 0.5, "examples/": 0.5}  # fmt: skip
 
 
@@ -73,4 +75,5 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     page.meta.setdefault("search", {"boost": boost})
     if words := page.meta.get("words"):  # the search weighs tags most
         page.meta["tags"] = [*re.findall(r"\w+", markdown.partition("\n")[0].lower()), *words.split()]
-    return links.rewritten(markdown, place)
+    text = links.rewritten(markdown, place)
+    return text.replace(TERMINAL, recording.html()) if TERMINAL in text else text

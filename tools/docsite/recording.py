@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from html import escape
 from io import StringIO
 from pathlib import Path
 
@@ -49,12 +50,24 @@ def svg() -> str:
     console = Console(
         width=WIDTH, record=True, file=StringIO(), force_terminal=True, color_system="truecolor"
     )
+    for command, output in _outputs():
+        console.print(Text.assemble(("$ ", "bold green"), (command, "bold")), soft_wrap=False)
+        console.print(Text(output), soft_wrap=False, end="")
+    return console.export_svg(theme=MONOKAI, code_format=_FORMAT, unique_id="recording")
+
+
+def html() -> str:
+    """Return the text of the recording, folded, to be read aloud and copied."""
+    text = "".join(f"$ {command}\n{output}" for command, output in _outputs())
+    summary = "The terminal as text"
+    return f"<details><summary>{summary}</summary><pre><code>{escape(text)}</code></pre></details>"
+
+
+def _outputs() -> list[tuple[str, str]]:
+    """Return the commands with what they print."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "night.sh").write_text(_NIGHT, encoding="utf-8")
-        for command in COMMANDS:
-            console.print(Text.assemble(("$ ", "bold green"), (command, "bold")), soft_wrap=False)
-            console.print(Text(_output(command, folder)), soft_wrap=False, end="")
-    return console.export_svg(theme=MONOKAI, code_format=_FORMAT, unique_id="recording")
+        return [(command, _output(command, folder)) for command in COMMANDS]
 
 
 def _output(command: str, folder: str) -> str:

@@ -207,7 +207,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     if "select" not in totals or "place" in totals or not script.request.several:
         return
-    if re.search(r":(host|vnode)=", totals["select"][1]):
+    if re.search(r":(host|vnode|model)=", totals["select"][1]):
         return
     chunk = script.request.chunks[0]
     cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from jobgen.check import dsconfig
-from jobgen.check.dsconfig import contents, find, whole
+from jobgen.check.dsconfig import contents, find
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, rule
 from jobgen.errors import nearest
+from jobgen.script.deepspeed_config import PARALLEL, batch_fault
 from jobgen.script.script import Hit, Script
 
 _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
@@ -78,30 +78,14 @@ def batch(script: Script) -> Iterator[Hit]:
     if not found or not world:
         return
     line, name, config = found
-    names = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
-    total, micro, steps = (whole(config.get(key)) for key in names)
-    if any(config.get(key) is not None and whole(config[key]) is None for key in names):
-        return  # "auto"
-    if total and micro and steps and total != micro * steps * world:
-        yield Hit(
-            line,
-            f"{name}: train_batch_size is {total}, but {micro} x {steps} accumulation steps x {world} "
-            f"ranks = "
-            f"{micro * steps * world}: every rank fails at deepspeed.initialize",
-            "remove one of the three: DeepSpeed computes it",
-        )
-    elif total and (other := micro or steps) and not (micro and steps) and total % (other * world):
-        yield Hit(
-            line,
-            f"{name}: train_batch_size {total} is not a multiple of {other} x {world} ranks",
-            f"choose a multiple of {other * world}",
-        )
+    if fault := batch_fault(name, config, world):
+        yield Hit(line, *fault)
 
 
 def _world(script: Script) -> int | None:
     """Return the number of ranks of the program that reads a config, if the text determines it, and no filter or
     model parallelism divides them."""
-    if not script.is_batch or len(script.request.chunks) > 1 or re.search(_PARALLEL, script.tree.text, re.I):
+    if not script.is_batch or len(script.request.chunks) > 1 or PARALLEL.search(script.tree.text):
         return None
     if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
@@ -111,7 +95,6 @@ def _world(script: Script) -> int | None:
     return _total(script, reading[0]) if len(reading) == 1 else None
 
 
-_PARALLEL = r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel"
 _CONFIGS = ("--deepspeed", "--ds_config", "--ds-config")
 
 

@@ -71,7 +71,7 @@ def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         for match in _HOME.finditer(node.text):
             if not _SHARED.search(match[0]) and not _is_inside(node, match.start()):
-                path = "/".join(match[0].split("/")[:4])
+                [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 yield Hit.at(
                     node, f"{path} is below the home directory of one user: the script depends on it"
                 )

@@ -270,12 +270,18 @@ def _below(top: Node, node: Node) -> Node:
 def no_pipefail(script: Script) -> Iterator[Hit]:
     if not script.errexit or script.pipefail:
         return
+    begin = next((one.node.start for one in script.named("set") if _SETS_E.match(" ".join(one.literals))), 0)
     for node in script.tree.all("pipeline"):
+        if node.start < begin:
+            continue  # set -e comes later
         names = [command.name for command in commands(node)]
         tested = node.under("command_substitution", "if_statement", "while_statement")
         if not tested and not _teed(node) and not _INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))
             return
+
+
+_SETS_E = re.compile(r"(-\w+ )*-(\w*e|o errexit)")
 
 
 def _teed(pipeline: Node) -> bool:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import uses
 from jobgen.script.written_files import is_shared, of_this_job, target, written
@@ -30,7 +30,8 @@ def _is_hostfile(script: Script, name: str) -> bool:
     WARNING,
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
-    of the first job reads the hosts of the second. Ten of 45 public scripts do that.""",
+    of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
+    which only jobs on the same node share.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1
@@ -74,6 +75,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
             node,
             f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts",
             "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
+            level=NOTE if name.startswith("/tmp/") else None,
         )
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions
 
@@ -107,11 +108,10 @@ _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
     """,
 )
 def overwritten_path(script: Script) -> Iterator[Hit]:
-    first = min((command.node.start for command in script.named(*_SETS)), default=len(script.source))
     for name, _, node in script.assignments:
         if name not in _LISTS or not _replaces(script, name, node):
             continue
-        late = first < node.start
+        late = any(one.node.start < node.start and _sets(one, name) for one in script.named(*_SETS))
         yield Hit.at(
             node,
             f"the old value of {name} is lost" + (", with all that was set above" if late else ""),
@@ -119,6 +119,14 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
             level=None if late else NOTE,
         )
         return
+
+
+def _sets(command: Command, name: str) -> bool:
+    """Return whether a command may add to a list of directories; conda adds to ``PATH`` only."""
+    words = " ".join(command.literals)
+    if command.name in ("module", "ml"):
+        return not re.match(r"purge|list|avail|unload|rm|use|show", words)
+    return name == "PATH" or not (command.name == "conda" or re.search(r"conda|activate\b", words))
 
 
 def _replaces(script: Script, name: str, assignment: Node) -> bool:

@@ -258,9 +258,10 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     lines = row.scheduler.resources(request, "", "")[0] if context else []
     line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
-    read_directives(file, Script(f"{line}\n".encode(), row.name), row, totals=False)
+    script = Script(f"{line}\n".encode(), row.name)
+    read_directives(file, script, row, totals=False)
     if "name" in file.values:
-        set_name(file, row, 1)
+        set_name(file, script, row, 1)
     _pass_names(file, row)
     _read_times(file, row)
     return file
