@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from jobgen.launch.command_line import begins_launch
 from jobgen.script.commands import commands
@@ -149,7 +150,7 @@ def code_text(node: Node) -> str:
     if node.type in ("string", "raw_string"):
         return node.text[1:-1]
     if node.type == "concatenation":
-        return "".join(map(code_text, node.children))
+        return _joined(node, code_text)
     text = printed(node)
     return node.text if text is None else text
 
@@ -183,7 +184,17 @@ def shell_text(word: Node) -> str:
         return " ".join(one.text for one in word.children[1:-1])
     if (text := printed(word)) is not None:
         return text
-    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
+    return _joined(word, shell_text) if word.type == "concatenation" else word.text
+
+
+def _joined(word: Node, text_of_part: Callable[[Node], str]) -> str:
+    """Return the texts of the parts of a word, with braces where a variable would go on in the next one."""
+    text = ""
+    for part in reversed(word.children):
+        own = text_of_part(part)
+        braces = part.type == "simple_expansion" and re.match(r"\w", text)
+        text = (f"${{{own[1:]}}}" if braces else own) + text
+    return text
 
 
 def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | None] | None:

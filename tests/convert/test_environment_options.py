@@ -63,6 +63,8 @@ KINDS = {
     "a path of the submission": ("A=$data/x", f"{MODULES} conda venv env workdir"),
     "a number of let": ("let N=2\nA=$N", f"{MODULES} conda venv env workdir"),
     "the end of a list of folders": ("x/lib:/b/lib", ALL),
+    "a variable of make": ("export A=$(HOME)/x", f"{MODULES} conda venv env workdir"),
+    "a shell without a command": ("/bin/bash", ALL),
     "an installation": ("pip install a", "env"),
     "a build": ("make -j 4", ""),
     "a program": ("./prepare", ""),
@@ -227,6 +229,11 @@ def test_an_environment_of_the_host_is_none_of_a_container() -> None:
     got = found("conda activate a", run="\nsrun --container-image=x ./a\n")
     assert "conda" not in got
     assert "conda activate a" in got["setup"]
+
+
+def test_elements_of_a_list_that_the_program_reads_stay() -> None:
+    body = 'module load b\nL[0]="c d"\nL[1]="e f"\nA=$(cat g)'
+    assert "L[0]=" in found(body, run="\nsrun ./a ${L[$SLURM_ARRAY_TASK_ID]} $A\n")["setup"]
 
 
 def test_a_value_behind_the_program_is_none_of_the_program() -> None:

@@ -102,6 +102,11 @@ def test_a_launcher_in_a_variable_is_the_launcher(run: str) -> None:
     assert not any(one.lost for one in done.remarks)
 
 
+def test_a_variable_between_quotes_ends_with_them() -> None:
+    body = f'N=$(date)\nA="t.py --lr "$N"e-4 --b "$N""\nsrun {TORCHRUN} $A'
+    assert converted(body)["command"] == ["t.py", "--lr", "${N}e-4", "--b", "$N"]
+
+
 def test_a_variable_before_a_launcher_in_a_text_is_one_of_the_program() -> None:
     body = f'L="A=b numactl --localalloc {TORCHRUN}"\nsrun bash -c "$L t.py"'
     assert converted(body)["command"] == ["env", "A=b", "numactl", "--localalloc", "python3", "t.py"]

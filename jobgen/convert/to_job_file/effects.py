@@ -42,13 +42,15 @@ _FORMS = (
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
+    (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
+    (r"(/bin/)?bash", "text"),  # without a file or a text, it reads nothing in a job
     (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
     (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
 # Tools that read files, or the output of another command.
 _FILTERS = """
-awk cat cut egrep fgrep grep head nl paste sed sort tac tail tr uniq wc
+awk cat cut egrep fgrep fold grep head nl paste sed sort tac tail tr uniq wc
 """
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"

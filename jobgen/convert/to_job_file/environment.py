@@ -99,7 +99,9 @@ def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[lis
 def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
     """Return whether a statement sets a variable that only statements read that are options."""
     statement, name = effects.node, effects.node.get("name")
-    if statement.type != "variable_assignment" or name is None or not effects.kinds <= {"variable", "text"}:
+    if statement.type != "variable_assignment" or name is None or name.type == "subscript":
+        return False
+    if not effects.kinds <= {"variable", "text"}:
         return False
     text = bytearray(script.tree.source)
     for one in (statement, *options, *script.tree.all("comment")):
