@@ -26,6 +26,8 @@ _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
+# Commands whose failure only prints a warning as an option.
+_WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r)\b|ml -\S+$")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
 
@@ -208,6 +210,7 @@ def _id_of(started: Node) -> str:
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     """Yield a remark if statements that became options end the job where the script goes on."""
     found = [command for one in statements for command in commands(one) if one.type == "command"]
+    found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     if found and not strict:
         what = ", ".join(dict.fromkeys(one.name for one in found))
         why = "if it fails, the job ends here, and the script goes on"
