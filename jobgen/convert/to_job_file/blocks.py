@@ -64,7 +64,7 @@ class Body:
 
     def write(self) -> None:
         """Set the options, and the blocks."""
-        options, own = take(self.file, self.script, self.parts.before)
+        options, own = take(self.file, self.script, self.parts.before, self.lines)
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.options(options, strict)

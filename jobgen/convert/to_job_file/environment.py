@@ -83,8 +83,13 @@ _COMMANDS = {
 Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
 
-def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Set the options that statements are; return the statements that are options, and those that stay."""
+def take(
+    file: JobFile, script: Script, statements: Sequence[Node], lines: Sequence[str]
+) -> tuple[list[Node], list[Node]]:
+    """Set the options that statements are; return the statements that are options, and those that stay.
+
+    ``lines``: other code of the job file that reads variables.
+    """
     for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
         found = Environment(file, script, preparations)
         found.read(statements)
@@ -92,7 +97,9 @@ def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[lis
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    removed += [one.node for one in found.block if _only_for(script, one, removed)]
+    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command")]))}
+    only = [one.node for one in found.block if _only_for(script, one, removed)]
+    removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed)
 
 
@@ -475,6 +482,10 @@ class Environment:
             return not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
+        if "workdir" in self.values and any(
+            not one.endswith("/conda.sh") for one in self.values.get("source", ())
+        ):
+            return False  # the script reads the file in the directory before
         return self._passes("workdir") and not (
             kind == "workdir" and not value.startswith("/") and self._at_home
         )

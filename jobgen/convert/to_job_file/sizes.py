@@ -39,6 +39,8 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
+        if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
+            why += ", and sets OMP_NUM_THREADS to them"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
