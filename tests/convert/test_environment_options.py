@@ -255,20 +255,19 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
     assert "before" not in got
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     ("file", "is_option"), [("setvars.sh", True), ("GMXRC", True), ("activate", False), ("config.sh", False)]
 )
 def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:
     got = found(f"A=$(date)\nsource /c/{file}\n./d $A")
     assert got.get("source") == ([f"/c/{file}"] if is_option else None)
-=======
+
+
 def test_a_file_is_read_in_the_directory_of_the_script() -> None:
     options = found("cd /b\nsource /b/x.sh\ncd /c")
     assert (options["workdir"], options["source"]) == ("/b", ["/b/x.sh"])
     assert options["setup"].endswith("\ncd /c\n")
     assert found("cd /b\nsource /b/etc/profile.d/conda.sh\ncd /c")["workdir"] == "/c"
->>>>>>> h-r
 
 
 def test_a_text_that_is_printed_later_has_a_remark() -> None:
