@@ -19,7 +19,7 @@ _REMEDIES = (
     (("cannot find conda", "cannot activate"), "change --conda, or load conda's module"),
     (
         ("there is no", "cannot run", "cannot enter"),
-        "start the doctor where the job is submitted, or use --workdir",
+        "start jobgen doctor where the job is submitted, or use --workdir",
     ),
     (("cannot find",), "activate the environment that has it: --module, --conda or --venv"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from jobgen.launch.command_line import begins_launch
 from jobgen.script.commands import commands
@@ -65,7 +66,7 @@ def _words_of_parts(
         if value is None:
             found.append(word)  # it stands for words that the text does not determine
             continue
-        is_text = not quoted and (value.type in ("string", "raw_string") or printed(value) is not None)
+        is_text = not quoted and (_is_text(value) or printed(value) is not None)
         is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
         if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
             inner = value.children[1:-1]
@@ -137,17 +138,27 @@ def _split(node: Node) -> list[Node] | None:
     text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
     if not re.search(r"[\s$]", text):
         return [node] if text else []
-    tree = parse(text.encode(), node.line)
-    found = next(commands(tree), None)
-    if any(tree.all("ERROR")):
+    trees = (parse(one.encode(), node.line) for one in (text, unescaped(text)))
+    tree = next((one for one in trees if not any(one.all("ERROR"))), None)
+    if tree is None:
         return None
+    found = next(commands(tree), None)
     return list(found.words) if found is not None else [node] * bool(text.strip())
+
+
+def _is_text(value: Node) -> bool:
+    """Return whether a value is a string of words, perhaps with variables between its quotes."""
+    if value.type != "concatenation":
+        return value.type in ("string", "raw_string")
+    return any(one.type == "string" and re.search(r"\s", one.text) for one in value.children)
 
 
 def code_text(node: Node) -> str:
     """Return the text of a value whose variables are still expansions."""
     if node.type in ("string", "raw_string"):
         return node.text[1:-1]
+    if node.type == "concatenation":
+        return _joined(node, code_text)
     text = printed(node)
     return node.text if text is None else text
 
@@ -181,7 +192,17 @@ def shell_text(word: Node) -> str:
         return " ".join(one.text for one in word.children[1:-1])
     if (text := printed(word)) is not None:
         return text
-    return "".join(map(shell_text, word.children)) if word.type == "concatenation" else word.text
+    return _joined(word, shell_text) if word.type == "concatenation" else word.text
+
+
+def _joined(word: Node, text_of_part: Callable[[Node], str]) -> str:
+    """Return the texts of the parts of a word, with braces where a variable would go on in the next one."""
+    text = ""
+    for part in reversed(word.children):
+        own = text_of_part(part)
+        braces = part.type == "simple_expansion" and re.match(r"\w", text)
+        text = (f"${{{own[1:]}}}" if braces else own) + text
+    return text
 
 
 def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | None] | None:

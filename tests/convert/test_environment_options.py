@@ -60,6 +60,13 @@ KINDS = {
     "another module": ("module load $SLURM_JOB_PARTITION", "env workdir"),
     "another file of commands": ("source /b/$SLURM_JOB_PARTITION.sh", "env workdir"),
     "a file of commands in the directory": ("source x.sh", "env"),
+    "a path of the submission": ("A=$data/x", f"{MODULES} conda venv env workdir"),
+    "a number of let": ("let N=2\nA=$N", f"{MODULES} conda venv env workdir"),
+    "the end of a list of folders": ("x/lib:/b/lib", ALL),
+    "a variable of make": ("export A=$(HOME)/x", f"{MODULES} conda venv env workdir"),
+    "a shell without a command": ("/bin/bash", ALL),
+    "an installation": ("pip install a", "env"),
+    "a build": ("make -j 4", ""),
     "a program": ("./prepare", ""),
     "a program in the background": ("sleep 9 &", ""),
     "a program in a condition": ("if true; then ./prepare; fi", ""),
@@ -86,6 +93,12 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "modules in the order of the script": (
         "module reset\nml -a b\nmodule switch c d\nmodule purge\nmodule rm g h",
         {"module": ["reset", "unload a", "b", "swap c d", "purge", "unload g h"], "module_purge": None},
+    ),
+    "all modules are unloaded behind a folder of them": (
+        "module use /a\nmodule purge\nmodule load b", {"module_use": ["/a"], "module": ["purge", "b"], "module_purge": None},
+    ),
+    "the command module if it is there": (
+        "if [ -f /etc/bashrc ]; then\n  . /etc/bashrc\nfi\nmodule load a", {"module": ["a"], "source": None},
     ),
     "a folder of modules behind a module": (
         "module use /a\nmodule load b\nmodule use -a $HOME/c\nmodule load d",
@@ -126,6 +139,17 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "another number of threads": ("export OMP_NUM_THREADS=2", {"env": {"OMP_NUM_THREADS": "2"}}),
     "a variable that is exported later": ("A=1\nexport A", {"env": {"A": "1"}}),
     "a variable that is set to its value again": ("export A=1\nexport A=1", {"env": {"A": "1"}}),
+    "a variable that gets another value": ("export A=1\nexport A=2", {"env": {"A": "2"}}),
+    "a variable of the ranks behind a build": (
+        "make -j 4 all\nexport NCCL_DEBUG=INFO OMP_PROC_BIND=true", {"env": {"NCCL_DEBUG": "INFO", "OMP_PROC_BIND": "true"}},
+    ),
+    "a variable of the ranks behind an environment that is made": (
+        "virtualenv x\nexport HF_DATASETS_OFFLINE=1", {"env": {"HF_DATASETS_OFFLINE": "1"}},
+    ),
+    "a setting of the module command": (
+        "export MODULES_NO_OUTPUT=1\nmodule load b", {"env": {"MODULES_NO_OUTPUT": "1"}, "module": ["b"]},
+    ),
+    "a folder that a later command reads": ("export CUDA_HOME=/c\ncp $CUDA_HOME/x .", {"env": {"CUDA_HOME": "/c"}}),
     "a value of the program": ("A=1\nB=$A/x", {"env": None}),
     "the directory of the submission": ("cd $SLURM_SUBMIT_DIR", {"workdir": None}),
     "a directory below it": ('cd "${SLURM_SUBMIT_DIR}/x"', {"workdir": "x"}),
@@ -152,6 +176,11 @@ STAY = {
     "a purge behind an environment": "conda activate a\nmodule purge",
     "a swap behind a variable that it may set": "export CC=gcc\nmodule swap a b",
     "a variable with two values": "export A=1\n./b\nexport A=2",
+    "a value behind a module that may read the first": "export A=1\nmodule load b\nexport A=2",
+    "a value of the first one": "export A=1\nexport A=$A:2",
+    "a compiler behind an installation": "pip install a\nexport CC=gcc",
+    "a variable of the ranks behind a test": "make test\nexport NCCL_DEBUG=INFO",
+    "a module behind a proxy": "export A=$http_proxy\nmodule load b",
     "a variable that a function sets": "f() { export A=2; }\nf\nexport A=1",
     "a variable that is added to": "A=1\nA+=2\nexport A",
     "a variable that is unset later": "export A=1\n./b\nunset A",
@@ -161,6 +190,7 @@ STAY = {
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",
+    "a file that is read if it is there": "if [ -f /a ]; then . /a; fi\nmodule load b",
     "a module in the background": "sleep 1\nmodule load a &",
     "a value that another name reads": "A=1\nB=A\necho ${!B}",
     "a value in a sum": "N=$(hostname | wc -l)\n((N > 0))",
@@ -201,6 +231,11 @@ def test_an_environment_of_the_host_is_none_of_a_container() -> None:
     assert "conda activate a" in got["setup"]
 
 
+def test_elements_of_a_list_that_the_program_reads_stay() -> None:
+    body = 'module load b\nL[0]="c d"\nL[1]="e f"\nA=$(cat g)'
+    assert "L[0]=" in found(body, run="\nsrun ./a ${L[$SLURM_ARRAY_TASK_ID]} $A\n")["setup"]
+
+
 def test_a_value_behind_the_program_is_none_of_the_program() -> None:
     got = found("export A=1", run="\nsrun ./a\nexport A=2\n./b\n")
     assert got["env"] == {"A": "1"}
@@ -218,6 +253,14 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
     assert got["source"] == ["/x/functions.sh"]
     assert "prepare" in got["setup"]
     assert "before" not in got
+
+
+@pytest.mark.parametrize(
+    ("file", "is_option"), [("setvars.sh", True), ("GMXRC", True), ("activate", False), ("config.sh", False)]
+)
+def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:
+    got = found(f"A=$(date)\nsource /c/{file}\n./d $A")
+    assert got.get("source") == ([f"/c/{file}"] if is_option else None)
 
 
 def test_a_file_is_read_in_the_directory_of_the_script() -> None:

@@ -51,6 +51,9 @@ LEFT_OUT = {
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
     ),
+    "a launch line that eval reads": (
+        SLURM, f'N=$({LIST} | wc -l)\nC="srun torchrun --nnodes $N --nproc_per_node 2 t.py"\neval $C', [3, 4],
+    ),
     "a program in a variable": (
         SLURM, f"N=$({LIST} | wc -l)\nP=$(ls *.py)\nsrun torchrun --nnodes $N --nproc_per_node 2 $P", [3],
     ),
@@ -96,6 +99,7 @@ KEPT = {
     "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
     "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
     "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),
+    "a text that eval reads may read it": (SLURM, f"{COUNT}C=$(cat x)\neval $C"),
     "a program without a launcher reads it": (SLURM, f"{COUNT}python3 t.py $N"),
 }  # fmt: skip
 

@@ -44,7 +44,7 @@ PROGRAMS = {
     "an EDF": ("srun --environment=./a.toml ./a", {"container": "edf", "image": "./a.toml", "command": ["./a"]}),
     "folders of modules": (
         "module use /a\nml use /b\nmodule load c\nmodule use /d\nsrun ./a",
-        {"module_use": ["/a", "/b"], "module": ["c"], "setup": "set -eu\nmodule use /d\n", "command": ["./a"]},
+        {"module_use": ["/a", "/b"], "module": ["c", "use /d"], "setup": None, "command": ["./a"]},
     ),
     "before and after": (
         "D=/tmp/$USER\nN=3\ncp data $D\nsrun ./a\ncp $D/out$((N + 1)) .",

@@ -66,6 +66,58 @@ def test_what_is_around_a_launcher_is_kept(body: str, expected: dict[str, object
     assert {key: found.get(key) for key in expected} == expected
 
 
+LAUNCHER = f"""MASTER_ADDR=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -n 1)
+MASTER_PORT=6000
+LAUNCHER="{TORCHRUN} \\
+    --rdzv_conf "rdzv_backend=c10d,rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT" --role \\$(hostname -s): \\
+"
+CMD="\\
+    t.py --a 'b c' \\
+"
+"""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        'bash -c "$LAUNCHER $CMD"',
+        'srun --jobid $SLURM_JOB_ID bash -c "$LAUNCHER $CMD"',
+        'ALL="$LAUNCHER $CMD"\nsrun bash -c "$ALL"',
+        'srun bash -c "$LAUNCHER --role \\$SLURMD_NODENAME: $CMD" 2>&1 | tee log',
+        "srun $LAUNCHER t.py --a 'b c'",
+        'ALL="srun $LAUNCHER $CMD"\neval $ALL',
+        'ALL="$LAUNCHER $CMD"\necho $ALL\nsrun bash -c "$ALL"',
+        'export LAUNCHER\nsrun bash -c "$LAUNCHER $CMD"',
+    ],
+)
+def test_a_launcher_in_a_variable_is_the_launcher(run: str) -> None:
+    done = job_file(f"{HEAD}{LAUNCHER}{run}\n")
+    found = values(done.text)
+    assert {key: found.get(key) for key in ("launcher", "launcher_arg", "command")} == {
+        "launcher": "torchrun",
+        "launcher_arg": None,
+        "command": ["t.py", "--a", "b c"],
+    }
+    assert not {"setup", "before"} & {*found}
+    assert not any(one.lost for one in done.remarks)
+
+
+def test_a_variable_between_quotes_ends_with_them() -> None:
+    body = f'N=$(date)\nA="t.py --lr "$N"e-4 --b "$N""\nsrun {TORCHRUN} $A'
+    assert converted(body)["command"] == ["t.py", "--lr", "${N}e-4", "--b", "$N"]
+
+
+def test_a_variable_before_a_launcher_in_a_text_is_one_of_the_program() -> None:
+    body = f'L="A=b numactl --localalloc {TORCHRUN}"\nsrun bash -c "$L t.py"'
+    assert converted(body)["command"] == ["env", "A=b", "numactl", "--localalloc", "python3", "t.py"]
+
+
+@pytest.mark.parametrize("program", ["t.py; ls", "t.py | tee log", "t.py > log", "t.py & wait"])
+def test_a_program_in_a_variable_with_other_commands_has_a_remark(program: str) -> None:
+    done = job_file(f'{HEAD}P="{program}"\nsrun bash -c "{TORCHRUN} $P"\n')
+    assert [one.what for one in done.remarks if one.of_program] == ["torchrun"]
+
+
 @pytest.mark.parametrize(
     ("body", "what"),
     [

@@ -21,7 +21,7 @@ _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
-scontrol qstat""",
+scontrol qstat checkjob clear top jq nodeset""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -41,23 +41,41 @@ _FORMS = (
     (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
+    (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
+    (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
+    (r"(/bin/)?bash", "text"),  # without a file or a text, it reads nothing in a job
+    (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
+    (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
 # Tools that read files, or the output of another command.
 _FILTERS = """
-awk cat cut egrep fgrep grep head nl paste sed sort tac tail tr uniq wc
+awk cat cut egrep fgrep fold grep head nl paste sed sort tac tail tr uniq wc
 """
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
 )
 # The names of files that only set variables.
 ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
+# Files of products, which read no variables of the script.
+OF_PRODUCTS = re.compile(r"/etc/(profile|bashrc)|.*/(\.bashrc|GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh)")
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
     r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|JULIA_\w+_)?PATH"
     r"|(CLASS|MAN|INFO|C|PYTHON)PATH|PYTHON(HOME|USERBASE)|PERL5LIB|R_LIBS\w*|CC|CXX|FC|F77|F90|\w+_ROOT"
-    r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|(MODULE|LMOD|CONDA)\w*"
+    r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|MODULEPATH|MODULESHOME"
+    r"|LMOD_(?!EXPERT|QUIET|PAGER)\w+|CONDA(?!_ENVS_PATH|_PKGS_DIRS)\w*"
 )
+# Variables that installers read; those of programs with ranks or threads, which no tool that builds reads.
+OF_INSTALLERS = re.compile(
+    r"(PIP|VIRTUALENV|UV|PYTHON|CUDA|MAX_JOBS|.*(FLAGS|_ARCH|_proxy|_PROXY|TMPDIR))\w*"
+)
+OF_RANKS = re.compile(
+    r"(NCCL|RCCL|OMP|KMP|GOMP|UCX|FI|TORCH(?!_CUDA_ARCH)|PYTORCH|HF|TRANSFORMERS|WANDB|I_MPI|OMPI|MPICH|PMIX|MV2|SLURM)_\w+"
+    r"|(MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|TOKENIZERS_PARALLELISM|PYTHON(UNBUFFERED|FAULTHANDLER)"
+    r"|CUDA_(DEVICE_(ORDER|MAX_CONNECTIONS)|LAUNCH_BLOCKING)"
+)
+_IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
@@ -71,9 +89,12 @@ _MAY_FOLLOW = {
     "workdir": _OTHERS,
     "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export"},  # the file may read them
+    "source of a product": _HARMLESS - {"export"},
     "conda": _HARMLESS | _HERE | {"append", "library"},
     "venv": _HARMLESS | {"here", "files", "append", "library"},
-    "env": _OTHERS | _HERE | {"copies"},
+    "env": _OTHERS | _HERE | {"copies", "install"},
+    "env of ranks": _OTHERS | _HERE | {"copies", "install", "build"},
+    "env of installers": _OTHERS | _HERE | {"copies"},
 }
 _MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
 
@@ -91,6 +112,7 @@ def effects_of(script: Script, statement: Node) -> Effects:
     read = {node.text for node, _ in names_read(statement, 0)} if statement.type != "unset_command" else set()
     foreign = {name for name in read if name not in script.values and not LOGIN.fullmatch(name)}
     foreign -= script.loop_variables
+    foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name) or _is_set_otherwise(script, name)}
     kinds = frozenset(_kinds(script, statement, 0))
     if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
         return Effects(statement, frozenset({"report"}), frozenset())
@@ -99,13 +121,20 @@ def effects_of(script: Script, statement: Node) -> Effects:
 
 def may_follow(effects: Effects, option: str) -> bool:
     """Return whether a statement may run after an option that the script has behind the statement."""
-    if option not in ("env", "workdir") and effects.foreign:
+    if option != "workdir" and not option.startswith("env") and effects.foreign:
         return False  # a module may set what the statement reads
     return effects.kinds <= _MAY_FOLLOW[option]
 
 
 def mentions(node: Node, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", node.text) is not None
+
+
+def _is_set_otherwise(script: Script, name: str) -> bool:
+    """Return whether a command sets a variable, with no assignment: ``let N=1``."""
+    return any(
+        word.text.strip("'\"").startswith(f"{name}=") for one in script.named("let") for word in one.arguments
+    )
 
 
 def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.effects import PATHS, Effects, effects_of, may_follow, mentions
+from jobgen.convert.to_job_file.effects import (
+    OF_INSTALLERS,
+    OF_PRODUCTS,
+    OF_RANKS,
+    PATHS,
+    Effects,
+    effects_of,
+    may_follow,
+    mentions,
+)
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments
+from jobgen.script.syntax import Node, assignments, exported
 
 _STAGES = (
     "module_init",
@@ -34,6 +43,11 @@ _MODULES = re.compile(
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 _LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
+# A file of the system, or of the login shell, that is read if it is there.
+_IF_THERE = re.compile(
+    r"if \[+ -[efr] (/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
+    r" \]+\s*;?\s*then\s+(?:source|\.) \1\s*;?\s*fi"
+)
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
@@ -94,7 +108,9 @@ def take(
 def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
     """Return whether a statement sets a variable that only statements read that are options."""
     statement, name = effects.node, effects.node.get("name")
-    if statement.type != "variable_assignment" or name is None or not effects.kinds <= {"variable", "text"}:
+    if statement.type != "variable_assignment" or name is None or name.type == "subscript":
+        return False
+    if not effects.kinds <= {"variable", "text"}:
         return False
     text = bytearray(script.tree.source)
     for one in (statement, *options, *script.tree.all("comment")):
@@ -129,8 +145,8 @@ class Environment:
         self.end = max((one.end for one in plain), default=0)
         for at, one in enumerate(plain):
             settings = self._settings(one)
-            if settings is not None and "module" in self.values:
-                settings = [_in_order(*setting) for setting in settings]
+            if settings is not None:
+                settings = [_in_order(*setting, self.values) for setting in settings]
             if (
                 settings
                 and settings[0][0] == "threads"
@@ -172,7 +188,7 @@ class Environment:
         for name, (value, line) in self.variables.items():
             self.file.set_variable(name, value, line)
         self.file.remarks += self.remarks
-        why = "prints its text when the job has its environment and its directory"
+        why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.remarks.append(Remark(line, node.text.split("\n")[0][:60], why, lost=False))
 
@@ -222,6 +238,8 @@ class Environment:
             return None if left is None or right is None else [*left, *right]
         if statement.type in ("variable_assignment", "declaration_command"):
             return self._of_variables(statement)
+        if statement.type == "if_statement" and (match := _IF_THERE.fullmatch(statement.text)):
+            return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
         if statement.type != "command" or any(
@@ -250,13 +268,16 @@ class Environment:
         }
         if names == ["OMP_NUM_THREADS"]:
             return [("threads", "")]
-        found = [(name, self._value(name, node)) for name, node in nodes.items()]
+        found = [(name, self._value(name, node, here=name not in names)) for name, node in nodes.items()]
         if len(nodes) < len(pairs) + len(names) or any(value is None for _, value in found):
             return None
         return [("env", f"{name}={value}") for name, value in found]
 
-    def _value(self, name: str, node: Node) -> str | None:
-        """Return the one value that a variable has up to the program; None if it is not known."""
+    def _value(self, name: str, node: Node, *, here: bool = False) -> str | None:
+        """Return the one value that a variable has up to the program; None if it is not known.
+
+        ``here``: the value is set here; other exports may set other ones before and after it.
+        """
         sets = [
             (self._constant(value), one)
             for other, value, one in self.script.assignments
@@ -271,7 +292,8 @@ class Environment:
         if not sets or not certain(sets[0][1]) or unset or added or name in self.script.loop_variables:
             return None
         value = self._constant(node)
-        return value if all(other == value for other, _ in sets) else None
+        one_by_one = here and all(certain(one) and exported(one) for _, one in sets)
+        return value if one_by_one or all(other == value for other, _ in sets) else None
 
     def _constant(self, node: Node) -> str | None:
         """Return the value of an assignment; None if it is not known, or begins with a home directory."""
@@ -380,7 +402,9 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        return fits and self._in_time(kind) and self._passes("conda" if defines else kind)
+        product = kind == "source" and OF_PRODUCTS.fullmatch(value)
+        option = "conda" if defines else "source of a product" if product else kind
+        return fits and self._in_time(kind) and self._passes(option)
 
     @property
     def _is_base(self) -> bool:
@@ -410,16 +434,39 @@ class Environment:
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
         """Return whether a variable may have its value from the beginning, and again behind all options."""
-        name = value.partition("=")[0]
-        if not self.file.accepts("env", value) or not self._passes("env"):
+        name, _, text = value.partition("=")
+        if not self.file.accepts("env", value):
+            return False
+        if not self._passes(_kind_of_variable(name)):
+            return False
+        if not self._is_last(name, text, later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
         if not PATHS.fullmatch(name):
             return True
-        after = [effects_of(self.script, one) for one in later]
-        changed = any("environment" in one.kinds or mentions(one.node, name) for one in after)
+        changed = any("environment" in effects_of(self.script, one).kinds for one in later)
         return name not in ("PATH", "LD_PRELOAD") and not changed
+
+    def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
+        """Return whether a variable has one value, or only its last value is read: none but exports, and
+        statements that do not read it, are before the export of the last value.
+        """
+        sets = [
+            (self._constant(value), one) for other, value, one in self.script.assignments if other == name
+        ]
+        if all(value == text for value, one in sets if one.start < self.end and not _is_prefix(one)):
+            return True
+        last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
+        for one in later[:last]:
+            settings = self._settings(one)
+            if settings is None and (_sets(one, name) or mentions(one, name)):
+                return False
+            if settings is None and not may_follow(effects_of(self.script, one), "env"):
+                return False
+            if settings is not None and any(kind != "env" for kind, _ in settings):
+                return False
+        return True
 
     @property
     def _at_home(self) -> bool:
@@ -451,6 +498,16 @@ def _is_relative(kind: str, value: str) -> bool:
     return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
+def _kind_of_variable(name: str) -> str:
+    if OF_RANKS.fullmatch(name):
+        return "env of ranks"
+    return "env of installers" if OF_INSTALLERS.fullmatch(name) or PATHS.fullmatch(name) else "env"
+
+
+def _sets(statement: Node, name: str) -> bool:
+    return any(other == name for other, _, _ in assignments(statement))
+
+
 def _is_prefix(assignment: Node) -> bool:
     """Return whether a variable is set for one command only."""
     return assignment.parent is not None and assignment.parent.type == "command"
@@ -467,9 +524,10 @@ def _at(folder: str | None) -> list[Setting]:
     return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]
 
 
-def _in_order(kind: str, value: str) -> Setting:
-    """Return the option for a command that comes after the first module."""
-    commands = {"module_purge": "purge", "module_use": f"use {value}"}
+def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
+    """Return the option for a command that comes after the first module, or after a folder of modules."""
+    late = "module" in before or (kind == "module_purge" and "module_use" in before)
+    commands = {"module_purge": "purge", "module_use": f"use {value}"} if late else {}
     return ("module", commands[kind]) if kind in commands else (kind, value)
 
 

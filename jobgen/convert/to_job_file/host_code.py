@@ -58,7 +58,7 @@ class HostCode:
     ) -> None:
         self.script, self.lines, self.ours = script, lines, {*ours}
         self.words = _words(script, launch) if launch is not None else []
-        self.command = command.node
+        self.command, self.launched = command.node, launch is not None
         self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
@@ -67,6 +67,8 @@ class HostCode:
 
     def find(self, statements: Sequence[Node]) -> list[Node]:
         """Return those of the statements that a job file does not need."""
+        if not self.launched and self.command.text.startswith("eval "):
+            return []  # its text may read all variables
         kinds = _STATEMENTS.split()
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
@@ -80,7 +82,9 @@ class HostCode:
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
-        if statement.type != "variable_assignment" or any(self.script.named("eval", "envsubst")):
+        own = self.command if self.launched else None  # whose text is read, also behind eval
+        readers = self.script.named("eval", "envsubst")
+        if statement.type != "variable_assignment" or any(one.node is not own for one in readers):
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
@@ -182,13 +186,24 @@ class HostCode:
 
 
 def _launchers(script: Script, command: Command) -> set[str]:
-    """Return the variables in a command whose values are command lines with a launcher."""
+    """Return the variables in a command whose values are command lines with a launcher, or such variables."""
     names = {node.text for node, _ in names_read(command.node, 0)}
     words = "|".join(
         re.escape(word) for row in LAUNCHERS.values() for word in (*row.names, *row.line.modules)
     )
     pattern = re.compile(rf"(?<![\w.])({words})(?![\w.])")
-    return {name for name in names if any(pattern.search(one.text) for one in script.values.get(name, ()))}
+    found: set[str] = set()
+    for name in names:
+        values = script.values.get(name, ())
+        inner = {other for one in values for other in _launchers_in(script, one, pattern)}
+        found |= {name, *inner} if inner or any(pattern.search(one.text) for one in values) else set()
+    return found
+
+
+def _launchers_in(script: Script, value: Node, pattern: re.Pattern[str]) -> set[str]:
+    """Return the variables in a value whose own values are command lines with a launcher."""
+    read = {node.text for node, _ in names_read(value, 0)}
+    return {name for name in read if any(pattern.search(one.text) for one in script.values.get(name, ()))}
 
 
 def _words(script: Script, launch: Launch) -> list[Node]:

@@ -36,7 +36,6 @@ _OURS = {
 # Options of placement: jobgen places and binds the ranks itself.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
-_RENDEZVOUS = ("--rdzv-backend",)  # its endpoint and id mean nothing without it
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
     "--launcher": "jobgen starts the ranks of all nodes itself",
@@ -58,15 +57,18 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
                 file.remarks.append(remark)
         elif (name in _SETS and launch.row.of_mpi) or (by_aprun and name == "-e"):
             lines += _variable(file, words, texts, launch)
-        elif name in _RENDEZVOUS and (texts[-1] or "").rpartition("=")[2] != "static":
+        elif _is_rendezvous(name, given, texts[-1] or ""):
             why = "jobgen starts the ranks at the address of the first node, without a search for others"
+            file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif name == "--role" and not known:
+            why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
         elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-"):
-            why = "is of a container of an earlier srun: jobgen starts the ranks outside of it"
+            why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
             file.remarks.append(Remark(launch.line, given, why, of_program=True))
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
@@ -85,6 +87,14 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     if launch.outer is not None:
         lines += write(file, script, launch.outer, kind)
     return lines
+
+
+def _is_rendezvous(name: str, given: str, value: str) -> bool:
+    """Return whether an option chooses another rendezvous; its endpoint and id mean nothing without it."""
+    backend = name == "--rdzv-backend" and value.rpartition("=")[2] != "static"
+    return backend or (
+        name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given) is not None
+    )
 
 
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:

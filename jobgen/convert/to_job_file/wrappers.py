@@ -14,11 +14,11 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS, command_start
-from jobgen.script.commands import commands
+from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
-from jobgen.script.word_lists import expanded, part_of_text, places_of_text, shell_text
+from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_text, shell_text
 
 # Commands that change nothing about a program, or only print its time.
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
@@ -33,15 +33,19 @@ _LONG = dict(zip(_LETTERS.split()[::2], _LETTERS.split()[1::2], strict=True))
 _BINDS = ("--bind", "--volume")
 
 
+_VALUE = re.compile(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})")
+
+
 class Surroundings(NamedTuple):
     """The words before the outermost launcher and those between it and the launcher of the ranks; the string
     with the launcher that a shell reads, and the command of the launcher in it. ``hidden``: a shell reads
-    the launcher in another text, such as a here-document."""
+    the launcher in another text, such as a here-document; ``in_shell``: in one that is nothing else."""
 
     words: tuple[Node, ...] = ()
     text: Node | None = None
     inner: Node | None = None
     hidden: bool = False
+    in_shell: bool = False
 
 
 class Container(NamedTuple):
@@ -65,18 +69,55 @@ def around(script: Script, launch: Launch) -> Surroundings:
         (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
     )
     behind = outermost.program if outermost is not launch else tuple(words)
-    for at, word in enumerate(behind):
-        if inner is not None and inner is not outermost.command.node and _reads(script, word, inner.source):
-            shell = max((i for i in range(at) if _is_shell(script, behind[i])), default=at)
-            before = front if outermost is not launch else []
-            return Surroundings((*before, *behind[:shell]), _text_of(script, word), inner)
-    first = next((at for at, word in enumerate(behind) if _is_shell(script, word)), None)
-    if first is not None and inner is not None and inner.source is not outermost.command.node.source:
-        return Surroundings((*(front if outermost is not launch else ()), *behind[:first]), hidden=True)
+    shells = [at for at, word in enumerate(behind) if _is_shell(script, word)]
+    text, shell = None, None
+    if inner is not None and inner is not outermost.command.node:
+        text = next((at for at, word in enumerate(behind) if _reads(script, word, inner.source)), None)
+    if text is not None:
+        shell = max((at for at in shells if at < text), default=text)
+    elif shells and inner is not None and inner.source is not outermost.command.node.source:
+        shell = shells[0]
+    if shell is not None:
+        before = (*(front if outermost is not launch else ()), *behind[:shell])
+        if (call := _only_command(script, behind[shell:])) is not None:
+            return Surroundings((*before, *_in_front(script, launch, call)), in_shell=True)
+        if text is None:
+            return Surroundings(before, hidden=True)
+        return Surroundings(before, _text_of(script, behind[text]), inner)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)
     return Surroundings((*front, *between[: _launcher_at(script, launch, between)]))
+
+
+def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
+    """Return the command that the text of ``bash -c TEXT`` is with the values of its variables; None if there
+    are more, or may be."""
+    if len(shell) != 3 or not re.fullmatch(r"-[a-z]*c", shell[1].text):
+        return None
+    text = shell_text(shell[2])
+    for _ in range(DEEPEST):
+        text = _VALUE.sub(lambda match: _value_in(script, match), text)
+    names = {one for pair in _VALUE.findall(text) for one in pair}
+    others = (value.text for one in names for value in script.values.get(one, ()))
+    if any(re.search(r"[;&|<>\n]", re.sub(r"\$\([^)]*\)|`[^`]*`", "", value)) for value in others):
+        return None
+    root = parse(text.replace("\\\n", " ").strip().encode(), shell[2].line)
+    found = [one for one in root.children if one.type != "comment"]
+    return next(commands(root), None) if [one.type for one in found] == ["command"] else None
+
+
+def _value_in(script: Script, match: re.Match[str]) -> str:
+    """Return the value of a variable in a text, or the variable itself if it is not known."""
+    node = script.constants.node(match[1] or match[2])
+    return match[0] if node is None else shell_text(node)
+
+
+def _in_front(script: Script, launch: Launch, call: Command) -> tuple[Node, ...]:
+    """Return the words before the launcher in its command, with the variables of this command behind env."""
+    pairs = [one.text for one in call.node.children if one.type == "variable_assignment"]
+    env = next(commands(parse(" ".join(["env", *pairs]).encode(), launch.line))).words if pairs else ()
+    return (*env, *call.words[: _launcher_at(script, launch, call.words)])
 
 
 def _expanded(script: Script, words: Sequence[Node]) -> list[Node]:

@@ -65,7 +65,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
     yield from _written_script(script, source)
     if not has_directives(script):
-        why = "it is not taken for a batch script: it gets no directives and no change of directory"
+        why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
     for late in script.directives.late:
