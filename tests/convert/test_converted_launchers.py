@@ -353,3 +353,32 @@ def test_a_line_that_stays(text: str) -> None:
 def test_an_option_of_srun_in_a_variable_is_named(body: str, named: list[str]) -> None:
     done = convert(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 2\n{body}\n", "pbspro")
     assert [one.what for one in done.remarks if "is an option of srun" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "binding", "named"),
+    [
+        ("openmpi", "--cpu-bind=cores", "--map-by ppr:4:node:PE=2 --bind-to core", []),
+        ("mpich", "--cpu-bind=cores", "-bind-to core:2", []),
+        ("impi", "--cpu-bind=cores", "-genv I_MPI_PIN off", ["--cpu-bind core"]),
+        ("openmpi", "--cpu-bind=threads", "--bind-to hwthread", ["--cpu-bind hwthread"]),
+        ("openmpi", "--cpu-bind=none", "--bind-to none", []),
+    ],
+)
+def test_a_rank_is_bound_to_all_of_its_cores(
+    module: str, options: str, binding: str, named: list[str]
+) -> None:
+    head = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -c 2\n"
+    done = convert(f"{head}module load {module}\nsrun {options} ./a\n", "pbspro")
+    assert binding in done.text
+    assert [one.what for one in done.remarks if "bind" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"), [("-n 512 -d 8", ""), ("-n 64 -d 8", "--nodes=16"), ("-n 64", "--nodes=2")]
+)
+def test_aprun_fills_the_cores_of_a_node(options: str, nodes: str) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l nodes=128:ppn=32\naprun {options} ./a\n", "slurm")
+    assert [word for word in done.text.split("\nsrun ")[1].split() if word.startswith("--nodes")] == [
+        *filter(None, [nodes])
+    ]

@@ -480,3 +480,23 @@ def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
 ) -> None:
     found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2\nsrun ./a\n{after}\n").text)
     assert found.get("after", "").removeprefix("set +eu +o pipefail\n") == (block or "")
+
+
+@pytest.mark.parametrize(
+    ("container", "named"),
+    [
+        ("docker run i", ["$D", "$E"]),
+        ("singularity exec --cleanenv i", ["$D", "$E"]),
+        ("singularity exec i", []),
+    ],
+)
+def test_a_variable_in_code_for_a_container_without_it(container: str, named: list[str]) -> None:
+    done = job_file(f'#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{container} bash -c "./a $D ${{E}} \\$F"\n')
+    assert [one.what for one in done.remarks if "inside the container" in one.why] == named
+    quoted = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{container} bash -c './a $D'\n")
+    assert not any("inside the container" in one.why for one in quoted.remarks)
+
+
+def test_time_is_a_word_of_the_shell() -> None:
+    done = job_file('#!/bin/bash\n#SBATCH -N 1\ntime -p ./a $(cat x) "$D"\n')
+    assert values(done.text)["command"] == ["bash", "-c", 'time -p ./a $(cat x) "$D"']

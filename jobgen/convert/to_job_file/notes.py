@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.expansion import names
+from jobgen.launch.expansion import code_at, names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -127,6 +127,20 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
                 "is not set anywhere in the script: if it is missing the job ends, and the script would go on"
             )
             yield Remark(program.line, f"${name}", why, lost=False)
+
+
+def inside(file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
+    words = file.list("command")
+    code = code_at(words)
+    if code < 0 or not words[code].startswith("eval "):
+        return
+    kind = os.path.basename(words[0])
+    clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
+    if kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean):
+        why = "is read inside the container, which has no variables of the job: pass it on with an option"
+        for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
+            yield Remark(program.line, f"${name}", why)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -185,10 +185,15 @@ def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_pytho
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
     if front.several:
         text = " ".join(node.text for node in nodes)
-        rest = ["bash", "-c", f'exec {text} "$@"', "job", *rest]
+        rest = ["bash", "-c", f'{_command(text)} "$@"', "job", *rest]
     else:
         rest = [*front.words, *rest]
     return replace(words, words=rest, used=[*words.used, *front.used])
+
+
+def _command(text: str) -> str:
+    """Return a command that replaces its shell; ``time`` is a word of the shell."""
+    return text if text.startswith("time ") else f"exec {text}"
 
 
 def command(words: list[str]) -> list[str]:
@@ -255,4 +260,4 @@ def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_pytho
     if more and head < len(words):
         at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
         words[at:at] = more
-    return _code_of([*state(script, nodes), *needs.definitions, "exec " + " ".join(words)], needs, nodes)
+    return _code_of([*state(script, nodes), *needs.definitions, _command(" ".join(words))], needs, nodes)

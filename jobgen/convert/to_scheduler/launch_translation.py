@@ -167,7 +167,7 @@ def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
     nodes = request.nodes or 1
     ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
     cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    return ranks * line.numbers.get("cpus", 1), cores
+    return ranks * (line.numbers.get("cpus") or line.numbers.get("cores", 1)), cores
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:

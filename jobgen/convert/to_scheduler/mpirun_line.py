@@ -161,7 +161,7 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
     if (bind := line.values.get("bind", "none")) != "none":
-        text = re.sub(r"(-?-bind-to) none", rf"\1 {bind}", text)
+        text = _bound(line, text, bind, request.cpus_per_rank or 1)
     if "chdir" in line.values:
         text += f" -wdir {line.values['chdir']}"
     if "label" in line.values:
@@ -173,6 +173,21 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if "label" in line.values and not mpi.passes_all:
         line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
+
+
+def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
+    """Return a command that binds the ranks, each to all of its cores."""
+    found = re.sub(r"(-?-bind-to) none", rf"\1 {bind}", text)
+    many = cores > 1 and bind in ("core", "hwthread")
+    if bind == "core" and many and "ppr:" in found:
+        return re.sub(r"(ppr:[^ ]+:node)", rf"\1:PE={cores}", found)
+    if bind == "core" and many and " -bind-to core" in found:
+        return found.replace(" -bind-to core", f" -bind-to core:{cores}")
+    if found == text:
+        line.notes.append((f"--cpu-bind {bind}", "the ranks start without a binding"))
+    elif many:
+        line.notes.append((f"--cpu-bind {bind}", f"binds each rank to one {bind}, and not to {cores} cores"))
+    return found
 
 
 def _oversubscribed(request: Request, each: str | None) -> str:
