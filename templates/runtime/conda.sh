@@ -10,5 +10,5 @@ job_conda() { # ENVIRONMENT
   job_file=$conda job_conda_env=$1
   # shellcheck disable=SC2016  # job_eval expands it
   job_eval 'eval "$job_hook" && conda activate "$job_conda_env"'
-  ((job_eval_status == 0)) || job_die 71 "cannot activate the conda environment $1"
+  ((job_eval_status == 0)) || job_die 71 "cannot activate the conda environment $1: conda env list shows the names"
 }

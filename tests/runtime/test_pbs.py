@@ -427,13 +427,13 @@ def test_slurm_says_no_end(slurm: Shell) -> None:
             {"SLURM_TASKS_PER_NODE": "2,1"},
             "job_ranks_per_node=2;",
             70,
-            "uneven allocation: Slurm allocated 2,1 tasks, expected 2 on each node",
+            "uneven allocation: Slurm allocated 2,1 tasks, expected 2 on each node: --exclusive requests whole nodes",
         ),
         (
             {},
             "rm bin/scontrol; PATH=/bin:$HOME/bin; hash -r; command() { return 1; };",
             71,
-            "cannot find scontrol on PATH",
+            "cannot find scontrol on PATH: add the commands of Slurm with --module",
         ),
     ],
 )
