@@ -270,6 +270,26 @@ def test_a_file_is_read_in_the_directory_of_the_script() -> None:
     assert found("cd /b\nsource /b/etc/profile.d/conda.sh\ncd /c")["workdir"] == "/c"
 
 
+@pytest.mark.parametrize(
+    ("command", "source"),
+    [
+        ("conda", None),
+        ("/opt/c/bin/conda", ["/opt/c/etc/profile.d/conda.sh"]),
+        ("$HOME/c/bin/conda", ["~/c/etc/profile.d/conda.sh"]),
+        ("~/c/bin/conda", ["~/c/etc/profile.d/conda.sh"]),
+    ],
+)
+def test_the_conda_of_a_shell_hook(command: str, source: list[str] | None) -> None:
+    options = found(f'eval "$({command} shell.bash hook)"\nconda activate b')
+    assert (options.get("source"), options["conda"]) == (source, "b")
+
+
+@pytest.mark.parametrize("command", ["/home/$(whoami)/c/bin/conda", "$A/bin/conda"])
+def test_a_conda_that_only_the_job_knows_stays_in_its_block(command: str) -> None:
+    line = f'eval "$({command} shell.bash hook)"\nconda activate b'
+    assert line in found(line)["setup"]
+
+
 def test_a_text_that_is_printed_later_has_a_remark() -> None:
     done = job_file(f"{SLURM}which python\nmodule load a\n{RUN}")
     assert [(one.line, one.lost) for one in done.remarks if one.why.startswith("prints its text")] == [

@@ -462,3 +462,21 @@ def test_a_variable_of_a_sourced_file_may_be_several_words(body: str, command: l
     found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)
     assert found["command"] == command
     assert ("export B" in found.get("setup", "")) == (command[0] == "bash")
+
+
+@pytest.mark.parametrize(
+    ("after", "block"),
+    [
+        ("./p &\nwait\n./q", "./p&\nwait\n./q\n"),
+        ("./q &\nwait", "./q&\nwait\n"),
+        ("wait\n./q\nexit 0", "./q\n"),
+        ("./q\nexit 0\n./p", "./q\n"),
+        ("exit\n./p", None),
+        ("wait", None),
+    ],
+)
+def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
+    after: str, block: str | None
+) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2\nsrun ./a\n{after}\n").text)
+    assert found.get("after", "").removeprefix("set +eu +o pipefail\n") == (block or "")

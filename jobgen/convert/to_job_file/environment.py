@@ -53,7 +53,9 @@ _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
 _CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
-_HOOK = re.compile(r"(?:['\"]?(/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? ")
+_HOOK = re.compile(
+    r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
+)
 _SUBMISSION = re.compile(
     r"\$(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\{(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\})(/[\w./-]*)?"
 )
@@ -498,4 +500,6 @@ def _given(command: Command) -> str:
 
 def _at(folder: str | None) -> list[Setting]:
     """Return the options that define the command conda of a folder; without one, conda is on PATH."""
-    return [("source", f"{folder}/etc/profile.d/conda.sh")] if folder else [("hook", "")]
+    if not folder:
+        return [("hook", "")]
+    return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]
