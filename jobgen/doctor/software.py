@@ -29,7 +29,7 @@ _REMEDIES = (
 _FOLLOWING = (
     ("cannot find the set_env.sh", "cannot read ,"),
     ("cannot start the container", ("cannot run", "cannot find", "there is no", "python3 in the container")),
-    ("cannot find conda", (" has no shell hook", "cannot activate the conda")),
+    ("cannot find conda", (" shell.bash hook fails", "cannot activate the conda")),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark
@@ -19,6 +19,7 @@ from jobgen.convert.to_job_file.effects import (
     may_follow,
     mentions,
 )
+from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
@@ -63,26 +64,6 @@ _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
 }
-
-_VERBS = """
-unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
-update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
-"""
-
-# Commands of modules that are values of the option for modules, by their names and short forms.
-_COMMANDS = {
-    short: name
-    for name, forms in {
-        "unload": "unload rm del remove",
-        "swap": "swap switch sw",
-        "use": "use",
-        "reset": "reset",
-        "restore": "restore r",
-    }.items()
-    for short in forms.split()
-}
-
-Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
 
 def take(
@@ -146,7 +127,7 @@ class Environment:
         for at, one in enumerate(plain):
             settings = self._settings(one)
             if settings is not None:
-                settings = [_in_order(*setting, self.values) for setting in settings]
+                settings = [in_order(*setting, self.values) for setting in settings]
             if (
                 settings
                 and settings[0][0] == "threads"
@@ -318,7 +299,7 @@ class Environment:
         if words is None:
             return None
         if name in ("module", "ml"):
-            return _of_module(name, words)
+            return of_module(name, words)
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
@@ -522,27 +503,3 @@ def _at(folder: str | None) -> list[Setting]:
     if not folder:
         return [("hook", "")]
     return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]
-
-
-def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
-    """Return the option for a command that comes after the first module, or after a folder of modules."""
-    late = "module" in before or (kind == "module_purge" and "module_use" in before)
-    commands = {"module_purge": "purge", "module_use": f"use {value}"} if late else {}
-    return ("module", commands[kind]) if kind in commands else (kind, value)
-
-
-def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
-    """Return the options that a command of environment modules is."""
-    words = [one for one in words if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f")]
-    verb = words[0] if words else ""
-    if verb == "purge" and words[1:] in ([], ["all"]):
-        return [("module_purge", "")]
-    if verb == "use" and len(words) == 2:
-        return [("module_use", words[1])]
-    if command := _COMMANDS.get(verb):
-        return [("module", " ".join([command, *words[1:]]))]
-    if verb in ("load", "add") and words[1:]:
-        return [("module", one) for one in words[1:]]
-    if name == "ml" and verb and verb not in _VERBS.split() and "+" not in (one[0] for one in words):
-        return [("module", f"unload {one[1:]}" if one[0] == "-" else one) for one in words]
-    return None
