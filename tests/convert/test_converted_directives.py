@@ -247,3 +247,16 @@ def test_a_script_that_requests_nothing(target: str) -> None:
 def test_a_script_that_requests_something(option: str, target: str, request_: str) -> None:
     text = convert(f"#SBATCH -t 10 {option}\n./a", target).text
     assert all(f"#PBS {one}\n" in text for one in request_.split("\n#PBS "))
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        ("nodes=n3:ppn=4", "names a host"),
+        ("nodes=n3:ppn=4:big", "names a host, and big has no counterpart"),
+        ("nodes=1:ppn=4:gpus=2:shared", "shared has no counterpart"),
+    ],
+)
+def test_a_host_of_a_request_is_named(request_: str, why: str) -> None:
+    done = convert(f"#PBS -l {request_}\n./a", "slurm")
+    assert [one.why for one in done.remarks if one.lost] == [f"{why} in Slurm"]

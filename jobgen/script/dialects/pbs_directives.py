@@ -176,13 +176,10 @@ def _unreadable(key: str, value: str) -> bool:
 def _chunk_fault(name: str, request: Request) -> str:
     if len(request.chunks) > 1:
         return "different chunks have no counterpart"
-    odd = [key for key in (request.chunks[0] if request.chunks else {}) if key not in _PARTS[name]]
+    chunk = request.chunks[0] if request.chunks else {}
+    host = ["names a host"] * (name == "nodes" and not chunk.get("", "1").isdigit())
+    odd = [key for key in chunk if key not in _PARTS[name]]
     if odd:
-        return f"{', '.join(odd)} has no counterpart"
-    unread = [
-        f"{key}={value}" for key, value in (request.chunks or ({},))[0].items() if _unreadable(key, value)
-    ]
-    if unread:
-        return f"{', '.join(unread)} cannot be read"
-    host = name == "nodes" and request.chunks and not request.chunks[0][""].isdigit()
-    return "names a host" if host else ""
+        return ", and ".join([*host, f"{', '.join(odd)} has no counterpart"])
+    unread = [f"{key}={value}" for key, value in chunk.items() if _unreadable(key, value)]
+    return f"{', '.join(unread)} cannot be read" if unread else "".join(host)
