@@ -167,3 +167,18 @@ def test_the_id_of_a_task_has_a_remark(line: str, why: list[str]) -> None:
     assert [one.why for one in found] == why
     alone = convert(f"#SBATCH -N 1\n{line}", "pbspro").remarks
     assert [one for one in alone if one.what == "$SLURM_JOB_ID"] == []
+
+
+@pytest.mark.parametrize(("cores", "named"), [("{c}", ["$SLURM_CPUS_PER_TASK"]), ("2", [])])
+def test_a_number_that_only_a_person_can_read_is_unset(cores: str, named: list[str]) -> None:
+    body = "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\n./a $SLURM_CPUS_PER_TASK"
+    done = convert(f"#!/bin/bash\n#SBATCH -N 1 -c {cores}\n{body}\n", "pbspro")
+    assert [one.what for one in done.remarks if "is unset" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("first", "behind"), [("set -eu", True), ("set -e  # all", True), ("set -e; touch x", False)]
+)
+def test_the_directory_changes_before_the_first_command_but_set(first: str, behind: bool) -> None:
+    text = convert(f"#!/bin/bash\n#SBATCH -N 1\n{first}\n./a\n", "pbspro").text
+    assert (text.index(first) < text.index('cd "$PBS_O_WORKDIR"')) == behind

@@ -243,7 +243,7 @@ def test_a_value_behind_the_program_is_none_of_the_program() -> None:
 
 
 def test_a_variable_of_a_sourced_file_is_one_of_the_commands_behind_the_program() -> None:
-    got = found("source /x/config.sh", run='\nsrun ./a "$X"\n./b $Y\n')
+    got = found("source /x/config.sh", run="\nsrun ./a $X\n./b $Y\n")
     assert got["source"] == ["/x/config.sh"]
     assert got["setup"] == "export X\nexport Y\n"
 

@@ -34,6 +34,9 @@ _ANYWHERE = (
 )
 
 
+_SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
+
+
 def for_bash(script: Script) -> bool:
     """Return whether the body of a script has been read."""
     return bool(script.tree.source) or not script.source
@@ -191,6 +194,6 @@ def _behind_set(script: Script) -> int:
     starts = line_starts(script)
     line = script.directives.first_command or len(script.lines) + 1
     for command in script.named("set"):
-        if command.line == line:
+        if command.line == line and _SET.fullmatch(script.lines[line - 1]):
             line += 1
     return starts[min(line, len(starts)) - 1]

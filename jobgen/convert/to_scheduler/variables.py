@@ -127,9 +127,13 @@ def translate(
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
     own = variable_names.kept(script) | unset(script.request, source)
+    missing = _unreadable(script, source) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     for node, offset in names_read(script.tree, 0):
         name = node.text
+        if name in missing:
+            missing.remove(name)
+            yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
         by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set
         if by_script or name in own or any(_inside(node, offset, one) for one in replaced_nodes):
             continue
@@ -153,6 +157,12 @@ def translate(
         elif name not in seen and _foreign(name, target):
             seen.add(name)
             yield Remark(node.line, f"${name}", "has no counterpart")
+
+
+def _unreadable(script: Script, source: Dialect) -> set[str]:
+    """Return the variables of numbers that the script requests in a form that only a person can read."""
+    found = unset(script.request, source)
+    return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
 
 
 def _id_of_task(text: str, target: Dialect) -> str:
