@@ -56,6 +56,14 @@ def _is_stale(part: Part, word: Node, constants: Constants) -> bool:
     return any(constants.is_set_between(name, part.assignment.start, end) for name in read)
 
 
+def _changes(words: list[Node]) -> bool:
+    """Return whether a value is one word that would be another one at a second time: ``/x/$(mktemp -u)``."""
+    if len(words) != 1:
+        return False
+    runs = (printed(one) is None for one in words[0].all("command_substitution"))
+    return any(runs) or re.search(r"\$\{?RANDOM\b", words[0].text) is not None
+
+
 def _words_of_parts(
     word: Node, expansion: Node, parts: list[Part], constants: Constants, place: Node | None, depth: int
 ) -> list[Node]:
@@ -71,7 +79,7 @@ def _words_of_parts(
         if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
             inner = value.children[1:-1]
         elif is_text and (not found or value.text[1:2].isspace()):
-            if (words := _split(value)) is None:
+            if (words := _split(value)) is None or _changes(words):
                 return [word]
             inner = words
         elif is_copy and not found:

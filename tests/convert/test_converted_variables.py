@@ -182,3 +182,9 @@ def test_a_number_that_only_a_person_can_read_is_unset(cores: str, named: list[s
 def test_the_directory_changes_before_the_first_command_but_set(first: str, behind: bool) -> None:
     text = convert(f"#!/bin/bash\n#SBATCH -N 1\n{first}\n./a\n", "pbspro").text
     assert (text.index(first) < text.index('cd "$PBS_O_WORKDIR"')) == behind
+
+
+def test_the_index_is_unset_outside_of_an_array() -> None:
+    body = '[ -n "${PBS_ARRAYID+1}" ] || PBS_ARRAYID=-1\n./a $PBS_ARRAYID'
+    text = convert(f"#!/bin/bash\n#PBS -l nodes=1:ppn=2\n{body}\n", "slurm").text
+    assert '[ -z "${SLURM_ARRAY_TASK_ID+x}" ] || export PBS_ARRAYID="${SLURM_ARRAY_TASK_ID:-}"\n' in text

@@ -500,3 +500,11 @@ def test_a_variable_in_code_for_a_container_without_it(container: str, named: li
 def test_time_is_a_word_of_the_shell() -> None:
     done = job_file('#!/bin/bash\n#SBATCH -N 1\ntime -p ./a $(cat x) "$D"\n')
     assert values(done.text)["command"] == ["bash", "-c", 'time -p ./a $(cat x) "$D"']
+
+
+@pytest.mark.parametrize("launcher", ["", "srun "])
+@pytest.mark.parametrize("value", ["/x/$(mktemp -u)", "/x_$RANDOM"])
+def test_a_value_that_differs_each_time_is_evaluated_once(launcher: str, value: str) -> None:
+    found = values(job_file(f'#!/bin/bash\n#SBATCH -N 1 -n 2\nO="{value}"\n{launcher}./a $O -q\n').text)
+    assert not any("mktemp" in word or "RANDOM" in word for word in found["command"])
+    assert found["setup"].count(value) == 1

@@ -80,8 +80,13 @@ def start(
         lines += _threads(script, source, target, content)
     node_file = _node_file(script, source, target)
     lines += _redirections(content, source, target) + node_file
-    lines += [f"{name}={value}" for name, value in defined]
-    lines += ["export " + " ".join(name for name, _ in defined)] if defined else []
+    index = f"${{{target.variable('array_index')}:-}}"
+    later = [] if script.request.array else [name for name, value in defined if value == index]
+    always = [(name, value) for name, value in defined if name not in later]
+    lines += [f"{name}={value}" for name, value in always]
+    lines += ["export " + " ".join(name for name, _ in always)] if always else []
+    unset = index.replace(":-", "+x")  # outside of an array
+    lines += [f'[ -z "{unset}" ] || export {name}="{index}"' for name in later]
     lines += exports_function(source) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
     if not for_bash(script):
         why = "is missing: the script is not for bash"
