@@ -127,7 +127,7 @@ OPTIONS = (
         _SCHEDULER,
         parsers.time_limit,
         "TIME",
-        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue leaves it to the queue.  [default: 1h]",
+        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue: the default of the queue.  [default: 1h]",
         example="2h30m",
     ),
     Option(
@@ -152,7 +152,8 @@ OPTIONS = (
         _SCHEDULER,
         dependencies.dependency,
         "[KIND:]ID",
-        "Start after this job has ended with status 0, or by KIND: afterany, afternotok, after. Repeatable.",
+        "Start after job ID has ended with status 0; KIND is another condition: afterany, afternotok, after. "
+        "Repeatable.",
         (),
         multiple=True,
         example=["afterok:1234"],
@@ -244,8 +245,8 @@ OPTIONS = (
         _RESOURCES,
         node_groups.NodeCount(1),
         "N",
-        "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of "
-        "the command line of sbatch or qsub.",
+        "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: the "
+        "number on the command line of sbatch or qsub.",
         1,
     ),
     Option(
@@ -253,8 +254,8 @@ OPTIONS = (
         _RESOURCES,
         hosts.hosts,
         "FILE",
-        "File with the hosts of a job without a scheduler, which is started on the first one and reaches the "
-        "others by ssh; lines are HOST, HOST slots=N, HOST:N or HOST*N.",
+        "File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. "
+        "Start the script on the first host; it reaches the others by ssh.",
         example="hosts",
     ),
     Option(
@@ -361,7 +362,7 @@ OPTIONS = (
         _LAUNCH,
         parsers.cpu_bind,
         "none|cores|numa|LISTS",
-        "CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of "
+        "CPUs that each rank is bound to: an equal part of the cores, its NUMA nodes, or one of the lists of "
         "CPUs, such as '0-7;8-15'.  [default: the site's lists, or the binding of the launcher]",
         example="cores",
     ),
@@ -370,8 +371,8 @@ OPTIONS = (
         _LAUNCH,
         parsers.interfaces,
         "[^]NAME,...",
-        "Interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others take the first. "
-        "Or those that NCCL and HCCL must not use: ^lo,docker.",
+        "Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others use the "
+        "first. With ^ those that NCCL and HCCL must not use: ^lo,docker.",
         example="hsn0",
     ),
     Option(
@@ -379,7 +380,7 @@ OPTIONS = (
         _LAUNCH,
         parsers.text("one word, such as plugin", r"[A-Za-z0-9][\w.-]*"),
         "NAME",
-        "Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME.",
+        "Network setting of the site, by its name, such as plugin; jobgen site show SITE lists them.",
         example="plugin",
     ),
     Option(
@@ -387,7 +388,7 @@ OPTIONS = (
         _LAUNCH,
         parsers.device_filter,
         "FILTER",
-        "Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2.",
+        "Hosts and devices to use, in the form of DeepSpeed's filter: host:0,1@host2.",
         example="host1:0,1@host2",
     ),
     Option(
@@ -395,7 +396,7 @@ OPTIONS = (
         _LAUNCH,
         parsers.device_filter,
         "FILTER",
-        "Hosts and devices to leave out, as the same filter.",
+        "Hosts and devices to leave out, in the same form.",
         example="host3",
     ),
     Option(
@@ -403,8 +404,9 @@ OPTIONS = (
         _LAUNCH,
         parsers.master_addr,
         "NAME|interface:NAME|ADDRESS",
-        "Address of the rendezvous on the first node: a name with {host} for that of the node, such as "
-        "'ic-{host}', an interface, such as interface:ib0, or an IP address.  [default: the node's name]",
+        "Address on the first node at which the ranks meet: a name in which {host} is the name of the node, "
+        "such as 'ic-{host}'; an interface, such as interface:ib0; or an IP address.  "
+        "[default: the node's name]",
         example="interface:ib0",
     ),
     Option(
@@ -446,8 +448,8 @@ OPTIONS = (
         _SURVIVAL,
         parsers.choice("saved", "limit"),
         "saved|limit",
-        "When --requeue puts the job back: if it ends with status 75, or at the time limit, at which the "
-        "program is ended whatever its status.",
+        "When --requeue requeues the job. saved: it ends with status 75; limit: it reaches the time limit, "
+        "whatever the status of the program then.",
         "saved",
         example="limit",
     ),
@@ -474,8 +476,7 @@ OPTIONS = (
         _SURVIVAL,
         parsers.walltime,
         "TIME",
-        "Hang timeout: end a training without a step in this time and keep the stacks of all ranks.  "
-        "[default: 30m]",
+        "End a training that makes no step for this time, and keep the stacks of all ranks.  [default: 30m]",
         example="30m",
     ),
     Option(

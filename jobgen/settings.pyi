@@ -13,13 +13,13 @@ class Settings(TypedDict, total=False):
     account: str | None
     r"""Account or project that pays."""
     walltime: str | timedelta | None
-    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue leaves it to the queue. [default: 1h]"""
+    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue: the default of the queue. [default: 1h]"""
     mail: str | None
     r"""Send mail at the start and the end of the job and on failure."""
     array: str | None
     r"""Array of tasks: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs at most 3 at a time. JOBGEN_TASK is the index."""
     after: Sequence[str] | str | None
-    r"""Start after this job has ended with status 0, or by KIND: afterany, afternotok, after."""
+    r"""Start after job ID has ended with status 0; KIND is another condition: afterany, afternotok, after."""
     reservation: str | None
     r"""Run in this reservation."""
     qos: str | None
@@ -43,9 +43,9 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: those of the command line of sbatch or qsub."""
+    r"""Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: the number on the command line of sbatch or qsub."""
     hostfile: str | None
-    r"""File with the hosts of a job without a scheduler, which is started on the first one and reaches the others by ssh; lines are HOST, HOST slots=N, HOST:N or HOST*N."""
+    r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
     r"""Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100. [default: one per rank]"""
     ranks_per_node: int | str | None
@@ -71,17 +71,17 @@ class Settings(TypedDict, total=False):
     expand: bool | None
     r"""Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs."""
     cpu_bind: str | None
-    r"""CPUs that each rank is bound to: its share of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the site's lists, or the binding of the launcher]"""
+    r"""CPUs that each rank is bound to: an equal part of the cores, its NUMA nodes, or one of the lists of CPUs, such as '0-7;8-15'. [default: the site's lists, or the binding of the launcher]"""
     interface: str | None
-    r"""Interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others take the first. Or those that NCCL and HCCL must not use: ^lo,docker."""
+    r"""Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others use the first. With ^ those that NCCL and HCCL must not use: ^lo,docker."""
     network: str | None
-    r"""Settings of the network that the site offers by a name, such as plugin: jobgen site show NAME."""
+    r"""Network setting of the site, by its name, such as plugin; jobgen site show SITE lists them."""
     include: str | None
-    r"""Hosts and devices to use, as DeepSpeed's filter: host:0,1@host2."""
+    r"""Hosts and devices to use, in the form of DeepSpeed's filter: host:0,1@host2."""
     exclude: str | None
-    r"""Hosts and devices to leave out, as the same filter."""
+    r"""Hosts and devices to leave out, in the same form."""
     master_addr: str | None
-    r"""Address of the rendezvous on the first node: a name with {host} for that of the node, such as 'ic-{host}', an interface, such as interface:ib0, or an IP address. [default: the node's name]"""
+    r"""Address on the first node at which the ranks meet: a name in which {host} is the name of the node, such as 'ic-{host}'; an interface, such as interface:ib0; or an IP address. [default: the node's name]"""
     master_port: int | str | None
     r"""Port of the rendezvous. [default: a free port, derived from the job id]"""
     grace: str | timedelta | None
@@ -91,13 +91,13 @@ class Settings(TypedDict, total=False):
     requeue: int | str | None
     r"""Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress."""
     requeue_on: Literal["saved", "limit"] | None
-    r"""When --requeue puts the job back: if it ends with status 75, or at the time limit, at which the program is ended whatever its status."""
+    r"""When --requeue requeues the job. saved: it ends with status 75; limit: it reaches the time limit, whatever the status of the program then."""
     preflight: bool | None
     r"""Check hosts, devices, network and directories before the program starts. [default: with more than one node]"""
     spare_nodes: int | str | None
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
-    r"""Hang timeout: end a training without a step in this time and keep the stacks of all ranks. [default: 30m]"""
+    r"""End a training that makes no step for this time, and keep the stacks of all ranks. [default: 30m]"""
     module_init: Sequence[str] | str | None
     r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path or ~/FILE."""
     module_purge: bool | None

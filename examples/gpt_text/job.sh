@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 33488c9167350fa21c2172a03e5e550db75ebb62d177c5ded712305dc5a86013 ========
+# ======== jobgen runtime 0.2.0, SHA-256 dd4cb8bac18a8cb1f2b1b87e664bcfb78d312b31bf3a89a078be435b15e5a298 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -185,7 +185,7 @@ job_later() { # SECONDS COMMAND...: run it then, unless the launcher ends before
 # ---- slurm.sh: Slurm: https://slurm.schedmd.com/
 
 job_scheduler() {
-  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH: add the commands of Slurm with --module'
   [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
     job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
   job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
@@ -195,7 +195,7 @@ job_scheduler() {
     job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
   fi
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
-    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node: --exclusive requests whole nodes"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
@@ -223,10 +223,10 @@ job_find_directory() {
     job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
     job_submit_dir=$(< "$job_dir/submitted-from")
   fi
-  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir: submit from a directory that the compute nodes have"
   if [[ -n ${job_workdir:-} ]]; then
     [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
-    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir: --workdir must exist on the compute nodes"
   fi
   local id=${job_array_id:-$job_id}
   [[ -n $job_dir ]] || job_dir=$job_runs_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
@@ -242,8 +242,8 @@ job_open() {
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
   umask "${job_run_dir_umask:-077}"
-  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
-  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir: choose another place with --runs-dir"
+  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir: choose another place with --runs-dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
   job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
   job_attempt=1
@@ -277,7 +277,7 @@ job_replace() { # FILE COMMAND...: write the output of the command atomically
 # ---- source.sh: Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
 
 job_source() { # FILE
-  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
+  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source: it must exist on the compute nodes"
   job_file=$1
   # shellcheck disable=SC2016  # job_eval expands it
   job_eval 'source "$job_file"'
@@ -333,7 +333,7 @@ job_need_training() {
   python3 -c 'import jobgen.train' || job_die 71 "$(command -v python3) has no jobgen.train: pip install '.[train]' in a checkout of jobgen"
 }
 
-job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD"; }
+job_need_file() { [[ -f $1 ]] || job_die 71 "there is no $1 in $PWD: submit from its directory, or use --workdir"; }
 
 job_need_program() { command -v "$1" > /dev/null || job_die 71 "cannot run $1 in $PWD: write its path, or add what has it with --venv, --conda or --module"; }
 
@@ -438,7 +438,7 @@ job_check_hostfile() {
       job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_node_groups was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
-    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested"
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested: leave out other options of the submission, or use --nodes submitted"
 }
 
 # ---- rendezvous.sh: The variables of the job for the user's code and the program (docs/survival.md), and the rendezvous of the ranks.
@@ -751,7 +751,7 @@ job_preflight_or_end() {
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi
 }
 

@@ -77,9 +77,7 @@ _OPTIONS: list[click.Parameter] = [
         metavar="NAME",
         help="Take the scheduler, its version and the table [check] from a site.",
     ),
-    click.Option(
-        ["--fix"], is_flag=True, help="Print the changes that fix what takes no decision, as a diff."
-    ),
+    click.Option(["--fix"], is_flag=True, help="Print a diff of the changes that need no decision of yours."),
     click.Option(["--write"], is_flag=True, help="Write the changes of --fix to the files."),
     click.Option(["--list", "listing"], is_flag=True, help="Print all rules."),
     click.Option(
@@ -120,9 +118,9 @@ def _check(
     if not names + more:  # the arguments after --
         raise JobgenError("check: name one script at least, or - for standard input")
     if fix and form != "text":
-        raise JobgenError(f"--fix (command line): prints a diff, and goes without --format {form}")
+        raise JobgenError(f"--fix (command line): prints a diff; leave out --format {form}")
     if write and not fix:
-        raise JobgenError("--write (command line): goes with --fix only")
+        raise JobgenError("--write (command line): is only for --fix")
     scripts = files.scripts_in(names + more)
     checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
     ignored = {name for rules in ignore for name in rules}

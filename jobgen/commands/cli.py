@@ -215,9 +215,9 @@ def _generate(scheduler: str) -> Callable[..., None]:
         **given: Any,
     ) -> None:
         if json and not explain:
-            raise JobgenError("--json goes with --explain only; a script is never JSON")
+            raise JobgenError("--json is only for --explain; a script is never JSON")
         if force and output is None:
-            raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+            raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
         output = None if output == "-" else output
         plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
         if output and not explain and re.search(_OF_LOG, output):
@@ -284,7 +284,7 @@ def _submit(
     if again is not None:
         words = (scheduler, *program, job, *settings, site, *given.values())
         if no_job or any(one not in (None, ()) for one in words):
-            raise JobgenError("--again RUN takes all from that run's plan.json; leave the rest out")
+            raise JobgenError("--again RUN uses the options in plan.json of that run; leave out all others")
         order = submission.again(again, tuple(template_dir))
         print_warnings(order.plan)
     else:

@@ -129,7 +129,7 @@ def _report(file: str, remarks: Sequence[Remark]) -> int:
 
 def _write(text: str, output: str | None, force: bool, executable: bool) -> None:
     if force and output is None:
-        raise JobgenError("--force goes with -o FILE only; nothing is overwritten without it")
+        raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
     if output is None:
         click.echo(text, nl=False)
         return

@@ -153,7 +153,7 @@ def job_options() -> list[click.Parameter]:
 def file_options() -> list[click.Parameter]:
     """Return the options for the job file, for changes in it, and for the site."""
     parameters: list[click.Parameter] = [
-        _Option(["--job"], metavar="FILE", help=f"Read FILE.  [default: {JOB_FILE}, if it is there]"),
+        _Option(["--job"], metavar="FILE", help=f"The job file.  [default: {JOB_FILE}, if it is there]"),
         _Option(["--no-job"], is_flag=True, help=f"Read no job file, not even {JOB_FILE}."),
         _Option(
             ["--set", "settings"],
@@ -164,7 +164,7 @@ def file_options() -> list[click.Parameter]:
         _Option(
             ["--site"],
             metavar="NAME",
-            help="The site whose rules, limits and defaults apply: jobgen site list; none for none.",
+            help="The site whose rules, limits and defaults apply (jobgen site list); none: no site.",
         ),
     ]
     for parameter in parameters:

@@ -21,14 +21,17 @@ from jobgen.values.version import __version__
 
 _ESCAPES = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"})
 ENVIRONMENT = (
-    ("JOBGEN_TEMPLATE_PATH", "Directories of templates that come before the packaged ones, with colons."),
+    (
+        "JOBGEN_TEMPLATE_PATH",
+        "Directories of templates that come before the packaged ones, separated by colons.",
+    ),
     (
         "XDG_CONFIG_HOME",
-        "Your own site files are in its directory jobgen/sites; without it, of ~/.config.",
+        "Your own site files are in its folder jobgen/sites. If it is not set, ~/.config is used.",
     ),
     (
         "XDG_CACHE_HOME",
-        "Compiled templates are in its directory jobgen; without it, of ~/.cache.",
+        "Compiled templates are in its folder jobgen. If it is not set, ~/.cache is used.",
     ),
     (
         "SBATCH_CLUSTERS",

@@ -35,7 +35,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     metavar="[SECONDS]",
     is_flag=False,
     flag_value="5",
-    help="Show a table, every 5 seconds anew, until the runs have ended; without RUN, of all that have not.",
+    help="Show a table every 5 seconds until the runs have ended; without RUN, of all that have not ended.",
 )
 @click.pass_obj
 def status(
@@ -48,7 +48,7 @@ def status(
     names, root = names + more, lookup.root_of(runs_dir)
     if watch is not None:
         if as_json:
-            raise JobgenError("--json and --watch exclude each other")
+            raise JobgenError("--json and --watch contradict each other; leave one of them out")
         return _watch(watch, names, root)
     found, answer = states.states(lookup.some_runs(names, root))
     found = [states.with_cause(one) for one in found]
@@ -149,8 +149,8 @@ def logs(
 @click.command(
     "cancel",
     short_help="Cancel jobs; a running one saves first.",
-    help="Cancel jobs, without RUN that of the newest run, after a question. A running job saves first; a "
-    f"second cancel ends it at once. A cancelled job does not submit itself again. {_RUNS}",
+    help="Cancel jobs; without RUN, the job of the newest run, after a question. A running job saves first; "
+    f"a second cancel ends it at once. A cancelled job does not submit itself again. {_RUNS}",
     epilog="Example: jobgen cancel exp-20261121-1",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)

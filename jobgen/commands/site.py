@@ -71,6 +71,7 @@ def list_sites(as_json: bool) -> None:
 
 @site.command(
     "show",
+    short_help="Print a site with its sources, as TOML.",
     help="Print a site as TOML, with its sources by group of facts, the sites that it extends, and the file "
     "and line of each value.",
 )
@@ -121,8 +122,9 @@ def detect(as_json: bool) -> int:
 
 @site.command(
     "new",
+    short_help="Make a site file of the cluster of this machine.",
     help="Read the cluster of this machine from its scheduler: queues, nodes and limits. Write them to a file"
-    " where --site finds it, let the scheduler judge a job of two nodes, and print the next command.",
+    " where --site finds it, have the scheduler test a job of two nodes, and print the next command.",
 )
 @click.argument("name", required=False)
 @click.option("-o", "--output", metavar="FILE", type=FILE, help="Write to FILE.  [default: in your sites]")
@@ -200,7 +202,7 @@ def _judge(site: Site, here: bool = True, submits: bool = False) -> str:
         if try_job and submits:
             answers.append(submission(plan, try_job))
     except SchedulerError as error:
-        return f"no job is judged: {error}"
+        return f"no job was tested: {error}"
     except JobgenError as error:
         return str(error)
     for one in answers:
@@ -278,6 +280,7 @@ def _unread(facts: Facts) -> list[str]:
 
 @site.command(
     "refresh",
+    short_help="Ask the scheduler for the queues and nodes of a site.",
     help="Ask the scheduler of this machine for the queues of a site, their limits and their nodes, and keep "
     "the answer: it wins over the site file, and a job that exceeds it is refused.",
 )

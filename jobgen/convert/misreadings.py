@@ -15,7 +15,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
     for option in script.options:
         if option.missing:
-            why = f"has no value: {source.command} refuses the script, or takes the next words for it"
+            why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
             yield Remark(option.line, option.given, why)
     for number in apart(script.lines, script.directives):
         why = f"{source.command} does not join it with the line above: it is a command"
@@ -27,7 +27,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(at, script.line(at).strip()[:60], why)
     errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
     if wrong := next(errors, None):
-        why = "is not understood: look at the commands from here on"
+        why = "cannot be read: check the commands from here on"
         yield Remark(wrong.line, script.lines[wrong.line - 1].strip()[:60], why)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"

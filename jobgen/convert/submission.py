@@ -31,7 +31,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if script.request.array is None and (read := _index(script, source)):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
-        why = f"no directive makes an array: for one, submit with {how}"
+        why = f"a directive cannot make an array: submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)
 
 

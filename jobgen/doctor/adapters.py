@@ -20,8 +20,8 @@ from jobgen.topology.adapters import (
 from jobgen.topology.tools import Near
 
 _CHECK = "adapters"
-_WHY = "its data cross the connection of the NUMA domains, or do without GPUDirect"
-_WHY_TCP = "data by TCP cross the connection of the NUMA domains; those of InfiniBand or a plug-in do not"
+_WHY = "its data go from one NUMA domain to another, or do not use GPUDirect"
+_WHY_TCP = "data sent by TCP go from one NUMA domain to another; those of InfiniBand or a plug-in do not"
 
 
 def adapters(case: Case, sys: Path = sysfs.SYS, allowed: Iterable[int] | None = None) -> Iterator[Verdict]:

@@ -88,11 +88,11 @@ def runs_on(archs: list[str], major: int, minor: int) -> bool:
 def nothing_here(case: Case, check: str, found: str) -> Verdict:
     """Return the verdict on a host without devices: normal on a login node, a problem in a job."""
     if case.in_job:
-        why = "the doctor runs in a job, which should have some"
+        why = "jobgen doctor runs in a job, which should have devices"
         return Verdict(
             check, PROBLEM, found, why, "request them with --gpus-per-node N, or ask the site's support"
         )
-    why = "a login node often has none: run the doctor on a compute node to check them"
+    why = "a login node often has none: run jobgen doctor on a compute node to check them"
     words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
     return Verdict(
         check, NOTE, found, why, case.plan.scheduler.help.interactive.format(one=words.format(n=1))

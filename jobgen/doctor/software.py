@@ -19,7 +19,7 @@ _REMEDIES = (
     (("cannot find conda", "cannot activate"), "change --conda, or load conda's module"),
     (
         ("there is no", "cannot run", "cannot enter"),
-        "start the doctor where the job is submitted, or use --workdir",
+        "start jobgen doctor where the job is submitted, or use --workdir",
     ),
     (("cannot find",), "activate the environment that has it: --module, --conda or --venv"),
 )
@@ -29,7 +29,7 @@ _REMEDIES = (
 _FOLLOWING = (
     ("cannot find the set_env.sh", "cannot read ,"),
     ("cannot start the container", ("cannot run", "cannot find", "there is no", "python3 in the container")),
-    ("cannot find conda", (" has no shell hook", "cannot activate the conda")),
+    ("cannot find conda", (" shell.bash hook fails", "cannot activate the conda")),
 )
 
 

@@ -211,7 +211,7 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
     """Return the program and its origin: a typed program overrides it; typed options are added to [train]."""
     if job.program and job.train is not msgspec.UNSET:
         raise JobgenError(
-            f"[train] ({origin(('train',))}): there is a [program] too; keep the one that shall run"
+            f"[train] ({origin(('train',))}): there is also a [program]; keep the one that shall run"
         )
     only_options = bool(typed) and typed[0].startswith("-") and typed[0] != "-m"
     if job.program:

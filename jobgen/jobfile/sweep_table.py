@@ -32,7 +32,7 @@ def read_sweep(table: Mapping[str, Any], origin: Callable[[tuple[str, ...]], str
         if not re.fullmatch(r"(--)?[A-Za-z][\w-]*", key, re.ASCII):
             raise _fault(key, values, origin, "is no name of an option")
         if len({isinstance(value, bool) for value in values}) > 1:
-            raise _fault(key, values, origin, "true and false go with no other values in one list")
+            raise _fault(key, values, origin, "true and false cannot be mixed with other values in a list")
         try:
             for value in values:
                 check_word(value_text(value))

@@ -128,7 +128,7 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
         raise spec.refuse("gpus_per_node", f"--accelerator {name} needs at least 1; or use --accelerator cpu")
     if type_of(spec.gpus_per_node) == SHARD:
         if ranks not in (None, 1):
-            raise spec.refuse("ranks_per_node", "shards are of one GPU, which one rank a node computes on")
+            raise spec.refuse("ranks_per_node", "shards are parts of one GPU, for one rank a node")
         return name, 1, 1
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
@@ -143,7 +143,7 @@ def device_warnings(spec: Specification) -> tuple[str, ...]:
     """Return a warning on several MIG devices of a node."""
     if not is_mig(type_of(spec.gpus_per_node)) or number_of(spec.gpus_per_node) == 1:
         return ()
-    why = "a process of CUDA uses one MIG device, and NCCL connects none of the same GPU"
+    why = "a CUDA process uses only one MIG device, and NCCL does not connect those of one GPU"
     return (f"{spec.setting_text('gpus_per_node')}: {why}: request 1 a node, or whole GPUs",)
 
 

@@ -126,10 +126,11 @@ def _check_master_addr(spec: Specification) -> None:
     """Refuse an address that other nodes cannot reach, and that of one node if a spare one may replace it."""
     address = spec.master_addr or ""
     if re.fullmatch(r"localhost|127\.[\d.]+|::1|interface:lo", address) and not alone(spec):
-        raise spec.refuse("master_addr", "is an address at which other nodes reach only themselves")
+        raise spec.refuse("master_addr", "is an address at which each node reaches only itself")
     if address and spec.spare_nodes and not re.search(r"\{host\}|^interface:", address):
         raise spec.refuse(
-            "master_addr", "is that of one node, which a spare node may replace; use {host} or interface:NAME"
+            "master_addr",
+            "is the address of one node, which a spare node may replace; use {host} or interface:NAME",
         )
 
 

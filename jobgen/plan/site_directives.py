@@ -126,7 +126,7 @@ def _network_words(spec: Specification) -> NetworkWords:
         JobgenError: the job has no site, or the site offers no network of this name.
     """
     if spec.site is None and spec.network is not None:
-        raise spec.refuse("network", "is a name of settings of a site: add --site, or remove it")
+        raise spec.refuse("network", "is the name of a network setting of a site: add --site, or remove it")
     if spec.site is None:
         return NetworkWords()
     always = tuple(spec.site.file.rules.prepend.items())

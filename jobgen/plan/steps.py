@@ -69,6 +69,6 @@ def _check_parallel(spec: Specification, resources: Resources) -> None:
         start = (start if step.parallel else 0) + (step.nodes or resources.nodes)
         if start > resources.nodes and step.parallel:
             raise JobgenError(
-                f"parallel = true ([[step]] {number}): the steps at this time need {start} nodes together, "
+                f"parallel = true ([[step]] {number}): steps at the same time need {start} nodes, "
                 f"but the job has {resources.nodes}; give each fewer nodes, or increase nodes in [resources]"
             )

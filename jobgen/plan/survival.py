@@ -53,7 +53,7 @@ def survival(spec: Specification, scheduler: Scheduler, program: Program, wallti
             "signal" if seconds else "grace",
             f"must be shorter than the wall time, which is {clock(walltime)}"
             if limited and walltime
-            else "a local run has no end without --walltime",
+            else "a local run has no time limit without --walltime",
         )
     grace = requested or min(GRACE, GRACE if walltime is None else walltime // 10)
     # The signal would end a program that does not handle it, earlier than necessary.
@@ -99,8 +99,10 @@ def _check(spec: Specification, program: Program) -> None:
         raise spec.refuse("spare_nodes", "only the preflight finds out which; leave out --no-preflight")
     for key in ("include", "exclude"):
         if spec.spare_nodes and getattr(spec, key):
-            raise spec.refuse("spare_nodes", f"never goes with --{key}, which names the hosts")
+            raise spec.refuse("spare_nodes", f"cannot be used with --{key}, which names the hosts")
     if spec.requeue_on == "limit" and not spec.requeue:
         raise spec.refuse("requeue_on", "needs --requeue N, the number of times")
     if spec.hang_timeout is not None and not program.is_ours:
-        raise spec.refuse("hang_timeout", "is the training module's; your own program has to watch itself")
+        raise spec.refuse(
+            "hang_timeout", "is only for the training module; your own program must watch itself"
+        )

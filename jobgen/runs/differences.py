@@ -205,4 +205,4 @@ def check(left: Path, right: Path) -> None:
         JobgenError: both are the same run.
     """
     if left.resolve() == right.resolve():
-        raise JobgenError(f"diff: {left.name} is one and the same run; name two")
+        raise JobgenError(f"diff: both names mean the run {left.name}; name two runs")

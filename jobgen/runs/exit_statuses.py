@@ -36,7 +36,7 @@ MORE = {
 }
 JOB = {
     0: "finished",
-    70: "the allocation is not what was asked for, or the script is incomplete",
+    70: "the allocation differs from the request, or the script is incomplete",
     71: "a file, a module, a command or the program is missing",
     72: "a directory cannot be used",
     73: "no proof that every rank finished",

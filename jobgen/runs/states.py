@@ -260,10 +260,10 @@ def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str,
     if seen.scheduler is None:
         return ("running", "", None) if _lives_here(seen.id) else ("lost", run_directory.meaning(None), None)
     if seen.attempts:
-        return "lost", "its script recorded no exit status, and the scheduler has forgotten the job", None
+        return "lost", "its script recorded no exit status, and the scheduler no longer knows the job", None
     if seen.cancelled:
-        return "cancelled", "it began no attempt", None
-    return "gone", "it began no attempt, and the scheduler does not know it any more", None
+        return "cancelled", "it never started", None
+    return "gone", "it never started, and the scheduler no longer knows it", None
 
 
 def _continuation(seen: RunFiles, word: str) -> str:

@@ -114,7 +114,7 @@ def warn(order: Order, text: str) -> None:
     if before.jobgen != order.plan.version:
         why.append(f"it was made by jobgen {before.jobgen}, and this is {order.plan.version}")
     reason = "; ".join(why) or "jobgen has changed"
-    print(f"jobgen: warning: the script is another one: {reason}", file=sys.stderr)
+    print(f"jobgen: warning: the script has changed: {reason}", file=sys.stderr)
 
 
 def without_met_dependencies(order: Order) -> Specification:
@@ -220,7 +220,7 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
             )
         if state.live and state.id:
             return Submission(
-                state.id, run, "an earlier submission, which was interrupted, had made this job"
+                state.id, run, "this job was made by an earlier submission, which was interrupted"
             )
         (intent.finish if state.id else intent.give_up)(run)
     return None

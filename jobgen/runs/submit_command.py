@@ -61,10 +61,12 @@ def run(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
     try:
         found = dict(jobs.find(record.paths, time.time()))
     except SchedulerError as error:
-        raise SchedulerError(f"{result}; whether there is a job is unknown, as {error}: {later}") from None
+        raise SchedulerError(
+            f"{result}; it is unknown whether there is a job, because {error}: {later}"
+        ) from None
     if found:
         return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
     unsure = slow or status <= 0 or status in _KILLED or _UNSURE.search(record.answer)
     if not printed and not unsure:
         raise RefusedError(result)
-    raise SchedulerError(f"{result}; no job is listed, but one may still be: {later}")
+    raise SchedulerError(f"{result}; the scheduler lists no job, but there may be one: {later}")

@@ -140,6 +140,7 @@ class Scheduler:
     keys = RequestKeys()
     array_rule = " of at least two indices"
     queue_lists = True  # a job may name several queues
+    queue_servers = False  # a queue may be QUEUE@SERVER, or @SERVER
     memory_in_request = False
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one

@@ -46,6 +46,7 @@ class Pbs(Scheduler):
     }  # fmt: skip
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
     queue_lists = False
+    queue_servers = True
     in_request: tuple[str, ...] = ("constraint",)
     constant_directives = ("-S /bin/bash",)
     prefix = "#PBS"

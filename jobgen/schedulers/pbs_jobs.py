@@ -42,15 +42,15 @@ _SENT = (
 _CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
 _BY_THE_KERNEL = {base + number for base in (128, 256) for number in (signal.SIGKILL, signal.SIGXCPU)}
 _DELETED = "91"  # the substate on PBS Pro after qdel
-_UNMET = "PBS has deleted it, as what it waited for could not come about any more"
+_UNMET = "PBS deleted it, because its dependency could no longer be met"
 _CPU_TIME = "it exceeded its CPU time (cput)"
 # The states and reasons of jobs that exceeded a limit, by the name of the attribute and its value:
 # https://github.com/openpbs/openpbs/blob/master/src/include/job.h
 # https://github.com/adaptivecomputing/torque/blob/6.1.3.h5/src/include/pbs_job.h
 _LIMITS = {
     "Exit_status": {  # PBS Pro
-        -24: ("failed", "it used more processors than it had asked for (a burst)"),
-        -25: ("failed", "it used more processors than it had asked for"),
+        -24: ("failed", "it used more processors than it requested (a burst)"),
+        -25: ("failed", "it used more processors than it requested"),
         -26: ("out of memory", "it exceeded its virtual memory (vmem)"),
         -27: ("out of memory", "it exceeded its memory (mem)"),
         -28: ("timeout", _CPU_TIME),

@@ -117,6 +117,11 @@ class Constants:
                 found.append(Part(value if runs else None, assignment))
         return found
 
+    def is_set_between(self, name: str, start: int, end: int | None) -> bool:
+        """Return whether a variable is set from a byte of the script on; ``end``: up to this one."""
+        found = (one.start for _, one in self._assignments.get(name, ()))
+        return any(start <= at and (end is None or at < end) for at in found)
+
     def origin(self, word: Node) -> Node:
         """Return the node that a word has its value from, which may be that of a variable."""
         for _ in range(_DEPTH):

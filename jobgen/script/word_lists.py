@@ -9,7 +9,7 @@ from collections.abc import Callable
 from jobgen.launch.command_line import begins_launch
 from jobgen.script.commands import commands
 from jobgen.script.constants import Constants, Part, variable_name, whole_expansion
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import Node, expansions, parse
 
 DEEPEST = 5  # variables in variables, and shells in each other
 TEXTS = ("string", "raw_string", "ansi_c_string", "concatenation")
@@ -43,9 +43,17 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
         not parts
         or (len(expansion.children) > 3 and place is None)
         or sum(one.value.end - one.value.start for one in parts if one.value) > _LONGEST
+        or (place is None and _is_stale(parts[0], word, constants))
     ):
         return [word]
     return _words_of_parts(word, expansion, parts, constants, place, depth)
+
+
+def _is_stale(part: Part, word: Node, constants: Constants) -> bool:
+    """Return whether a variable in a value may have another value by now: ``A="$A -x"``."""
+    end = word.start if word.source is part.assignment.source else None
+    read = [name for name, _ in expansions(part.value)] if part.value is not None else []
+    return any(constants.is_set_between(name, part.assignment.start, end) for name in read)
 
 
 def _words_of_parts(

@@ -249,7 +249,7 @@ def choices(*allowed: str) -> Callable[[str], tuple[str, ...]]:
             if word not in allowed:
                 raise ValueError(f"must be some of {', '.join(allowed)}{nearest(word, allowed)}")
         if len(set(words)) < len(words) or ("none" in words and len(words) > 1):
-            raise ValueError("must name each once, and none alone")
+            raise ValueError("must name each event once; none cannot be combined with others")
         return words
 
     return parse
@@ -274,9 +274,9 @@ def begin(text: str) -> str:
 def path(text: str) -> str:
     """Parse a path, absolute or relative."""
     if not text:
-        raise ValueError("must be a path, not nothing")
+        raise ValueError("must be a path; it is empty")
     if text.startswith("~"):
-        raise ValueError("must be a path that is written out: no shell has expanded the ~")
+        raise ValueError("must be a whole path: no shell has expanded the ~")
     return text
 
 
@@ -330,13 +330,13 @@ def block(name: str) -> Callable[[str], str]:
     def parse(text: str) -> str:
         lines = text.strip("\n").split("\n")
         if not text.strip():
-            raise ValueError("must be shell code, not nothing")
+            raise ValueError("must be shell code; it is empty")
         if not all(
             re.sub(r"[^\S\r\f\v\x1c-\x1f\x85\u2028\u2029]", " ", line).isprintable() for line in lines
         ):
             raise ValueError("must be lines of text, ended as on Unix, without control characters")
         if (end := f"END_OF_{name.upper()}") in lines:
-            raise ValueError(f"must be without the line {end}, which ends it in the script")
+            raise ValueError(f"must not contain the line {end}, which would end it in the script")
         return "\n".join(lines)
 
     return parse

@@ -6,9 +6,9 @@ job_conda() { # ENVIRONMENT
     [[ -n $conda || ! -x $file ]] || conda=$file
   done
   [[ -n $conda ]] || job_die 71 'cannot find conda: load its module with --module, or put it on PATH'
-  job_hook=$("$conda" shell.bash hook) || job_die 71 "$conda has no shell hook"
+  job_hook=$("$conda" shell.bash hook) || job_die 71 "$conda shell.bash hook fails"
   job_file=$conda job_conda_env=$1
   # shellcheck disable=SC2016  # job_eval expands it
   job_eval 'eval "$job_hook" && conda activate "$job_conda_env"'
-  ((job_eval_status == 0)) || job_die 71 "cannot activate the conda environment $1"
+  ((job_eval_status == 0)) || job_die 71 "cannot activate the conda environment $1: conda env list shows the names"
 }

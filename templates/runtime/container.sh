@@ -5,7 +5,7 @@ job_inside() { bash "$job_dir/container.sh" "$@"; }
 job_try_container() {
   [[ $PWD$job_dir != *[:,]* ]] || job_die 72 "a container cannot mount $PWD or $job_dir: use directories without colons and commas"
   (umask "${job_run_dir_umask:-077}"; job_file_container > "$job_dir/container.sh"; umask 077; job_save_functions > "$job_dir/functions.sh")
-  job_inside true || job_die 71 "cannot start the container $job_container_runtime with the image $job_container_image"
+  job_inside true || job_die 71 "cannot start the container $job_container_runtime with the image $job_container_image: see its message above"
 }
 
 # These replace the tests of the host:

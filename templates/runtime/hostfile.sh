@@ -28,5 +28,5 @@ job_check_hostfile() {
       job_die 70 "the allocation is ${shares:-empty} (nodes x ranks: ${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_node_groups was requested"
   fi
   ((${#job_hosts[@]} == job_nodes)) ||
-    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested"
+    job_die 70 "the allocation has ${#job_hosts[@]} hosts (${job_hosts[*]+${job_hosts[*]:0:8}}), but $job_nodes were requested: leave out other options of the submission, or use --nodes submitted"
 }

@@ -27,7 +27,7 @@ job_module() { # MODULE, or COMMAND of module...
       *) module load "$name" ;;
     # Some versions of module return status 0 after a failure.
     esac && [[ ${LOADEDMODULES:-} != "$before" || :$before == *":${name##* }"* ]] ||
-      job_die 71 "cannot load the module ${name##* }"
+      job_die 71 "cannot load the module ${name##* }: module avail on a compute node shows the names"
   done
   set -eu
 }

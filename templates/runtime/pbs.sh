@@ -33,7 +33,7 @@ job_check_shares() {
   local lines
   lines=$(awk 'NF { lines[$1]++ } END { for (host in lines) print lines[host] }' "$PBS_NODEFILE" | sort -nu | paste -sd ' ')
   [[ $lines != *' '* ]] ||
-    job_die 70 "uneven allocation: the hosts have $lines lines in $PBS_NODEFILE, expected $job_ranks_per_node ranks on each node"
+    job_die 70 "uneven allocation: the hosts have $lines lines in $PBS_NODEFILE, expected $job_ranks_per_node ranks on each node: --exclusive requests whole nodes"
 }
 
 job_list_hosts() { cat "$PBS_NODEFILE"; }

@@ -57,7 +57,7 @@ job_preflight_or_end() {
   elif job_defined job_choose_hosts; then
     job_choose_hosts
   else
-    job_preflight || job_die 74 "the preflight failed with status $job_status; bad: ${job_bad_hosts[*]:-no single host}"
+    job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi
 }
 

@@ -8,10 +8,10 @@ job_find_directory() {
     job_dir=$job_submit_dir  # a later attempt, or a job of jobgen submit
     job_submit_dir=$(< "$job_dir/submitted-from")
   fi
-  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir"
+  cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir: submit from a directory that the compute nodes have"
   if [[ -n ${job_workdir:-} ]]; then
     [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
-    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
+    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir: --workdir must exist on the compute nodes"
   fi
   local id=${job_array_id:-$job_id}
   [[ -n $job_dir ]] || job_dir=$job_runs_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
@@ -27,8 +27,8 @@ job_open() {
   job_umask=$(umask)  # of the user's program
   mkdir -p "${job_parent%/*}/" 2> /dev/null || true
   umask "${job_run_dir_umask:-077}"
-  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir"
-  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir"
+  mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir: choose another place with --runs-dir"
+  [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir: choose another place with --runs-dir"
   rm -f "$job_dir/status.json" "$job_dir/cancelled"
   job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
   job_attempt=1

@@ -1,7 +1,7 @@
 # Slurm: https://slurm.schedmd.com/
 
 job_scheduler() {
-  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH'
+  command -v scontrol > /dev/null || job_die 71 'cannot find scontrol on PATH: add the commands of Slurm with --module'
   [[ -n ${SLURM_JOB_ID:-} && -n ${SLURM_JOB_NODELIST:-} ]] ||
     job_die 70 'SLURM_JOB_ID and SLURM_JOB_NODELIST are not set: submit this script with sbatch'
   job_id=$SLURM_JOB_ID job_number=$SLURM_JOB_ID job_nodelist=$SLURM_JOB_NODELIST
@@ -11,7 +11,7 @@ job_scheduler() {
     job_id=${job_array_id}_$job_index  # with its own number Slurm shows the last task together with all others
   fi
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
-    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node"
+    job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node: --exclusive requests whole nodes"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun

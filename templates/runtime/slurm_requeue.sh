@@ -10,6 +10,6 @@ job_submit_again() {
   trap '' TERM  # a requeue soon ends this script and its processes
   job_stop_reason='Slurm refused'
   scontrol requeue "$job_id" || return 1
-  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "Slurm does not exclude $bad"
+  [[ ! -s $job_dir/bad-hosts ]] || scontrol update JobId="$job_id" ExcNodeList="$bad" || job_say "scontrol cannot exclude $bad from the next attempt"
   job_next=requeued
 }

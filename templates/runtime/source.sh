@@ -1,7 +1,7 @@
 # Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
 
 job_source() { # FILE
-  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source"
+  [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source: it must exist on the compute nodes"
   job_file=$1
   # shellcheck disable=SC2016  # job_eval expands it
   job_eval 'source "$job_file"'

@@ -2,7 +2,7 @@
 
 job_sweep_begins() { # POINTS
   job_point=() job_point_json=''
-  ((job_index < $1)) || job_die 70 "the sweep has no point $job_index: they are 0 to $(($1 - 1))"
+  ((job_index < $1)) || job_die 70 "the sweep has no point $job_index, only 0 to $(($1 - 1))"
 }
 
 job_sweep_value() { # KEY text|number|switch OPTION VALUE

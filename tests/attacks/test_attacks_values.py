@@ -103,6 +103,7 @@ PLACES = (
     "venv",
     "conda",
     "source",
+    "module_init",
     "module",
     "workdir",
     "output",

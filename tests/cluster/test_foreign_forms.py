@@ -14,6 +14,8 @@ from support.cluster import Cluster
 from support.foreign_forms import Followed, Form
 from support.pbs import PbsCluster
 
+from jobgen.values import parsers
+
 PLAIN = "#!/bin/bash\ntrue\n"
 SLURM_FIELDS = (
     *("NumNodes", "NumTasks", "CPUs/Task", "TimeLimit", "TimeMin", "Partition", "QOS", "Account", "Features"),
@@ -26,25 +28,14 @@ NAMED_BY = {
     "NumTasks": r"(?<!-)-n|tasks",
     "TimeMin": "--time-min",
     "JobName": r"-J|--job-name=",
+    "Job_Name": "-N",
+    "Resource_List.nodect": "nodes|select",
+    "Resource_List.ncpus": "ncpus",
 }
 PBS_FIELDS = (
-    *(
-        "Job_Name",
-        "queue",
-        "Account_Name",
-        "project",
-        "Priority",
-        "Rerunable",
-        "array_indices_submitted",
-        "Mail_Users",
-    ),
-    *(
-        "Resource_List.walltime",
-        "Resource_List.select",
-        "Resource_List.nodes",
-        "Resource_List.mem",
-        "Resource_List.cput",
-    ),
+    *("Job_Name", "queue", "Account_Name", "project", "Priority", "Rerunable", "Mail_Users", "depend"),
+    *("array_indices_submitted", "Resource_List.walltime", "Resource_List.nodect", "Resource_List.ncpus"),
+    *("Resource_List.mpiprocs", "Resource_List.ngpus", "Resource_List.mem", "Resource_List.cput"),
 )
 # "job-1.sh JOBID" for each script that the scheduler takes.
 _SUBMIT = 'for file in job-*.sh; do echo "$file $(timeout 5 "$@" "$file" 2>&1 < /dev/null | tail -1)"; done'
@@ -53,7 +44,9 @@ _SUBMIT = 'for file in job-*.sh; do echo "$file $(timeout 5 "$@" "$file" 2>&1 < 
 def pairs(section: str) -> Iterator[tuple[Form, Followed]]:
     for form in foreign_forms.forms():
         if form.section == section and form.request is not None:
-            yield form, foreign_forms.follow(form)
+            # Not all nodes of the test clusters of PBS have devices, which jobgen requests for each rank.
+            cpu = ("--accelerator", "cpu") if form.section != "sbatch" and "gpu" not in form.text else ()
+            yield form, foreign_forms.follow(form, *cpu)
 
 
 def ids(cluster: Cluster | PbsCluster, scripts: list[str], *submit: str) -> dict[int, str]:
@@ -140,3 +133,54 @@ def test_sbatch_reads_both_alike(slurm_cluster: Cluster) -> None:
         wrong += differences(form, plain, *read, SLURM_FIELDS)
     assert wrong == [], "\n".join(wrong)
     assert compared > 100
+
+
+def pbs_jobs(text: str) -> dict[str, dict[str, str]]:
+    """The attributes of the jobs in the output of qstat -f, by their ids; with the memory in all in MiB."""
+    text = re.sub(
+        r"(?m)(?<=mem = )\w+$", lambda size: str(parsers.mebibytes(size[0], "b")), text.replace("\n\t", "")
+    )
+    found = {}
+    for one in text.split("Job Id: ")[1:]:
+        job = dict(re.findall(r"(?m)^    (\S+) = (.*)$", one))
+        processes = re.match(r"(\d+):ppn=(\d+)", job.get("Resource_List.nodes", ""))
+        if processes and "Resource_List.pmem" in job:
+            memory = int(job["Resource_List.pmem"]) * int(processes[1]) * int(processes[2])
+            job.setdefault("Resource_List.mem", str(memory))
+        found[one.partition("\n")[0].strip()] = job
+    return found
+
+
+def compare_on_pbs(cluster: PbsCluster, section: str, least: int) -> None:
+    both = list(pairs(section))
+    scripts = [
+        PLAIN,
+        *(one for form, followed in both for one in (foreign_forms.directive(form), followed.script)),
+    ]
+    jobs = ids(cluster, scripts, "qsub", "-h")
+    shown = cluster.exec("head", ["qstat", "-f", *jobs.values()], check=False, timeout=200).stdout
+    waiting = list(jobs.values())
+    while waiting:  # a few at a time: each command has a reserved port for a job
+        cluster.purge(*waiting[:40], check=False)
+        waiting = waiting[40:]
+    attributes = pbs_jobs(shown)
+    plain, wrong, compared = attributes[jobs[0]], list[str](), 0
+    for at, (form, _) in enumerate(both):
+        theirs, ours = (attributes.get(jobs.get(2 * at + 1 + one, "")) for one in (0, 1))
+        if theirs is None:  # a form that qsub refuses, or waits for, or a name that this cluster has not
+            continue
+        compared += 1
+        if ours is None:
+            wrong.append(f"{form}: the script is refused")
+        else:
+            wrong += differences(form, plain, theirs, ours, PBS_FIELDS)
+    assert wrong == [], "\n".join(wrong)
+    assert compared > least
+
+
+def test_qsub_of_pbs_pro_reads_both_alike(openpbs_cluster: PbsCluster) -> None:
+    compare_on_pbs(openpbs_cluster, "qsub of PBS Pro", 40)
+
+
+def test_qsub_of_torque_reads_both_alike(torque_cluster: PbsCluster) -> None:
+    compare_on_pbs(torque_cluster, "qsub of Torque", 15)

@@ -252,7 +252,7 @@ def test_a_job_whose_dependency_cannot_come_about(openpbs: Lab) -> None:
     openpbs.cluster.wait(bad)
     run = run_of(openpbs, ASKED, "-W", f"depend=afterok:{bad}")
     assert wait_until(lambda: openpbs.state(run)["state"] == "cancelled", 30), openpbs.state(run)
-    assert "what it waited for" in openpbs.state(run)["reason"]
+    assert "dependency could no longer be met" in openpbs.state(run)["reason"]
 
 
 # ------------------------------------------------------------------------------------------- what is asked for

@@ -196,7 +196,9 @@ def test_a_bad_host_is_named(
     assert job.exit_code == 74, job.output
     assert re.search(said, job.output), job.output
     bad = "node1 node2" if name == "checkpoints not shared" else "node2"  # of two, either may be the one
-    assert re.search(rf"jobgen: the preflight failed with status \d+; bad: {bad}\n", job.output), job.output
+    assert re.search(rf"jobgen: the preflight failed with status \d+; bad hosts: {bad}\n", job.output), (
+        job.output
+    )
     directory = jobs.run_dir(tmp_path / "runs")
     assert not node_files.ranks(directory / "attempt-1")  # nothing of the training has begun
     assert not list((directory / "attempt-1").glob("nodes/*/*.log"))

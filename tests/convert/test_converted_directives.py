@@ -219,6 +219,15 @@ def test_nodes_of_a_site(request_: str, expected: list[str], remark: str) -> Non
     assert remark in str(done.remarks)
 
 
+@pytest.mark.parametrize(("queue", "partition"), [("short@pbs1.x.org", "short"), ("@pbs1.x.org", None)])
+def test_a_queue_of_a_server(queue: str, partition: str | None) -> None:
+    done = convert(f"#PBS -q {queue}\n./a", "slurm")
+    found = [line for line in done.text.split("\n") if "--partition" in line]
+    assert found == [f"#SBATCH --partition={partition}"] * bool(partition)
+    assert (True, 2, "the server pbs1.x.org") in remarks(done)
+    assert f"#PBS -q {queue}\n" in convert(f"#PBS -q {queue}\n./a", "torque").text
+
+
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_a_script_that_requests_nothing(target: str) -> None:
     done = convert("#SBATCH -t 10\n./a", target)

@@ -339,3 +339,17 @@ def test_a_line_that_stays(text: str) -> None:
     done = convert(HEAD + text, "slurm")
     assert done.text.endswith(f"{text}\n")
     assert any(one.lost and one.line == 3 and "the line is unchanged" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("export SLURM_CPU_BIND=cores\nsrun ./a", ["SLURM_CPU_BIND"]),
+        ("export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\nsrun ./a", []),
+        ("export SRUN_CPUS_PER_TASK=4\nsrun ./a", ["SRUN_CPUS_PER_TASK"]),
+        ("export SLURM_CPU_BIND=cores\n./a", []),
+    ],
+)
+def test_an_option_of_srun_in_a_variable_is_named(body: str, named: list[str]) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 2\n{body}\n", "pbspro")
+    assert [one.what for one in done.remarks if "is an option of srun" in one.why] == named

@@ -246,7 +246,7 @@ def test_a_value_behind_the_program_is_none_of_the_program() -> None:
 def test_a_variable_of_a_sourced_file_is_one_of_the_commands_behind_the_program() -> None:
     got = found("source /x/config.sh", run="\nsrun ./a $X\n./b $Y\n")
     assert got["source"] == ["/x/config.sh"]
-    assert got["setup"] == "export Y\n"
+    assert got["setup"] == "export X\nexport Y\n"
 
 
 def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
@@ -262,6 +262,33 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
 def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:
     got = found(f"A=$(date)\nsource /c/{file}\n./d $A")
     assert got.get("source") == ([f"/c/{file}"] if is_option else None)
+
+
+def test_a_file_is_read_in_the_directory_of_the_script() -> None:
+    options = found("cd /b\nsource /b/x.sh\ncd /c")
+    assert (options["workdir"], options["source"]) == ("/b", ["/b/x.sh"])
+    assert options["setup"].endswith("\ncd /c\n")
+    assert found("cd /b\nsource /b/etc/profile.d/conda.sh\ncd /c")["workdir"] == "/c"
+
+
+@pytest.mark.parametrize(
+    ("command", "source"),
+    [
+        ("conda", None),
+        ("/opt/c/bin/conda", ["/opt/c/etc/profile.d/conda.sh"]),
+        ("$HOME/c/bin/conda", ["~/c/etc/profile.d/conda.sh"]),
+        ("~/c/bin/conda", ["~/c/etc/profile.d/conda.sh"]),
+    ],
+)
+def test_the_conda_of_a_shell_hook(command: str, source: list[str] | None) -> None:
+    options = found(f'eval "$({command} shell.bash hook)"\nconda activate b')
+    assert (options.get("source"), options["conda"]) == (source, "b")
+
+
+@pytest.mark.parametrize("command", ["/home/$(whoami)/c/bin/conda", "$A/bin/conda"])
+def test_a_conda_that_only_the_job_knows_stays_in_its_block(command: str) -> None:
+    line = f'eval "$({command} shell.bash hook)"\nconda activate b'
+    assert line in found(line)["setup"]
 
 
 def test_a_text_that_is_printed_later_has_a_remark() -> None:

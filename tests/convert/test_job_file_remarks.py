@@ -73,7 +73,7 @@ DIFFERENCES = {
     "a file of functions": (SLURM, "", ". ./functions\nsrun ./a\ncollect x", 3, "functions and aliases", False),
     "an environment that is left": (SLURM, "", "srun ./a\ndeactivate\n./b", 4, "in the environment, too", False),
     "a value of the program": (
-        SLURM, "", "for i in 1 2; do ./a || F=1; done\ncp x y$F", 4, "process of its own", False,
+        SLURM, "", "for i in 1 2; do ./a || F=1; done\ncp x y$F", 4, "separate process", False,
     ),
     "a directory of the program": (
         SLURM, "", "if [ -d x ]; then cd x; ./a; fi\nmv out ..", 4, "no effect on the commands after", False,
@@ -214,7 +214,7 @@ def test_a_shell_that_prints_its_commands_has_a_remark(first: str, noted: bool) 
 )
 def test_a_variable_of_the_program_that_nothing_sets_has_a_remark(body: str, unset: list[str]) -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n")
-    assert [one.what for one in done.remarks if "is set by nothing" in one.why] == unset
+    assert [one.what for one in done.remarks if "is not set anywhere" in one.why] == unset
 
 
 @pytest.mark.parametrize(

@@ -414,3 +414,69 @@ def test_a_script_that_bash_cannot_read_is_one_process() -> None:
     found = values(done.text)
     assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
     assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "kept"),
+    [
+        ('B="$B,/x"\n./a $B', ["./a", "$B"], 'B="$B,/x"'),
+        ('A="--x 1"\nO="$A --z"\nA=--y\n./a $O $A', ["bash", "-c", "exec ./a $O $A"], 'O="$A --z"'),
+        ('A="--x 1"\nexport O=" $A"\n./a $O', ["bash", "-c", "exec ./a $A"], 'A="--x 1"'),
+        ('A="--x 1"\nO="$A --z"\n./a $O\nA=--y', ["bash", "-c", "exec ./a $A --z"], 'A="--x 1"'),
+    ],
+)
+def test_a_variable_that_another_one_is_made_of(body: str, command: list[str], kept: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)
+    assert found["command"] == command
+    assert kept in found["setup"]
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus", "bind"),
+    [
+        ("--bind-to core", 1, "cores"),
+        ("--bind-to core", 4, None),
+        ("--bind-to=numa", 4, "numa"),
+        ("--bind-to none", 4, "none"),
+        ("--map-by ppr:2:node:PE=4", 4, "cores"),
+        ("--map-by ppr:2:node:PE=2", 4, None),
+        ("--map-by ppr:1:socket", 4, None),
+    ],
+)
+def test_the_binding_of_the_ranks(options: str, cpus: int, bind: str | None) -> None:
+    head = f"#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=2 -c {cpus}\n"
+    done = job_file(f"{head}mpirun -np 2 {options} ./a\n")
+    assert values(done.text).get("cpu_bind") == bind
+    assert any("places and binds the ranks" in one.why for one in done.remarks) == (bind is None)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        (". x.conf\n./a $B $HOME $SLURM_JOB_ID", ["bash", "-c", "exec ./a $B $HOME $SLURM_JOB_ID"]),
+        ('. x.conf\n./a "$B"', ["./a", "$B"]),
+        (". /x/bin/activate\n./a $B", ["./a", "$B"]),
+    ],
+)
+def test_a_variable_of_a_sourced_file_may_be_several_words(body: str, command: list[str]) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)
+    assert found["command"] == command
+    assert ("export B" in found.get("setup", "")) == (command[0] == "bash")
+
+
+@pytest.mark.parametrize(
+    ("after", "block"),
+    [
+        ("./p &\nwait\n./q", "./p&\nwait\n./q\n"),
+        ("./q &\nwait", "./q&\nwait\n"),
+        ("wait\n./q\nexit 0", "./q\n"),
+        ("./q\nexit 0\n./p", "./q\n"),
+        ("exit\n./p", None),
+        ("wait", None),
+    ],
+)
+def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
+    after: str, block: str | None
+) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2\nsrun ./a\n{after}\n").text)
+    assert found.get("after", "").removeprefix("set +eu +o pipefail\n") == (block or "")

@@ -135,7 +135,7 @@ def test_make_demo() -> None:
 
 def test_no_text_installs_jobgen_from_an_index() -> None:
     """It is on none yet: pages and messages name a checkout, or the file jobgen.pyz."""
-    from_index = re.compile(r"""(?:install|uvx)(?: -\S+| \d\S*)* ['"]?(?:py-)?jobgen\b""")
+    from_index = re.compile(r"""(?:(?<!un)install|uvx)(?: -\S+| \d\S*)* ['"]?(?:py-)?jobgen\b""")
     assert from_index.search("uv tool install --python 3.12 'jobgen[train]'")
     folders = ("docs", "examples", "jobgen", "release", "templates", "train")
     paths = [*ROOT.glob("*.md"), *(path for one in folders for path in (ROOT / one).rglob("*"))]

@@ -111,7 +111,7 @@ def test_a_table_says_what_to_do(tmp_path: Path) -> None:
     words = ("local", "--module", "nothere/1", "--workdir", "gone", "--", "train.py")
     done = doctor(*words, cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert done.returncode == 1
-    assert "problem    environment: cannot load the module nothere/1\n" in done.stdout
+    assert "problem    environment: cannot load the module nothere/1: module avail" in done.stdout
     assert "      do:  change --module or --source\n" in done.stdout
     assert "cannot enter gone" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 110

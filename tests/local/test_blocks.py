@@ -87,7 +87,7 @@ def test_an_after_that_fails_changes_nothing(tmp_path: Path) -> None:
         ("if true", "line 2: syntax error: unexpected end of file"),
         ("a=(\n", "line 1: unexpected EOF"),
         ("cat <<X\ny", "here-document"),
-        ("END_OF_BEFORE", "must be without the line END_OF_BEFORE"),
+        ("END_OF_BEFORE", "must not contain the line END_OF_BEFORE"),
         (" \n ", "must be shell code"),
         ("echo a\r\necho b", "ended as on Unix"),
     ],

@@ -165,7 +165,10 @@ REFUSED = [
     ("slurm --container edf --image train.toml", ["--image train.toml", "begins with / or ./"]),
     ("slurm --container edf --image edf/train", ["--image edf/train", "begins with / or ./"]),
     ("slurm --container edf --image a --accelerator npu", ["--container edf", "does not support npu"]),
-    ("slurm --nodes 2 --container enroot --image a --remote ssh", ["--container enroot", "pdsh"]),
+    (
+        "slurm --nodes 2 --launcher deepspeed --container enroot --image a --remote ssh",
+        ["--container enroot", "pdsh"],
+    ),
     ("slurm --container shifter --image 'a b'", ["--image 'a b'", "docker:user/name:tag"]),
     ("slurm --container shifter --image a --accelerator npu", ["--container shifter", "use apptainer"]),
     ("slurm --container docker --image a --bind b", ["--bind b", "absolute paths"]),

@@ -98,8 +98,10 @@ def test_the_submission_has_the_number_of_nodes(options: str, submit: str) -> No
     assert not re.search(r"^#(PBS|SBATCH).*(select|nodes=|job_nodes)", job, re.MULTILINE)
     assert "job_nodes=" not in job
     assert "JOBGEN_WORLD_SIZE" in job or "--hostfile" in job
-    told = jobs.jobgen(*shlex.split(options), "--nodes", "submitted", "--explain", "--", "x.py").stdout
-    assert "as many nodes as the job gets" in told
+    told = jobs.jobgen(
+        *shlex.split(options), "--nodes", "submitted", "--explain", "--", "x.py", env={"COLUMNS": "200"}
+    )
+    assert "as many nodes as the job gets" in told.stdout
 
 
 def test_a_range_of_nodes_is_left_to_the_scheduler() -> None:

@@ -42,7 +42,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
         (ONE, "--nodes submitted", "--nodes submitted (command line): the steps of a job need a number of equal nodes"),
         (ONE + "parallel = true", "", "parallel = true ({file}, line 9, [[step]] 1): there is no step before the first one"),
         (ONE + "[[step]]\ncommand=['x']\nparallel = 1", "", "[[step]] 2): must be true or false"),
-        (ONE + "[[step]]\ncommand=['x']\nparallel = true", "", "parallel = true ([[step]] 2): the steps at this time need 4 nodes together, but the job has 2"),
+        (ONE + "[[step]]\ncommand=['x']\nparallel = true", "", "parallel = true ([[step]] 2): steps at the same time need 4 nodes, but the job has 2"),
         (ONE + "[[step]]\ncommand=['torchrun', 'x.py']", "", "is a launcher, which jobgen starts itself"),
     ],
 )  # fmt: skip

@@ -212,7 +212,7 @@ def test_without_a_terminal_each_change_is_a_line(tmp_path: Path, slurm: str) ->
         ("--watch 1", "--watch 1 (command line): must be a whole number from 2 to 3600"),
         ("--watch 4711", "RUN comes before --watch"),
         ("--watch nothing", "there is no run nothing in runs"),
-        ("--watch --json", "--json and --watch exclude each other"),
+        ("--watch --json", "--json and --watch contradict each other; leave one of them out"),
     ],
 )
 def test_a_watch_that_cannot_be(words: str, sentence: str, tmp_path: Path, slurm: str) -> None:

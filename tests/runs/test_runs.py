@@ -94,8 +94,8 @@ WRONG = {
     "submit slurm --nodes 0": "--nodes 0 (command line)",
     "submit slurm train.py": "goes after --",
     "submit --again nothing": "there is no run nothing in runs",
-    "submit slurm --again x": "takes all from that run's plan.json",
-    "submit --again x --no-preflight": "takes all from that run's plan.json",
+    "submit slurm --again x": "uses the options in plan.json of that run",
+    "submit --again x --no-preflight": "uses the options in plan.json of that run",
     "status": "there is no run in runs",
     "status x --runs-dir /nowhere": "there is no run x in /nowhere",
     "logs": "there is no run in runs",
@@ -266,7 +266,7 @@ RANKS: list[tuple[str, str, str, dict[int, int], str]] = [
         "",
         "lost",
         SAVED,
-        "its script recorded no exit status, and the scheduler has forgotten the job; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
+        "its script recorded no exit status, and the scheduler no longer knows the job; all 2 ranks saved (status 75); to go on, submit job.sh again from RUN",
     ),
     (
         "1 began 5\n9 ended 143\n",
@@ -450,7 +450,7 @@ def test_a_job_that_was_cancelled_before_it_began(tmp_path: Path, monkeypatch: p
     (run / "cancelled").touch()
     monkeypatch.setenv("PATH", f"{path_with(tmp_path / 'bin', squeue='true', sacct=NO_SACCT)}:/usr/bin:/bin")
     [state], _ = states.states([run])
-    assert (state.state, state.reason) == ("cancelled", "it began no attempt")
+    assert (state.state, state.reason) == ("cancelled", "it never started")
 
 
 def test_a_thousand_runs_are_one_question_and_quick(tmp_path: Path) -> None:
@@ -698,7 +698,7 @@ def test_statuses_of_diff(tmp_path: Path) -> None:
     assert (told["same"], told["differences"][1]["values"]) == (False, [0, 3])
     (one / "plan.json").write_text("{")
     assert jobgen(tmp_path, "diff", "one", "two").returncode == 2
-    assert "one and the same" in jobgen(tmp_path, "diff", "one", one.name).stderr
+    assert "both names mean the run" in jobgen(tmp_path, "diff", "one", one.name).stderr
 
 
 def test_diff_of_scripts_submitted_by_hand(tmp_path: Path) -> None:

@@ -209,17 +209,17 @@ def test_a_refused_job_leaves_nothing(act: str, fake: Fake) -> None:
 )
 def test_a_failure_after_which_a_job_may_appear(act: str, fake: Fake) -> None:
     fake.act(act)
-    assert "no job is listed, but one may still be: jobgen status" in fake.refused()
+    assert "the scheduler lists no job, but there may be one: jobgen status" in fake.refused()
     [state] = fake.states()
     assert state.state == "submitting"
 
 
 UNCLEAR = {
-    "take; echo thank you": "printed no id of a job: thank you; whether there is a job is unknown, as",
-    "take; echo timeout >&2; exit 1": "refuses the job: timeout; whether there is a job is unknown, as",
-    "echo timeout >&2; exit 1": "refuses the job: timeout; whether there is a job is unknown, as",
+    "take; echo thank you": "printed no id of a job: thank you; it is unknown whether there is a job, because",
+    "take; echo timeout >&2; exit 1": "refuses the job: timeout; it is unknown whether there is a job, because",
+    "echo timeout >&2; exit 1": "refuses the job: timeout; it is unknown whether there is a job, because",
     "exit 0": "printed no id of a job",
-    "kill -9 $$": "whether there is a job is unknown",
+    "kill -9 $$": "it is unknown whether there is a job",
 }
 
 
@@ -240,7 +240,7 @@ def test_what_is_unknown_is_said_and_found_later(act: str, fake: Fake) -> None:
     if act.startswith("take"):
         job = fake.submit()
         assert (fake.queue, fake.runs, job.directory) == ([job.id], [run], run)
-        assert job.remark == "an earlier submission, which was interrupted, had made this job"
+        assert job.remark == "this job was made by an earlier submission, which was interrupted"
         return
     assert fake.states()[0].state == "submitting"
     assert re.search(
@@ -257,7 +257,7 @@ def test_what_is_unknown_is_said_and_found_later(act: str, fake: Fake) -> None:
 
 def test_an_id_with_an_error_does_not_remove_the_directory(fake: Fake) -> None:
     fake.act("echo $id; exit 1")
-    assert "no job is listed, but one may still be" in fake.refused()
+    assert "the scheduler lists no job, but there may be one" in fake.refused()
     assert [(one.id, one.state) for one in fake.states()] == [(None, "submitting")]
 
 

@@ -20,7 +20,9 @@ def test_the_container_is_tried_first(shell: Shell, inside: str, status: int) ->
     done = shell.run(FUNCTIONS, code)
     assert (done.status, done.lines) == (status, ["inside true", "on"] if not status else ["inside true"])
     assert done.said == (
-        "jobgen: cannot start the container apptainer with the image /i.sif\n" if status else ""
+        "jobgen: cannot start the container apptainer with the image /i.sif: see its message above\n"
+        if status
+        else ""
     )
     functions = shell.run_dir / "functions.sh"
     assert "echo program" in functions.read_text()

@@ -318,7 +318,7 @@ def test_the_first_conda_counts(shell: Shell) -> None:
     ("text", "said"),
     [
         ("", "cannot find conda: load its module with --module, or put it on PATH"),
-        ("exit 1", "conda has no shell hook"),
+        ("exit 1", "conda shell.bash hook fails"),
         ("echo 'conda() { return 1; }'", "cannot activate the conda environment my env"),
     ],
 )
@@ -388,7 +388,11 @@ def test_each_call_finds_the_modules_and_keeps_the_options_of_the_shell(shell: S
 @pytest.mark.parametrize("name", ["gone", "silent"])
 def test_a_module_that_is_not_there(shell: Shell, name: str) -> None:
     done = shell.run("modules", f"{MODULE} job_module one {name}; echo never")
-    assert (done.status, done.out, done.said) == (71, "", f"jobgen: cannot load the module {name}\n")
+    assert (done.status, done.out, done.said) == (
+        71,
+        "",
+        f"jobgen: cannot load the module {name}: module avail on a compute node shows the names\n",
+    )
 
 
 def test_a_module_that_was_there_is_loaded(shell: Shell) -> None:

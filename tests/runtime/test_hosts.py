@@ -46,7 +46,7 @@ def test_an_allocation_of_another_size(shell: Shell, nodes: int, hosts: str) -> 
     assert (done.status, done.out) == (70, "")
     assert (
         done.said
-        == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were requested\n"
+        == f"jobgen: the allocation has {len(names)} hosts ({' '.join(names)}), but {nodes} were requested: leave out other options of the submission, or use --nodes submitted\n"
     )
 
 

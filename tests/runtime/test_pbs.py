@@ -427,13 +427,13 @@ def test_slurm_says_no_end(slurm: Shell) -> None:
             {"SLURM_TASKS_PER_NODE": "2,1"},
             "job_ranks_per_node=2;",
             70,
-            "uneven allocation: Slurm allocated 2,1 tasks, expected 2 on each node",
+            "uneven allocation: Slurm allocated 2,1 tasks, expected 2 on each node: --exclusive requests whole nodes",
         ),
         (
             {},
             "rm bin/scontrol; PATH=/bin:$HOME/bin; hash -r; command() { return 1; };",
             71,
-            "cannot find scontrol on PATH",
+            "cannot find scontrol on PATH: add the commands of Slurm with --module",
         ),
     ],
 )
@@ -493,7 +493,10 @@ def test_slurm_does_not_leave_out_a_host(slurm: Shell) -> None:
     (slurm.run_dir / "bad-hosts").write_text("n2\tbroken\n")
     code = "job_id=12 job_stop_reason=; scontrol() { [[ $1 != update ]]; }; job_submit_again; echo $job_next"
     done = slurm.run("slurm slurm_requeue", code)
-    assert (done.out, done.said) == ("requeued\n", "jobgen: Slurm does not exclude n2\n")
+    assert (done.out, done.said) == (
+        "requeued\n",
+        "jobgen: scontrol cannot exclude n2 from the next attempt\n",
+    )
 
 
 def test_the_words_of_the_next_attempt(shell: Shell) -> None:

@@ -460,14 +460,14 @@ def test_hosts_that_cannot_be_probed(shell: Shell, code: str) -> None:
             "",
             74,
             "",
-            "the preflight failed with status 3; bad: b\n",
+            "the preflight failed with status 3; bad hosts: b\n",
         ),
         (
             "job_preflight() { job_bad_hosts=(); return 1; }",
             "",
             74,
             "",
-            "the preflight failed with status 3; bad: no single host\n",
+            "the preflight failed with status 3; bad hosts: none is named\n",
         ),
         ("job_choose_hosts() { echo chosen; }; job_preflight() { return 1; }", "", 0, "chosen\non\n", ""),
         (

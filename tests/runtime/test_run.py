@@ -526,7 +526,7 @@ def test_the_options_of_a_task(shell: Shell) -> None:
 def test_a_task_beyond_the_sweep(shell: Shell, index: int, status: int) -> None:
     done = shell.run("sweep", f"job_index={index}; job_sweep_begins 3; echo on")
     assert done.status == status
-    assert done.said == (f"jobgen: the sweep has no point {index}: they are 0 to 2\n" if status else "")
+    assert done.said == (f"jobgen: the sweep has no point {index}, only 0 to 2\n" if status else "")
 
 
 BEATS = """job_nodes=2 JOBGEN_BEAT=1 JOBGEN_WORLD_SIZE=2 job_hosts=(a b)

@@ -417,4 +417,4 @@ def test_how_a_job_of_pbs_ended(
 def test_a_job_that_waited_for_what_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     commands(monkeypatch, tmp_path, qstat="printf 'Job Id: 9.server\n job_state = F\n substate = 92\n\n'")
     [job] = pbs.ask(["9"])
-    assert (job.state, "waited for" in job.reason) == ("cancelled", True)
+    assert (job.state, "dependency could no longer be met" in job.reason) == ("cancelled", True)

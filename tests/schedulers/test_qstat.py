@@ -321,7 +321,7 @@ LIMITS = [
     (
         "substate = 92\n run_count = 1\n Exit_status = -25",
         "failed",
-        "it used more processors than it had asked for",
+        "it used more processors than it requested",
     ),
     ("substate = 92\n run_count = 1\n Exit_status = -11", "failed", ""),
     (

@@ -156,7 +156,9 @@ def test_shards_and_mig_devices(tmp_path: Path) -> None:
     with pytest.raises(JobgenError, match="at most 16 x shard"):
         render(spec("slurm new gpus_per_node=shard:17", tmp_path))
     slurm(tmp_path, slurm_nodes("n", 2, "all", Gres="gpu:1g.10gb:7"))
-    assert "uses one MIG device" in resolve(spec("slurm new gpus_per_node=1g.10gb:2", tmp_path)).warnings[0]
+    assert (
+        "uses only one MIG device" in resolve(spec("slurm new gpus_per_node=1g.10gb:2", tmp_path)).warnings[0]
+    )
     assert resolve(spec("slurm new gpus_per_node=1g.10gb:1", tmp_path)).warnings == ()
 
 

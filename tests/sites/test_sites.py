@@ -56,7 +56,10 @@ def test_a_site_has_sources_and_each_value_a_line(name: str) -> None:
         ),
         ("pbs polaris account=x network=plugn", ["--network plugn", "offers plugin; did you mean plugin?"]),
         ("pbs abci account=x network=plugin", ["ABCI 3.0 offers no network settings; remove it"]),
-        ("pbs none network=plugin", ["--network plugin", "is a name of settings of a site: add --site"]),
+        (
+            "pbs none network=plugin",
+            ["--network plugin", "is the name of a network setting of a site: add --site"],
+        ),
         ("slurm setonix account=x mem=100G", ["--mem 100G", "memory comes with each GPU"]),
         ("slurm perlmutter account=x accelerator=cpu", ["this job has none", "another queue or site"]),
     ],

@@ -91,9 +91,9 @@ def run(words: list[str]) -> tuple[int, str, str]:
     return status, out.getvalue(), err.getvalue()
 
 
-def follow(form: Form) -> Followed:
-    """Follow the answer to a form, and the one on the rest of it."""
-    state = Followed([*form.command, *words(form)], PROGRAM, (), 2, "")
+def follow(form: Form, *more: str) -> Followed:
+    """Follow the answer to a form, and the one on the rest of it; ``more`` are other options of jobgen."""
+    state = Followed([*form.command, *words(form), *more], PROGRAM, (), 2, "")
     for _ in range(3):
         status, out, err = run([*state.words, "--", *state.program])
         state = replace(state, status=status, script=out)

@@ -62,7 +62,7 @@ def gpt(add: Callable[..., Any]) -> None:
         "--size",
         type=one_of(tuple(SIZES)),
         metavar="|".join(SIZES),
-        help="default: tiny; options override it",
+        help="size of the model (default: tiny); options override it",
     )
     add("--layers", type=whole(1), metavar="N", help="number of blocks")
     add("--width", type=whole(2), metavar="N", help="size of the hidden states")
@@ -84,7 +84,7 @@ def gpt(add: Callable[..., Any]) -> None:
         "--peak-tflops",
         type=real(above=0),
         metavar="X",
-        help="of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
+        help="peak of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
     )
 
 

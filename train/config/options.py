@@ -218,8 +218,8 @@ def optimizer(add: Add) -> None:
         "--optimizer",
         type=name_or_own(OPTIMIZERS),
         metavar="|".join((*OPTIMIZERS, "PKG.MOD:FN")),
-        help="default: adam; lamb needs a GPU; PKG.MOD:FN is your own function, called with the model and, "
-        "if it has this parameter, with lr; it returns an optimizer of torch",
+        help="optimizer (default: adam); lamb needs a GPU; PKG.MOD:FN is your own function, called with the "
+        "model and, if it has this parameter, with lr; it returns an optimizer of torch",
     )
     add("--momentum", type=real(), metavar="X", help="momentum of sgd (default: 0.9) and muon (0.95)")
     add("--betas", type=betas, metavar="X,X", help="betas of adam, adamw and lamb (default: 0.9,0.999)")
@@ -234,17 +234,18 @@ def learning_rate(add: Add) -> None:
         add,
         "--scale-lr",
         ("none", "linear", "sqrt"),
-        "times the number of data-parallel ranks, or its square root (default: none)",
+        "multiply --lr by the number of data-parallel ranks, or by its square root (default: none)",
         "none",
     )
     add(
         "--scheduler",
         type=scheduler,
         metavar="|".join((*SCHEDULERS, "PKG.MOD:NAME")),
-        help="of the learning rate (default: none); plateau reduces it when the metric of --keep-best, or "
-        "the loss of the evaluation, no longer improves; PKG.MOD:NAME is your own function or class: with an "
-        "argument 'step' it returns the factor on --lr for a step, otherwise it is called with the optimizer "
-        "and returns an object with step(), or with step(metric), which is called after each evaluation",
+        help="schedule of the learning rate (default: none); plateau reduces it if the metric of --keep-best "
+        "or the loss of the evaluation no longer improves; PKG.MOD:NAME is your own function or class: with "
+        "an argument 'step' it returns the factor on --lr for a step, otherwise it is called with the "
+        "optimizer and returns an object with step(), or with step(metric), which is called after each "
+        "evaluation",
     )
     _choice(
         add,
@@ -253,7 +254,7 @@ def learning_rate(add: Add) -> None:
         "step the scheduler after each batch (default) or each epoch; its numbers count these",
         "batch",
     )
-    _count(add, "--warmup-steps", "of the warm-up (default: a tenth of all)")
+    _count(add, "--warmup-steps", "steps of the warm-up (default: a tenth of all)")
     add("--milestones", type=wholes, metavar="N,N,...", help="multistep: steps at which the rate decreases")
     add(
         "--gamma",
@@ -415,7 +416,7 @@ def observation(add: Add) -> None:
 
 def checkpoints(add: Add) -> None:
     _count(add, "--save-every", "save a checkpoint after every N optimizer steps, too")
-    _count(add, "--save-every-epochs", "the same, after every N epochs")
+    _count(add, "--save-every-epochs", "save a checkpoint after every N epochs, too")
     add(
         "--checkpoint-dir",
         type=Path,

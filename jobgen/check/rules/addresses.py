@@ -192,11 +192,11 @@ _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
 @rule(
     "random-rendezvous",
     ERROR,
-    "A rendezvous that each task draws for itself",
+    "A rendezvous that each task chooses at random",
     """Code that every task runs draws another random number in each of them: the nodes use different ports, or
     join different rendezvous, and wait for each other until the time limit. The id of the job is the same
     everywhere, and different from those of other jobs.""",
-    fix="draw it in the script, above the launcher, or compute it from the id of the job",
+    fix="choose it in the script, above the launcher, or compute it from the id of the job",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2

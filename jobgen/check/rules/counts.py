@@ -15,8 +15,8 @@ from jobgen.script.syntax import Node, expansions
     "repeated-count",
     NOTE,
     "A number that repeats the request",
-    """The launcher gets a number that the request already has. Who changes one of the two and forgets the
-    other starts too few or too many ranks. The scheduler has the numbers in variables, and srun takes them
+    """The launcher gets a number that the request already has. If only one of the two is changed, too
+    few or too many ranks start. The scheduler has the numbers in variables, and srun takes them
     by itself.""",
     bad="""
     #!/bin/bash

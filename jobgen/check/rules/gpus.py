@@ -102,7 +102,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     WARNING,
     "Obsolete variables of NCCL and PyTorch",
     """NCCL has removed some of its variables, and ignores them. PyTorch 2.2 has renamed its own to
-    `TORCH_NCCL_*`: it still heeds the old names, and prints a warning (a note).""",
+    `TORCH_NCCL_*`: it still reads the old names, and prints a warning (a note).""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00

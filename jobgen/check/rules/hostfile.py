@@ -236,7 +236,7 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
 @rule(
     "hostfile-slots",
     WARNING,
-    "A hostfile with other slots than the job's devices",
+    "A hostfile whose slots differ from the devices of the job",
     """The deepspeed launcher starts a rank for each slot of a host. With more slots than the job has devices on
     a node the ranks without one fail, with fewer some devices stay idle. The number of the request is in a
     variable.""",

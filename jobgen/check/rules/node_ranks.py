@@ -28,11 +28,11 @@ _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
 @rule(
     "hostname-master",
     WARNING,
-    "Each node takes itself for the master",
+    "Each node uses its own name as the master",
     """`hostname` in a text that every node runs is a different host on each of them: each waits for the others
     at its own address. Determine the address in the batch script, which runs on the first node only, and
     export it.""",
-    message="each node runs this, and takes its own name for the master's",
+    message="each node runs this, and uses its own name as the master",
     fix="set MASTER_ADDR in the batch script, above the launcher, and export it",
     bad="""
     #!/bin/bash
@@ -145,7 +145,7 @@ def _on_all(launch: Launch) -> bool:
 @rule(
     "used-port",
     WARNING,
-    "A port out of the list of those in use",
+    "A port from the list of ports in use",
     """`ss` and `netstat` list the ports that are in use. A number out of their output is a port that another
     process has. Compute the port from the job's id, or remove the used ones from the free ones:
     `comm -23 <(seq 20000 29999) USED`.""",

@@ -160,11 +160,11 @@ def _keeps(script: Script, name: str, assignment: Node) -> bool:
 @rule(
     "blank-after-backslash",
     ERROR,
-    "A blank behind a backslash",
+    "A blank after a backslash",
     """A backslash continues a command on the next line only if it is the last character of its line. With a
     blank behind it the command gets an argument that is a blank, and ends: the next line is a command of its
     own. (It is a warning if the next line looks like one.)""",
-    message="the backslash does not continue the line: a blank is behind it, and the next line is another command",
+    message="the backslash does not continue the line: a blank comes after it, and the next line is another command",
     fix="delete the blanks at the end of the line",
     bad="""
     #!/bin/bash

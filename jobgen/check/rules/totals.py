@@ -133,7 +133,7 @@ def _of_all_machines(launch: Launch) -> int | None:
 @rule(
     "world-size",
     ERROR,
-    "A number of ranks that differs from those that start",
+    "A world size that differs from the number of ranks",
     """Ranks wait until as many have joined as `WORLD_SIZE` says: with a larger number they wait until the time
     limit, and with a smaller one the rank is refused. Lightning compares `devices` and `num_nodes` of its
     trainer with the tasks of Slurm, and ends if they differ.""",

@@ -19,7 +19,8 @@ from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported
 
-_IDLE = re.compile(r"(wait|true|:|exit( 0| \$\?| \"\$\?\")?|(conda )?deactivate)?")
+_IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
+_EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
 # Commands that set variables of the shell that are not in the text of the script.
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
@@ -34,12 +35,17 @@ def misread(assignment: Node) -> bool:
 
 
 def _working(statements: Sequence[Node]) -> list[Node]:
-    """Return the statements that do more than wait or end the script, with their separators."""
+    """Return the statements that do more than wait, up to the end of the script, with their separators."""
     found: list[Node] = []
     dropped = True
+    background = False  # there is something to wait for
     for one in statements:
-        sign = one.type in (";", "&")
-        dropped = dropped if sign else bool(_IDLE.fullmatch(one.text.rstrip(";& ")))
+        text = one.text.rstrip(";& ")
+        if _EXIT.fullmatch(text):
+            break
+        if one.type not in (";", "&"):
+            dropped = bool(_IDLE.fullmatch(text)) and not (text == "wait" and background)
+        background |= one.type == "&" and not dropped
         found += [] if dropped else [one]
     return found
 
@@ -64,7 +70,7 @@ class Body:
 
     def write(self) -> None:
         """Set the options, and the blocks."""
-        options, own = take(self.file, self.script, self.parts.before)
+        options, own = take(self.file, self.script, self.parts.before, self.lines)
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.options(options, strict)

@@ -53,7 +53,9 @@ _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
 _CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
-_HOOK = re.compile(r"(?:['\"]?(/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? ")
+_HOOK = re.compile(
+    r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
+)
 _SUBMISSION = re.compile(
     r"\$(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\{(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\})(/[\w./-]*)?"
 )
@@ -64,8 +66,13 @@ _WHY = {
 }
 
 
-def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Set the options that statements are; return the statements that are options, and those that stay."""
+def take(
+    file: JobFile, script: Script, statements: Sequence[Node], lines: Sequence[str]
+) -> tuple[list[Node], list[Node]]:
+    """Set the options that statements are; return the statements that are options, and those that stay.
+
+    ``lines``: other code of the job file that reads variables.
+    """
     for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
         found = Environment(file, script, preparations)
         found.read(statements)
@@ -73,7 +80,9 @@ def take(file: JobFile, script: Script, statements: Sequence[Node]) -> tuple[lis
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    removed += [one.node for one in found.block if _only_for(script, one, removed)]
+    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command")]))}
+    only = [one.node for one in found.block if _only_for(script, one, removed)]
+    removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed)
 
 
@@ -160,7 +169,7 @@ class Environment:
         for name, (value, line) in self.variables.items():
             self.file.set_variable(name, value, line)
         self.file.remarks += self.remarks
-        why = "prints its text when the job has its environment and its directory"
+        why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.remarks.append(Remark(line, node.text.split("\n")[0][:60], why, lost=False))
 
@@ -456,6 +465,10 @@ class Environment:
             return not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
+        if "workdir" in self.values and any(
+            not one.endswith("/conda.sh") for one in self.values.get("source", ())
+        ):
+            return False  # the script reads the file in the directory before
         return self._passes("workdir") and not (
             kind == "workdir" and not value.startswith("/") and self._at_home
         )
@@ -487,4 +500,6 @@ def _given(command: Command) -> str:
 
 def _at(folder: str | None) -> list[Setting]:
     """Return the options that define the command conda of a folder; without one, conda is on PATH."""
-    return [("source", f"{folder}/etc/profile.d/conda.sh")] if folder else [("hook", "")]
+    if not folder:
+        return [("hook", "")]
+    return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]

@@ -68,7 +68,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-"):
-            why = "is of a container of an earlier srun: jobgen starts the ranks outside of it"
+            why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
             file.remarks.append(Remark(launch.line, given, why, of_program=True))
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
@@ -145,9 +145,14 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
 
 
 def _binds(file: JobFile, value: str) -> bool:
-    """Set the binding of the ranks; return whether jobgen has this one."""
-    ours = value in ("core", "slot") or "ppr:" in value
-    return ours or (value == "none" and file.try_add("cpu_bind", value))
+    """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
+    value = re.sub(r"^--?[\w-]+=", "", value).lower()
+    if value == "slot" or re.fullmatch(r"ppr:\d+:node", value, re.ASCII):
+        return True
+    cores = re.fullmatch(r"ppr:\d+:node:pe=(\d+)", value, re.ASCII)
+    each = cores[1] if cores else "1" if value == "core" else ""
+    kind = "cores" if each == str(file.values.get("cpus_per_rank", 1)) else value
+    return kind in ("cores", "numa", "none") and file.try_add("cpu_bind", kind)
 
 
 def _container(file: JobFile, launch: Launch, texts: list[str]) -> bool:

@@ -51,7 +51,7 @@ def shell(script: Script) -> Iterator[Remark]:
             why = "the job runs the commands in bash"
             yield Remark(option.line, f"{option.flag} {option.value}", why)
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
-        why = f"the job runs the commands in bash, which splits words otherwise than {other[1]}"
+        why = f"the job runs the commands in bash, which splits words in another way than {other[1]}"
         yield Remark(1, first, why, lost=False)
 
 
@@ -89,12 +89,12 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     names = {name for name, _, _ in assignments(code)} - own
     for name in definitions_of(script, after).names:
         if name in names:
-            why = "has the value of setup after the program, which is a process of its own"
+            why = "keeps the value of setup after the program, which is a separate process"
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
             yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
     for one in commands(code):
         if one.name in _MOVES and not one.node.under("subshell", "command_substitution"):
-            why = "has no effect on the commands after the program, which is a process of its own"
+            why = "has no effect on the commands after the program, which is a separate process"
             yield Remark(after[0].line, shown(one.node), why, lost=False)
 
 
@@ -113,9 +113,7 @@ def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Re
     words = file.list("command")
     around = [one for one in (*parts.before, *parts.after) if _OWN_NUMBER.search(one.text)]
     if words[:2] == ["bash", "-c"] and _OWN_NUMBER.search(words[2]) and around:
-        why = (
-            "is another number in the program, which is a process of its own, than in the commands around it"
-        )
+        why = "has another value in the program, which is a separate process, than in the commands around it"
         yield Remark(program.line, "$$", f"{why}: set a variable in setup")
 
 
@@ -125,7 +123,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     for name in names(file.list("command")):
         ours = name.startswith("argument_") or not re.fullmatch("[a-z_][a-z_0-9]*", name)
         if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
-            why = "is set by nothing in the script: without it the job ends, and the script goes on"
+            why = (
+                "is not set anywhere in the script: if it is missing the job ends, and the script would go on"
+            )
             yield Remark(program.line, f"${name}", why, lost=False)
 
 

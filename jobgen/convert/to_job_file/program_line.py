@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.convert.to_job_file.definitions import Definitions, definitions_of, state
+from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names
 from jobgen.script.commands import commands
@@ -17,6 +18,8 @@ from jobgen.script.word_lists import unescaped
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
+# Sourced files that set no variable for the words of a program.
+_OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
 
@@ -98,7 +101,7 @@ def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
         found.several |= _splits(script, node) or _globbed(node)
         return _hoisted(node, found)
     text = re.sub(r"\$\{(\w+)\}(?!\w)", r"$\1", "".join(part for part in parts if part is not None))
-    found.several |= _splits(script, node)
+    found.several |= _splits(script, node) or (_bare(node) and _is_of_file(script, text))
     return text
 
 
@@ -154,6 +157,14 @@ def _splits(script: Script, node: Node) -> bool:
     if not name or re.search(r"[@*]", node.text) or _OF_NODES.fullmatch(name):
         return True
     return any(_several(value) for value in script.values.get(name, ())) or name in script.loop_variables
+
+
+def _is_of_file(script: Script, text: str) -> bool:
+    """Return whether a word is a variable that a sourced file may set to several words."""
+    name = text.removeprefix("$")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+        return False
+    return any(not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", "."))
 
 
 def _several(value: Node) -> bool:

@@ -154,6 +154,7 @@ def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
     if not row.scheduler.grammar.long_options:
+        _share_chunks(file, typed)
         _share_totals(file, row, typed)
         _share_cores(file, row, typed)
         return file
@@ -225,6 +226,16 @@ def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
                 file.remarks.append(Remark(1, f"use {BY_KEY[key].flag}", f"{one} cannot be divided equally"))
             else:
                 file.values.setdefault(key, total // parts)
+
+
+def _share_chunks(file: JobFile, typed: Typed) -> None:
+    """Let the cores of a chunk without a number of ranks be those of the ranks, one for each device."""
+    cores, devices = file.values.get("cpus_per_rank"), number(_count(file, "gpus_per_node")) or typed.devices
+    named = "ranks_per_node" in file.values or typed.whole("ranks_per_node")
+    if isinstance(cores, int) and devices and not named:
+        file.values["cpus_per_rank"] = max(cores // devices, 1)
+        if cores > devices and cores % devices:
+            file.values["cpus_per_node"] = cores
 
 
 def _share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:

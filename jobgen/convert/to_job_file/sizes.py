@@ -39,6 +39,8 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
+        if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
+            why += ", and sets OMP_NUM_THREADS to them"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
@@ -91,7 +93,7 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> in
     per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
     if per_task and _tasks(request) > 1:
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
-        why += "and takes that of LOCAL_RANK"
+        why += "and uses that of LOCAL_RANK"
         file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
     if request.gpus_per_node is None and per_task:
         return per_task * _tasks(request)
@@ -154,7 +156,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         if not others and re.search(r"(?i)\b(cuda|nccl|gpus?|rocm)", script.tree.text):
-            why = "the script requests none: jobgen's job is one on CPUs"
+            why = "the script requests none: the job of jobgen runs on CPUs"
             file.remarks.append(Remark(line, "accelerators", why, lost=False))
         return
     if _in_one_directive(file, script, line):

@@ -56,7 +56,7 @@ def convert(script: Script) -> Converted:
     else:
         sizes.write(file, script, launch, line)
         _accelerator(file, script)
-        why = "has no effect in the script: it is behind the first command"
+        why = "has no effect in the script: it comes after the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         sizes.threads(file, script)
@@ -128,7 +128,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     if command is not None and reason is None:
         file.remarks += notes.alone(script, file, command, launch)
     if words.all_arguments:
-        why = "a program has the arguments of the script one by one: $1 to $9"
+        why = "a program can use the arguments of the script only one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
     words.expanded |= bool(names(words.words))
     if not source.scheduler.behaviour.passes_arguments and any(

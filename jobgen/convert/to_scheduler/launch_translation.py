@@ -127,7 +127,7 @@ def _first(
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
-    if script.request.ranks == 1:
+    if mpirun_line.ranks_of(line, script.request) == "1":
         return
     old, new = next(iter(variables.rank_names(source, target, key).items()))
     if to_srun:
@@ -149,8 +149,11 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if not to_srun and "hosts" not in line.values and fewer:
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
-    if cores := _too_few(line, script.request):
-        why = f"starts more ranks than the {cores} cores of the request: on whole nodes request all of them"
+    needed, cores = _cores(line, script.request)
+    if needed > cores and not script.request.exclusive and "overcommit" not in line.values:
+        why = (
+            f"needs {needed} cores, more than the {cores} of the request: on whole nodes request all of them"
+        )
         yield Remark(number, call.what, why, lost=False)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
@@ -159,12 +162,12 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 
 
-def _too_few(line: LaunchLine, request: Request) -> int:
-    """Return the number of cores that the job requests if its ranks are more; 0 otherwise."""
+def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
+    """Return the number of cores that the ranks need, and that of those that the job requests."""
     nodes = request.nodes or 1
     ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
     cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    return cores if ranks > cores and not request.exclusive and "overcommit" not in line.values else 0
+    return ranks * line.numbers.get("cpus", 1), cores
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:

@@ -69,11 +69,14 @@ def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     if others and not target.scheduler.queue_lists:
         lost.append(Lack("queue", f"the queues {others}", f"{target.title} takes one: {first} is written"))
         queue = first
+    if queue and "@" in queue and not target.scheduler.queue_servers:
+        queue, _, server = queue.partition("@")
+        lost.append(Lack("queue", f"the server {server}", f"{target.title} has no server in a queue"))
     if queue and target.scheduler.is_reservation(queue):
         why = f"{target.title} reads a queue of this name as a reservation"
         lost.append(Lack("queue", f"the queue {queue}", why))
         return None
-    return queue
+    return queue or None
 
 
 def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, default: bool) -> list[str]:

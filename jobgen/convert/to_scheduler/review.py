@@ -21,6 +21,11 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
+# Options of srun in variables that a script sets.
+_OF_SRUN = re.compile(
+    r"SRUN_\w+|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
+    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK)"
+)
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -41,6 +46,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield from _slots(script, source, target)
     yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
+    yield from _srun_variables(script, source, target)
     for field in content.directories:
         path = directive.value if (directive := source.origin(given, field)) else ""
         why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
@@ -59,11 +65,23 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
     yield from _written_script(script, source)
     if not has_directives(script):
-        why = "it is not taken for a batch script: it gets no directives and no change of directory"
+        why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
+    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    if not steps or not re.search(r"\bsrun\b", script.tree.text):
+        return
+    cores = str(script.request.cpus_per_rank)
+    for name, value, node in script.assignments:
+        same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
+        if _OF_SRUN.fullmatch(name) and not same:
+            yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
 
 
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
