@@ -62,7 +62,7 @@ def test_explain_tells_what_is_derived_then_what_is_set() -> None:
     rows = re.findall(r"^(\w+) ", short, re.MULTILINE)
     assert rows[0] == "VALUE"
     assert rows[1] == "scheduler"
-    assert rows[-3:-1] == ["walltime", "nodes"]
+    assert rows[-4:-1] == ["walltime", "nodes", "launcher"]  # whose default depends on the program
     assert re.search(r"^and \d+ defaults: --explain=all$", short, re.MULTILINE)
     every = jobgen(*words, "--explain=all", "--", "train.py", env={"COLUMNS": "90"}).stdout
     assert "\nqueue " in every

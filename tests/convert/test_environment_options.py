@@ -48,6 +48,7 @@ KINDS = {
     "the directory in a variable": ("export A=$PWD/x", f"{MODULES} conda venv env"),
     "a directory": ("cd $SCRATCH/x", f"{MODULES} conda env"),
     "a file": ("mkdir -p x", f"{MODULES} conda venv env"),
+    "a value of a file": ("export A=$(jq .a x.json)", f"{MODULES} conda venv env"),
     "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),

@@ -120,7 +120,18 @@ def test_a_time_on_the_command_line_replaces_that_below(
     (tmp_path / "below.toml").write_text(text)
     place = ("--site" if kind == "site" else "--job", "./below.toml")
     done = jobs.jobgen(
-        "slurm", *place, "--walltime", "1h", *words, "--requeue", "1", "--", "./solve", cwd=tmp_path
+        "slurm",
+        *place,
+        "--walltime",
+        "1h",
+        *words,
+        "--requeue",
+        "1",
+        "--launcher",
+        "srun",
+        "--",
+        "./solve",
+        cwd=tmp_path,
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert f"job_grace_seconds={grace}\njob_save_signal={signal}" in done.stdout

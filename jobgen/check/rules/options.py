@@ -39,7 +39,7 @@ from jobgen.script.script import Hit, Script
     """,
 )
 def unknown(script: Script) -> Iterator[Hit]:
-    faulty = set(trailing(script))  # trailing-comment reports these
+    faulty, stray = set(trailing(script)), set[int]()  # trailing-comment reports the first
     for line in script.directives.live:
         if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in script.dialect.scheduler.grammar.letters:
             faulty.add(line.number)
@@ -61,8 +61,12 @@ def unknown(script: Script) -> Iterator[Hit]:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
                 yield Hit.at(option, reason, "write the value in quotes", WARNING)
         if not free and option.line not in faulty and (fault := _fault(option, script)):
-            if WARNING not in fault or not option.flag:
-                faulty.add(option.line)  # report only the first error, or word too many, of a line
+            if WARNING not in fault:
+                faulty.add(option.line)  # report only the first error of a line
+            elif not option.flag and option.line in stray:
+                continue  # and only the first word too many
+            elif not option.flag:
+                stray.add(option.line)
             if fault[0]:
                 yield Hit.at(option, *fault)
 

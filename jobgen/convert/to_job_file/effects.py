@@ -21,7 +21,7 @@ _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
-scontrol qstat checkjob clear top jq nodeset""",
+scontrol qstat checkjob clear top nodeset""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -30,7 +30,7 @@ scontrol qstat checkjob clear top jq nodeset""",
     "here": "pwd",
     "environment": "module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset",
     "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
-    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha256sum getent",
+    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha256sum getent jq",
 }
 _KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
 # The kinds of commands by their words, before those by name.
@@ -50,7 +50,7 @@ _FORMS = (
 )
 # Tools that read files, or the output of another command.
 _FILTERS = """
-awk cat cut egrep fgrep fold grep head nl paste sed sort tac tail tr uniq wc
+awk cat cut egrep fgrep fold grep head jq nl paste sed sort tac tail tr uniq wc
 """
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
