@@ -32,3 +32,18 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
+
+
+def in_directory(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each program that srun finds in the working directory, and a shell does not."""
+    step = source.scheduler.node_step
+    launches = [one for one in script.launches if one.kind == step and one.program]
+    starts = {one.command.node.start for one in launches}
+    words = (word for one in script.commands if one.node.start not in starts for word in one.arguments)
+    files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
+    for launch in launches:
+        name = script.constants.value(launch.program[0]) or "/"
+        made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
+        if "/" not in name and made:
+            why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
+            yield Remark(launch.line, name, why, lost=False)

@@ -36,6 +36,17 @@ def shared(script: Script) -> set[str]:
     return {name for name, _, _ in script.assignments} - kept(script)
 
 
+def passed_on(script: Script) -> set[str]:
+    """Return the variables that the script exports without a value, for programs that read them."""
+    return {
+        child.text
+        for node in script.tree.all("declaration_command")
+        if node.text.startswith("export")
+        for child in node.children
+        if child.type == "variable_name"
+    } - {name for name, _, _ in script.assignments}
+
+
 def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
     """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
     for node in root.all("variable_name", "raw_string", "string_content", "$"):

@@ -143,7 +143,7 @@ def _log(spec: Specification, scheduler: Scheduler, array: bool) -> str | None:
 
 def unpattern(path: str) -> str:
     """Return a path of PBS with Slurm's patterns: the inverse of ``Scheduler.log``."""
-    path = re.sub(r"\$\{(\w+)\}", r"$\1", path)
+    path = re.sub(r"\$\{(\w+)\}", r"$\1", path.replace("%", "%%"))
     for scheduler in SCHEDULERS.values():
         for code, word in scheduler.log_codes.items():
             path = path.replace(word, f"%{code}")

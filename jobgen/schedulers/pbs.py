@@ -104,7 +104,7 @@ class Pbs(Scheduler):
             raise ValueError(
                 "PBS reads the text before the : as a host; remove it, or write an absolute path"
             )
-        known = {"x": name, **self.log_codes}
+        known = {"x": name, "%": "%", **self.log_codes}
         if unknown := [code for code in re.findall(r"%(.?)", path) if code not in known]:
             raise ValueError(f"{self.title} does not support %{unknown[0]} in a name; remove it")
         return fill(path, known)

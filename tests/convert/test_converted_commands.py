@@ -25,6 +25,7 @@ from jobgen.script.script import Script
         ("module load slurm", "pbspro", "slurm"),
         ("cat > x.py <<'A'\nos.environ['SLURM_PROCID']\nA", "pbspro", "SLURM_PROCID"),
         ("srun", "pbspro", "srun"),
+        ("seff $SLURM_JOB_ID", "pbspro", "seff $SLURM_JOB_ID"),
         ('scontrol requeue "$SLURM_JOB_ID"', "pbspro", 'scontrol requeue "$SLURM_JOB_ID"'),
         ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),
     ],

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from convert.conversions import MPIRUN, ONE, body, convert, remarks
+from convert.conversions import MPIRUN, ONE, body, convert, job_file, remarks
 
 from jobgen.script.commands import commands
 from jobgen.script.syntax import parse
@@ -382,3 +382,25 @@ def test_aprun_fills_the_cores_of_a_node(options: str, nodes: str) -> None:
     assert [word for word in done.text.split("\nsrun ")[1].split() if word.startswith("--nodes")] == [
         *filter(None, [nodes])
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("srun a.out", "a.out"),
+        ("cp ../bin/solve .\nsrun -n 1 solve", "solve"),
+        ("srun ./a.out", ""),
+        ("srun gmx_mpi mdrun", ""),
+        ("srun python t.py\nmv t.py /x", ""),
+    ],
+)
+def test_a_program_that_only_srun_finds(text: str, named: str) -> None:
+    script = f"#!/bin/bash\n#SBATCH -N 1\n{text}\n"
+    for done in (convert(script, "pbspro"), job_file(script)):
+        found = [one.what for one in done.remarks if "in the working directory, too" in one.why]
+        assert found == [named] * bool(named)
+
+
+def test_memory_of_each_core_of_an_exclusive_node() -> None:
+    done = convert("#SBATCH -N 1 -n 4 --exclusive --mem-per-cpu=1G\n./a", "pbspro")
+    assert "--mem-per-cpu=1G" in [one.what for one in done.remarks]

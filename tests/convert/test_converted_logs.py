@@ -80,7 +80,7 @@ def test_a_log_in_the_directory_of_the_job() -> None:
 def test_the_default_log_of_slurm_in_the_script() -> None:
     text = "mv slurm-$SLURM_JOB_ID.out slurm-*.out logs"
     assert (True, 3, "slurm-$SLURM_JOB_ID.out") in remarks(convert(ONE + text, "pbspro"))
-    assert remarks(convert(f"#SBATCH -N 1 -o slurm-x.out\n{text}", "pbspro")) == []
+    assert remarks(convert(f"#SBATCH -N 1 -o slurm_x.out\n{text}", "pbspro")) == []
 
 
 def test_the_home_directory_in_a_log() -> None:
@@ -117,3 +117,36 @@ def test_each_task_of_the_submission_has_its_log(index: str | None, output: str,
 def test_one_log_of_all_tasks_has_a_remark(directives: str, target: str, noted: list[str]) -> None:
     done = convert(f"{directives}\n./a", target)
     assert [one.what for one in done.remarks if "one file for all tasks" in one.why] == noted
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("#PBS -l nodes=1\n#PBS -o /x/%J.log", "slurm", "#SBATCH --output=/x/%%J.log"),
+        ("#PBS -l nodes=1\n#PBS -o /x/%J.log", "pbspro", "#PBS -o /x/%J.log"),
+        ("#SBATCH -N 1\n#SBATCH -o /x/%%J.log", "torque", "#PBS -o /x/%J.log"),
+    ],
+)
+def test_a_percent_sign_is_a_code_for_slurm_only(text: str, target: str, expected: str) -> None:
+    assert f"{expected}\n" in convert(f"{text}\n./a", target).text
+
+
+@pytest.mark.parametrize(
+    ("log", "command", "noted"),
+    [
+        ("run.log", "grep -i error log.run run.log", True),
+        ("run.log", "egrep error *.log > errors", True),
+        ("run.log", 'mail -s x me < "$SLURM_SUBMIT_DIR/other.log"', False),
+        ("run.log", "cp * /x", False),
+        ("run.%j", "tail run.*", False),
+    ],
+)
+def test_a_log_that_the_script_reads_is_not_there_yet(log: str, command: str, noted: bool) -> None:
+    done = convert(f"#SBATCH -N 1\n#SBATCH -o {log}\n./a\n{command}", "pbspro")
+    assert [one.line for one in done.remarks if "when the job has ended" in one.why] == [5] * noted
+
+
+@pytest.mark.parametrize(("events", "noted"), [("FAIL", True), ("FAIL,END", False), ("ALL", False)])
+def test_mail_of_a_script_that_fails(events: str, noted: bool) -> None:
+    done = convert(f"#SBATCH -N 1 --mail-type={events}\n./a", "pbspro")
+    assert any(one.line == 2 and "not if the script fails" in one.why for one in done.remarks) == noted

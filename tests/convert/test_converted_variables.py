@@ -188,3 +188,17 @@ def test_the_index_is_unset_outside_of_an_array() -> None:
     body = '[ -n "${PBS_ARRAYID+1}" ] || PBS_ARRAYID=-1\n./a $PBS_ARRAYID'
     text = convert(f"#!/bin/bash\n#PBS -l nodes=1:ppn=2\n{body}\n", "slurm").text
     assert '[ -z "${SLURM_ARRAY_TASK_ID+x}" ] || export PBS_ARRAYID="${SLURM_ARRAY_TASK_ID:-}"\n' in text
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "value"),
+    [
+        ("SLURM_ARRAY_TASK_ID", "pbspro", "${PBS_ARRAY_INDEX:-}"),
+        ("PBS_ARRAYID", "slurm", "${SLURM_ARRAY_TASK_ID:-}"),
+        ("SLURM_JOB_ID", "pbspro", "${PBS_JOBID:-}"),
+    ],
+)
+def test_a_variable_that_is_exported_keeps_its_name(name: str, target: str, value: str) -> None:
+    array = "#PBS -t 1-9" if name.startswith("PBS") else "#SBATCH -a 1-9"
+    text = convert(f"#!/bin/bash\n{array}\nexport {name}\n./a ${name}\n", target).text
+    assert f"{name}={value}\nexport {name}\nexport {name}\n./a ${name}\n" in text

@@ -45,6 +45,8 @@ DIFFERENCES = {
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
+    "a step that a wait follows": (SLURM, "", "srun ./b &\nsrun ./a &\nwait", 3, "ends with the program", True),
+    "a script without a program": (SLURM, "", "cd x\ncat x | xargs -n 1 echo", 4, "the job ends with 0", False),
     "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),
     "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
     "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),

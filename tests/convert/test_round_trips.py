@@ -55,7 +55,7 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
         "--gpus-per-node=": st.integers(1, 16),
         "--array=": st.sampled_from(["0-9", "0-9:3", "2-8%4", "0-100:50%1"]),
         "--dependency=": DEPENDS,
-        "--mail-type=": st.sampled_from(["END", "BEGIN,END,FAIL", "ALL", "FAIL", "NONE"]),
+        "--mail-type=": st.sampled_from(["END", "BEGIN,END,FAIL", "ALL", "BEGIN", "NONE"]),
         "--begin=": st.sampled_from(["2026-12-01T10:00", "2030-01-31T20:00:30", "16:00", "04:05:06"]),
         "--nice=": st.integers(0, 1024),
         "--mail-user=": st.just("me@example.org"),

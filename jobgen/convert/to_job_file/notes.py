@@ -67,6 +67,14 @@ def status(parts: Split) -> Iterator[Remark]:
         yield Remark(1, parts.last.split("\n")[0][:60], why, lost=False)
 
 
+def without_program(script: Script, last: Node) -> Iterator[Remark]:
+    """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
+    works = any(command.name not in STATE | PRINT for command in commands(last))
+    if works and not script.errexit:
+        why = "if it fails, the script has its status, and the job ends with 0"
+        yield Remark(last.line, shown(last), why, lost=False)
+
+
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
     words = file.list("command")
@@ -176,7 +184,7 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
     for command in unwaited(parts.before):
         inside = {one.start for one in command.all("command")}
         if any(one.command.node.start in inside for one in script.launches):
-            why = "holds cores and memory of the allocation, for which the ranks of the program may wait"
+            why = "holds cores and memory, for which the ranks may wait, and ends with the program"
             yield Remark(command.line, shown(command), why)
         else:
             why = "runs beside the program, and ends with it"

@@ -41,7 +41,7 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
         why = "the script runs its program once; jobgen gives its one rank the cores of all"
         if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
             why += ", and sets OMP_NUM_THREADS to them"
-        file.remarks.append(Remark(line, f"{request.ranks} tasks", why, lost=False))
+        file.remarks.append(Remark(line, f"{request.ranks or request.ranks_per_node} tasks", why, lost=False))
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))

@@ -148,6 +148,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         file.remarks += notes.inside(file, command)
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
+    file.remarks += misreadings.in_directory(script, source)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
     if command is not None and launch is None and reason is None:
@@ -220,8 +221,11 @@ def _without_program(
         file.remarks.append(Remark(1, script.lines[0][:60], "only scripts for bash and its like are read"))
     else:
         file.remarks.append(Remark(1, "the program", why, lost=False))
+    ended = bool(statements) and statements[-1].text == "exit 0"
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
+    if statements and not ended:
+        file.remarks += notes.without_program(script, statements[-1])
     return Split(statements, ()), ProgramWords()
 
 

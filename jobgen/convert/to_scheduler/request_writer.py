@@ -207,7 +207,7 @@ def _at_run_time(content: ScriptRequest, log: str, target: Dialect) -> bool:
 
 def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) -> str:
     """Return a path with Slurm's filename patterns."""
-    log = path if source.percent_codes else unpattern(path)
+    log = path if source.percent_codes or path == default else unpattern(path)
     log += default if log.endswith("/") and default else ""
     no_index = source.no_index and not content.request.array and not content.index_later
     return log.replace("%a", source.no_index) if no_index else log

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+import os
 import re
 from collections.abc import Iterable, Iterator
 
@@ -53,6 +55,16 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why += f"then write {path}/%j.OU"
         yield from _at(script, source, field, why)
     yield from _shared_log(script, source, target)
+    if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
+        why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
+        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+    if source.scheduler.node_step and not target.scheduler.node_step:
+        yield from misreadings.in_directory(script, source)
+    yield from _own_log(script, source, target, content)
+    if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
+        option = script.heeded["--mail-type"]
+        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
+        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
     for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
         if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
             yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
@@ -93,6 +105,21 @@ def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
             family = source.scheduler.family
             why = f"is one file for all tasks, which {target.title} does not write as {family} does"
             yield from _at(script, source, field, why)
+
+
+def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield a remark on each log that the script itself reads, where it is written when the job has ended."""
+    if target.copies_logs <= source.copies_logs:
+        return
+    fields = {"output", "error"} - content.script_logs.keys()
+    logs = {os.path.basename(getattr(script.request, field) or "") for field in fields} - {"", "null"}
+    for command in script.commands:
+        words = [word.text.strip("'\"").rpartition("/")[2] for word in command.arguments]
+        patterns = [word for word in words if re.search(r"\w", word)]
+        if read := [log for log in logs if any(fnmatch.fnmatchcase(log, one) for one in patterns)]:
+            why = f"{target.title} writes the log {read[0]} when the job has ended"
+            text = command.node.text.split("\n")[0][:60]
+            yield Remark(command.line, text, why, lost=read[0] in words)
 
 
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

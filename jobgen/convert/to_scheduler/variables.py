@@ -129,6 +129,7 @@ def translate(
     own = variable_names.kept(script) | unset(script.request, source)
     missing = _unreadable(script, source) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
+    shared |= variable_names.passed_on(script) - ranks.keys()
     for node, offset in names_read(script.tree, 0):
         name = node.text
         if name in missing:

@@ -91,7 +91,11 @@ class PbsDialect(Dialect):
     job_number = "${PBS_JOBID%%[!0-9]*}"
     show_job = ("qstat", "-f", '"$PBS_JOBID"')
     hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
-    commands = ("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes")
+    commands = (
+        *("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes", "qhold"),
+        *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
+        *("msub", "checkjob", "showq", "showstart", "canceljob"),
+    )
 
     def request(self, given: Mapping[str, str]) -> Request:
         request = super().request(given)

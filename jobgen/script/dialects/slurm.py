@@ -112,7 +112,11 @@ class SlurmDialect(Dialect):
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
-    commands = ("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc")
+    commands = (
+        *("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc", "seff"),
+        *("sattach", "sprio", "sshare", "sreport", "sacctmgr", "strigger", "scrontab", "sgather"),
+        "generate_pbs_nodefile",
+    )
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
         return f"--gres={':'.join(filter(None, (accelerator, kind, str(number))))}"
