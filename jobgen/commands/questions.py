@@ -16,7 +16,7 @@ from jobgen.sites import loader
 from jobgen.sites.site_file import Site
 
 
-class Answers(NamedTuple):
+class Replies(NamedTuple):
     """The scheduler by its name in the table, the site, the options by their keys, and the program."""
 
     scheduler: str
@@ -25,7 +25,7 @@ class Answers(NamedTuple):
     program: tuple[str, ...]
 
 
-def ask(scheduler: str, site: Site | None) -> Answers:
+def ask(scheduler: str, site: Site | None) -> Replies:
     """Ask six questions on standard error; a wrong answer is refused in a sentence, and asked again.
 
     ``scheduler`` and ``site`` are those of this machine, the defaults of the first question.
@@ -36,7 +36,7 @@ def ask(scheduler: str, site: Site | None) -> Answers:
     options |= _ask("Queue, and account ('-' for none)", "-", _queue)
     options |= _ask("Environment: module NAME, conda NAME or venv DIR ('-' for none)", "-", _environment)
     program = _ask("Program and its arguments ('-' for the training module)", "-", _program)
-    return Answers(kind, site, options, program)
+    return Replies(kind, site, options, program)
 
 
 def _ask(question: str, default: str, parse: Callable[[str], Any]) -> Any:

@@ -63,15 +63,15 @@ def _topic(name: str, source: str) -> Topic:
 
 def search(question: str) -> list[Topic]:
     """Return the pages that have words of a question, the best first."""
-    asked = list(dict.fromkeys(_stems(question)))
-    scores = {name: _score(asked, name) for name in topics()}
+    words = list(dict.fromkeys(_stems(question)))
+    scores = {name: _score(words, name) for name in topics()}
     ranked = sorted(scores, key=lambda name: -scores[name])
     return [topics()[name] for name in ranked if scores[name] > 0]
 
 
-def _score(asked: Sequence[str], name: str) -> float:
+def _score(words: Sequence[str], name: str) -> float:
     weights, rarity = _weights()[name], _rarity()
-    return sum(rarity.get(word, 0) * weights[word] for word in asked)
+    return sum(rarity.get(word, 0) * weights[word] for word in words)
 
 
 @cache

@@ -91,6 +91,14 @@ def test_sbatch_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> Non
     submitted(slurm_cluster, block, tmp_path)
 
 
+@pytest.mark.parametrize("block", blocks("salloc"))
+def test_salloc_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
+    done = slurm_cluster.exec("head", ["bash", "-euc", block], cwd=tmp_path, env=warm_python.environment())
+    assert sorted(re.findall(r"^rank \d of 4$", done.stdout, re.MULTILINE)) == [
+        f"rank {rank} of 4" for rank in range(4)
+    ]
+
+
 @pytest.mark.parametrize("block", blocks("jobgen submit"))
 def test_submit_block(block: str, slurm_cluster: Cluster, tmp_path: Path) -> None:
     for name in ("train.py", "hello.py"):
