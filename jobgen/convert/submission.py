@@ -54,7 +54,8 @@ def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[st
 def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = variable_names.kept(script)
-    for name, node in script.expansions:
+    for node, _ in variable_names.names_read(script.tree, 0):
+        name = node.text
         if source.job_variables.get(name) in _OF_NODES and name not in own and not _printed(node):
             return node.line, name
     return None

@@ -138,7 +138,12 @@ class Constants:
             return value
         if word.type not in _PARTS:
             return word.text
-        return "".join(self.text(child) for child in word.children if child.type != '"')
+        text, at = "", word.start
+        for child in word.children:
+            text += word.source[at : child.start].decode("utf-8", "replace")
+            text += self.text(child) if child.type != '"' else ""
+            at = child.end
+        return text
 
     def value(self, node: Node, depth: int = 0) -> str | None:
         """Return the value that a word will have; None if the text does not determine it."""

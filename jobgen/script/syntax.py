@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
+_OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
@@ -128,6 +129,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         assert found is not None
         line = found.start_point.row + first_line
         start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
+        if parent is not None and parent.type == "string" and found.type in _OF_STRINGS:
+            start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
         root = root or node

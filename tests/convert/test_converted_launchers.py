@@ -404,3 +404,24 @@ def test_a_program_that_only_srun_finds(text: str, named: str) -> None:
 def test_memory_of_each_core_of_an_exclusive_node() -> None:
     done = convert("#SBATCH -N 1 -n 4 --exclusive --mem-per-cpu=1G\n./a", "pbspro")
     assert "--mem-per-cpu=1G" in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "noted"),
+    [
+        ("#PBS -l nodes=1:ppn=7\nmpirun ./a < in", "slurm", True),
+        ("#PBS -l nodes=1:ppn=1\nmpirun -np 1 ./a < in", "slurm", False),
+        ("#SBATCH -N 1 -n 4\nsrun ./a <<E\nx\nE", "pbspro", True),
+        ("#SBATCH -N 1 -n 4\nsrun ./a > out", "pbspro", False),
+    ],
+)
+def test_the_standard_input_of_ranks(text: str, target: str, noted: bool) -> None:
+    found = [one.line for one in convert(text, target).remarks if "standard input to all" in one.why]
+    assert found == [3] * noted
+
+
+@pytest.mark.parametrize(("ranks", "noted"), [("-n 32 -N 8 -d 2", ["16", "1"]), ("-n 80 -N 1", [])])
+def test_cores_of_a_node_that_are_too_many(ranks: str, noted: list[str]) -> None:
+    done = convert(f"#PBS -l nodes=80\naprun {ranks} ./a", "slurm", "torque")
+    found = [re.findall(r"\d+", one.why) for one in done.remarks if "of the request" in one.why]
+    assert found == [noted] * bool(noted)

@@ -115,3 +115,10 @@ def test_how_to_submit_a_script_that_requests_nothing(target: str, how: str) -> 
 )
 def test_nodes_of_the_script(text: str) -> None:
     assert not any("no directive requests nodes" in one.why for one in convert(text, "pbspro").remarks)
+
+
+def test_nodes_of_the_submission_in_arithmetic() -> None:
+    text = "#SBATCH --exclusive\nW=$(( SLURM_JOB_NUM_NODES - 1 ))\nsrun -n $W -N $W ./a"
+    done = convert(text, "pbspro")
+    assert any(one.what == "$SLURM_JOB_NUM_NODES" and "no directive" in one.why for one in done.remarks)
+    assert "mpirun -np $W --" in done.text

@@ -508,3 +508,11 @@ def test_a_value_that_differs_each_time_is_evaluated_once(launcher: str, value: 
     found = values(job_file(f'#!/bin/bash\n#SBATCH -N 1 -n 2\nO="{value}"\n{launcher}./a $O -q\n').text)
     assert not any("mktemp" in word or "RANDOM" in word for word in found["command"])
     assert found["setup"].count(value) == 1
+
+
+@pytest.mark.parametrize("launcher", ["", "srun "])
+def test_blanks_between_two_values_of_a_string_stay(launcher: str) -> None:
+    text = f'#!/bin/bash\n#SBATCH -N 1 -n 2\nA=x\nB=y\nC="$A  ${{B}} "\n{launcher}./a "$C" "$A $B" "$Q $R"\n'
+    found = values(job_file(text).text)
+    assert found["command"][-3:-1] == ["x  y ", "x y"]
+    assert found["command"][-1] == "$Q $R" or '="$Q $R"' in found["setup"]

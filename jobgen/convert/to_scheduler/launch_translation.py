@@ -158,16 +158,31 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
+    elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
+        mpi = MPI_FLAVOURS[mpi_of(script)].command
+        why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
+        yield Remark(number, call.what, why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 
 
+def _has_input(call: Call) -> bool:
+    """Return whether a command reads a file or a here-document."""
+    above = call.command.node.parent
+    inputs = above.children if above is not None and above.type == "redirected_statement" else []
+    return any(one.text.startswith("<") for one in inputs)
+
+
 def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
-    """Return the number of cores that the ranks need, and that of those that the job requests."""
+    """Return the number of cores that the ranks need, and that of those that the job requests: of a node if
+    only there they are too many."""
     nodes = request.nodes or 1
     ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
     cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    return ranks * (line.numbers.get("cpus") or line.numbers.get("cores", 1)), cores
+    of_rank = line.numbers.get("cpus") or line.numbers.get("cores", 1)
+    of_node = line.numbers.get("each", 0) * of_rank
+    alone = ranks * of_rank <= cores and of_node > -(-cores // nodes)
+    return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:
