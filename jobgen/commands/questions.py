@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -31,12 +32,16 @@ def ask(scheduler: str, site: Site | None) -> Replies:
     ``scheduler`` and ``site`` are those of this machine, the defaults of the first question.
     """
     kind, site = _ask("Scheduler or site", site.name if site else scheduler, _place)
-    options = _ask("Nodes x GPUs of each node (0: CPUs only)", "2x4", _nodes)
+    options = _ask("Nodes x GPUs of each node (0: CPUs only)", _first_nodes(kind), _nodes)
     options |= _ask("Time limit", "1h", lambda text: {"walltime": _value("walltime", text)})
     options |= _ask("Queue, and account ('-' for none)", "-", _queue)
     options |= _ask("Environment: module NAME, conda NAME or venv DIR ('-' for none)", "-", _environment)
     program = _ask("Program and its arguments ('-' for the training module)", "-", _program)
     return Replies(kind, site, options, program)
+
+
+def _first_nodes(kind: str) -> str:
+    return "1x0" if SCHEDULERS[kind].behaviour.one_host else "2x4"
 
 
 def _ask(question: str, default: str, parse: Callable[[str], Any]) -> Any:
@@ -80,7 +85,7 @@ def _nodes(text: str) -> dict[str, Any]:
 
 
 def _queue(text: str) -> dict[str, Any]:
-    words = [] if text == "-" else text.split()
+    words = [] if text == "-" else text.replace(",", " ").split()
     if len(words) > 2:
         raise ValueError("use QUEUE, or QUEUE ACCOUNT")
     return {
@@ -95,6 +100,7 @@ def _environment(text: str) -> dict[str, Any]:
         key, value, *words = (*words, *([""] if len(words) == 1 else []))
         if key not in ("module", "conda", "venv") or not value:
             raise ValueError("use pairs of words: module NAME, conda NAME, venv DIR")
+        value = os.path.expanduser(value) if key in ("conda", "venv") else value
         _value(key, value)
         if key == "module":
             found.setdefault("module", []).append(value)

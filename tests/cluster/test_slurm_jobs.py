@@ -238,14 +238,18 @@ def devices_0_and_1_of_node1_taken(slurm_cluster: Cluster, tmp_path: Path) -> It
 
 # The options, then for each rank the node and which of the two devices that the job has there it must see.
 BOTH = ["node1 0,1", "node1 0,1", "node2 0,1", "node2 0,1"]
+DEEPSPEED = ("--launcher", "deepspeed")
 DEVICES: dict[str, tuple[list[str], list[str]]] = {
     "srun": (["--launcher", "srun"], BOTH),
     "mpirun": (["--launcher", "mpirun"], BOTH),
     "torchrun": (["--launcher", "torchrun"], BOTH),
-    "pdsh, exclude": (["--remote", "ssh", "--exclude", "node1:0"], ["node1 1", "node2 0,1", "node2 0,1"]),
-    "exclude": (["--exclude", "node1:0@node2:1"], ["node1 1", "node2 0"]),
-    "exclude a host": (["--exclude", "node1"], ["node2 0,1", "node2 0,1"]),
-    "include in another order": (["--include", "node2:1@node1:0"], ["node1 0", "node2 1"]),
+    "pdsh, exclude": (
+        [*DEEPSPEED, "--remote", "ssh", "--exclude", "node1:0"],
+        ["node1 1", "node2 0,1", "node2 0,1"],
+    ),
+    "exclude": ([*DEEPSPEED, "--exclude", "node1:0@node2:1"], ["node1 1", "node2 0"]),
+    "exclude a host": ([*DEEPSPEED, "--exclude", "node1"], ["node2 0,1", "node2 0,1"]),
+    "include in another order": ([*DEEPSPEED, "--include", "node2:1@node1:0"], ["node1 0", "node2 1"]),
 }
 
 
@@ -299,7 +303,7 @@ def test_ranks_see_the_devices_that_the_job_was_given(
 
 def test_pdsh_reaches_the_one_host_that_is_left(slurm_cluster: Cluster, tmp_path: Path) -> None:
     script = jobs.render(
-        *("slurm", *TWO_BY_TWO, "--remote", "ssh", "--directive", "--nodelist=node1,node2"),
+        *("slurm", *TWO_BY_TWO, *DEEPSPEED, "--remote", "ssh", "--directive", "--nodelist=node1,node2"),
         *("--include", "node2", *probing(tmp_path)),
         program=[PROBE],
     )

@@ -70,3 +70,12 @@ def test_the_config_is_that_of_the_working_directory(tmp_path: Path) -> None:
         "ds.json",
     )
     assert "4 ranks = 32" in jobgen(*words, cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("launcher", ["deepspeed", "torchrun", "srun", "mpirun"])
+def test_check_reads_the_config_of_a_script_of_jobgen(launcher: str, tmp_path: Path) -> None:
+    config = {"train_batch_size": 60, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}
+    (tmp_path / "ds.json").write_text(json.dumps(config))
+    words = ("--nodes", 2, "--gpus-per-node", 4, "--launcher", launcher, "-o", "job.sh")
+    jobgen("slurm", *words, "--", "train.py", "--deepspeed_config", "ds.json", cwd=tmp_path)
+    assert "8 x 1 accumulation steps x 8 ranks = 64" in jobgen("check", "job.sh", cwd=tmp_path).stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check import dsconfig
@@ -87,6 +88,8 @@ def _world(script: Script) -> int | None:
     model parallelism divides them."""
     if not script.is_batch or len(script.request.chunks) > 1 or PARALLEL.search(script.tree.text):
         return None
+    if own := _OWN_RANKS.search(script.tree.text):
+        return int(own[1])
     if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
     reading = [
@@ -95,6 +98,7 @@ def _world(script: Script) -> int | None:
     return _total(script, reading[0]) if len(reading) == 1 else None
 
 
+_OWN_RANKS = re.compile(r"^job_title='.*?(\d+) ranks? in all", re.MULTILINE)  # of a script of jobgen
 _CONFIGS = ("--deepspeed", "--ds_config", "--ds-config")
 
 
