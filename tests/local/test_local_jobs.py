@@ -250,7 +250,10 @@ def test_a_script_that_is_sourced_ends_the_job(tmp_path: Path) -> None:
 
 def test_a_script_to_source_is_missing(tmp_path: Path) -> None:
     message = refused(tmp_path, "--source", "/no/such file.sh")
-    assert message == "jobgen: cannot read /no/such file.sh, a file to source"
+    assert (
+        message
+        == "jobgen: cannot read /no/such file.sh, a file to source: it must exist on the compute nodes"
+    )
 
 
 def test_a_virtual_environment(tmp_path: Path) -> None:
@@ -260,7 +263,10 @@ def test_a_virtual_environment(tmp_path: Path) -> None:
     assert env["VIRTUAL_ENV"] == str(venv)
     assert shutil.which("python3", path=env["PATH"]) == str(venv / "bin/python3")
     message = refused(tmp_path / "seen", "--venv", "no-venv")
-    assert message == "jobgen: cannot read no-venv/bin/activate, a file to source"
+    assert (
+        message
+        == "jobgen: cannot read no-venv/bin/activate, a file to source: it must exist on the compute nodes"
+    )
 
 
 CONDA = """
@@ -282,7 +288,7 @@ def test_no_conda_or_no_such_environment(tmp_path: Path) -> None:
         pytest.skip("this machine has a conda")
     assert "cannot find conda" in refused(tmp_path, "--conda", "x")
     tools = jobs.path_with(tmp_path / "bin", conda=CONDA)
-    assert refused(tmp_path, "--conda", "x", path=[tools]).endswith("cannot activate the conda environment x")
+    assert "cannot activate the conda environment x: " in refused(tmp_path, "--conda", "x", path=[tools])
 
 
 def need_modules() -> None:
@@ -309,12 +315,13 @@ def test_a_module_that_cannot_be_loaded(tmp_path: Path, name: str) -> None:
     script = jobs.render("local", *words, "--module", "tool", "--module", name, program=[PROBE])
     done = run(script, tmp_path)
     assert done.status == 71
-    assert f"jobgen: cannot load the module {name}\n" in done.output
+    assert f"jobgen: cannot load the module {name}: module avail" in done.output
 
 
 def test_what_is_missing_is_named(tmp_path: Path) -> None:
     need_command("mpirun")
-    assert refused(tmp_path, program=["no-such.py"]) == f"jobgen: there is no no-such.py in {tmp_path}"
+    sentence = f"jobgen: there is no no-such.py in {tmp_path}: submit from its directory, or use --workdir"
+    assert refused(tmp_path, program=["no-such.py"]) == sentence
     assert "cannot run ./a.out" in refused(tmp_path, program=["./a.out"])
     assert "cannot find torchrun on PATH" in refused(
         tmp_path, "--launcher", "torchrun", "--env", "PATH=/usr/bin"
