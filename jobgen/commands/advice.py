@@ -31,7 +31,8 @@ def run_advice(words: Sequence[str], program: Sequence[str]) -> str:
 
 def log_advice(scheduler: Scheduler, path: str) -> str:
     """Return the sentence on a file of the script that is named like that of the job's output."""
-    advice = scheduler.lacks.get("log") or f"for that use --log {shlex.quote(unpattern(path))}"
+    log = path if "%" in path else unpattern(path)  # it has Slurm's patterns already
+    advice = scheduler.lacks.get("log") or f"for that use --log {shlex.quote(log)}"
     return f"-o {shown(path)} (command line): is the file of the script, not of the job's output; {advice}"
 
 

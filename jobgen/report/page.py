@@ -119,7 +119,7 @@ def _logs(run: RunRecord, attempt: Attempt) -> dict[str, Path]:
     """Return the output of the job, and the folder with that of the ranks, as far as they are there."""
     values = {event.what: event.value for event in attempt.events}
     named = Path(values["output"]) if "output" in values else None
-    output = named if named and named.is_file() else output_file(run.directory, values.get("began", ""))
+    output = named if named and os.path.isfile(named) else output_file(run.directory, values.get("began", ""))
     nodes = attempt.directory / "nodes"
     return ({"output": output} if output else {}) | ({"ranks": nodes} if nodes.is_dir() else {})
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support import runs as made
 from support.jobs import jobgen
@@ -362,6 +362,7 @@ CONTENT = st.binary(max_size=40) | (
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from(FILES), CONTENT, min_size=1), min_size=1, max_size=3))
+@example([{"metrics.jsonl": b"", "plan.json": b"", "attempt-1/events": b"0 output 1" + b"0" * 300}])
 def test_whatever_is_in_the_files_there_is_a_page(
     tmp_path_factory: pytest.TempPathFactory, contents: list[dict[str, bytes]]
 ) -> None:

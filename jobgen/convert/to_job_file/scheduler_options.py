@@ -171,7 +171,6 @@ def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
-    _share_chunks(file, typed, by_rank=True)
     _count_per_device(file, row, typed)
     return file
 
@@ -229,14 +228,13 @@ def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
                 file.values.setdefault(key, total // parts)
 
 
-def _share_chunks(file: JobFile, typed: Typed, by_rank: bool = False) -> None:
-    """Let the cores of a chunk or a task without ranks be those of the ranks, one for each device.
-    ``by_rank``: all ranks get as many cores, together those of the request or a few more."""
+def _share_chunks(file: JobFile, typed: Typed) -> None:
+    """Let the cores of a chunk without a number of ranks be those of the ranks, one for each device."""
     cores, devices = file.values.get("cpus_per_rank"), number(_count(file, "gpus_per_node")) or typed.devices
     named = "ranks_per_node" in file.values or typed.whole("ranks_per_node")
     if isinstance(cores, int) and devices and not named:
-        file.values["cpus_per_rank"] = -(-cores // devices) if by_rank else max(cores // devices, 1)
-        if cores > devices and cores % devices and not by_rank:
+        file.values["cpus_per_rank"] = max(cores // devices, 1)
+        if cores > devices and cores % devices:
             file.values["cpus_per_node"] = cores
 
 
