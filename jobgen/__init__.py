@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = (
-    False  # of typing, which takes 5 ms to load: Ctrl-C shows a traceback before main() handles it
-)
+# That of typing, which takes 5 ms to load: until main() runs, Ctrl-C shows a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
