@@ -56,12 +56,12 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     own = variable_names.kept(script)
     for node, _ in variable_names.names_read(script.tree, 0):
         name = node.text
-        if source.job_variables.get(name) in _OF_NODES and name not in own and not _printed(node):
+        if source.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
     return None
 
 
-def _printed(node: Node) -> bool:
+def is_printed(node: Node) -> bool:
     """Return whether a command writes a value to the output of the job, and nothing else happens with it."""
     command = next((above for above in node.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None
