@@ -28,7 +28,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
         yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
-    if script.request.array is None and (read := _index(script, source)):
+    if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"a directive cannot make an array: submit with {how}"
@@ -91,8 +91,11 @@ def _outside(node: Node) -> bool:
     return not node.under("function_definition")
 
 
-def _index(script: Script, source: Dialect) -> tuple[int, str] | None:
-    """Return the line and the name of the first variable of the array's index in the body; None without."""
+def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+    """Return the line and the name of the first variable of the index in the body, if no directive makes an
+    array; None without."""
+    if script.request.array is not None:
+        return None
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
     own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1

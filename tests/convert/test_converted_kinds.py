@@ -141,6 +141,7 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
         ("SBATCH -N 2", "srun --ntasks-per-node=4 ./a", 2),
         ("SBATCH -N 2 -n 4", "srun -n 8 ./a", 4),
         ("SBATCH -N 2", "srun -n 2 ./a", 0),
+        ("SBATCH -N 1", "mpirun -np 4 ./a\nmpirun -np 16 ./a", 1),
         ("SBATCH -N 1 -c 4", "srun -n 4 ./a", 0),
         ("SBATCH -N 2 --exclusive", "srun -n 64 ./a", 0),
         ("PBS -l select=1", "aprun -n 24 ./a", 1),

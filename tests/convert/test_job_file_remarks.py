@@ -44,6 +44,7 @@ DIFFERENCES = {
     "a status that is dropped": (SLURM, "", "srun ./a || true", 1, "ends with the status of the program", False),
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
+    "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
     "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
     "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
+from jobgen.convert import submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
@@ -159,6 +160,13 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
         why = "is read inside the container, which has no variables of the job: pass it on with an option"
         for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
             yield Remark(program.line, f"${name}", why)
+
+
+def index(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the index of an array that only the submission of the script makes."""
+    if read := submission.index_read(script, script.dialect):
+        why = "no directive makes an array: set array = 'FIRST-LAST' in [job]"
+        yield Remark(read[0], f"${read[1]}", why, lost=False)
 
 
 def own_text(script: Script) -> Iterator[Remark]:

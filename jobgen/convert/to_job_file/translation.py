@@ -147,7 +147,13 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
-    file.remarks += [*notes.shell(script), *notes.own_text(script), *misreadings.unreadable(script, source)]
+    file.remarks += [
+        *notes.shell(script),
+        *notes.own_text(script),
+        *notes.index(script),
+        *misreadings.own_name(script),
+        *misreadings.unreadable(script, source),
+    ]
     file.remarks += misreadings.in_directory(script, source)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
