@@ -83,11 +83,11 @@ class Images:
         self._labels = torch.tensor(samples.train.labels, device=device)
         self._mean, self._std = (torch.tensor(s, device=device).view(1, -1, 1, 1) * 255 for s in samples[4:])
 
-    def loop(self, count: int, batch: int) -> Loop:
+    def loop(self, count: int, batch: int, mode: str = "default") -> Loop:
         def loss(images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
             return functional.cross_entropy(self.model(images).float(), targets)
 
-        return plain(self.model, loss, self._prepared, count, batch, self._pixels.device)
+        return plain(self.model, loss, self._prepared, count, batch, self._pixels.device, mode)
 
     def variants(self, count: int, batch: int) -> Iterator[tuple[str, Loop]]:
         """Yield the loop with one difference each."""
@@ -162,10 +162,11 @@ def plain(
     count: int,
     batch: int,
     device: torch.device,
+    mode: str = "default",
 ) -> Loop:
     fused = {"fused": True} if device.type != "cpu" else {}
     adam = torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.0, **fused)
-    compiled = torch.compile(loss, dynamic=False)
+    compiled = torch.compile(loss, mode=mode, dynamic=False)
     return Loop(count, batch, device, prepared, compiled, torch.Tensor.backward, adam.step, adam.zero_grad)
 
 

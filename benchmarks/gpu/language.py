@@ -9,7 +9,7 @@ from jobgen.train import config, explain, size
 from jobgen.train.config.language import SIZES
 
 from benchmarks.gpu import by_hand, ours
-from benchmarks.gpu.host import COMPILED
+from benchmarks.gpu.host import compiled
 from benchmarks.gpu.images import timed
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
@@ -21,19 +21,20 @@ STAGES = (
     "--zero-stage 1",
     "--zero-stage 2",
     "--zero-stage 2 --offload optimizer",
+    "--zero-stage 3 --offload optimizer",
     "--zero-stage 3 --offload all",
     "--zero-stage 3",
 )
 
 
 def ddp(here: Here, tiny: bool, name: str) -> Iterator[Row]:
-    yield from throughput(here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *COMPILED), None)
+    yield from throughput(here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *compiled()), None)
 
 
 def zero_1(here: Here, tiny: bool, name: str) -> Iterator[Row]:
     import deepspeed  # noqa: F401
 
-    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *COMPILED[5:])
+    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *compiled()[6:])
     yield from throughput(here, tiny, name, "ZeRO 1, bf16, not compiled", options, 1)
 
 
@@ -78,7 +79,7 @@ def memory(here: Here, tiny: bool, name: str) -> Iterator[Row]:
         training = ours.Ours([*options, *stage.split()], task, here)
         taken = ours.peak(here, training.rounds) - before
         model = size.of_model(training.how.settings, task)
-        needs = {need.options: need.device for need in explain.needs(model, 1, 1)}
+        needs = {need.options: need.device for need in explain.needs(model, 1, 1, explain.Buffers())}
         yield Row("memory", stage, taken / MIB, "MiB", needs[stage] / MIB, "estimate of --explain")
         del training
         ours.forget(here)
