@@ -444,3 +444,9 @@ def test_a_command_with_the_file_of_the_script(command: str) -> None:
     script = Script(f"#!/bin/bash\n#SBATCH -N 1\n{command}\n./a\n".encode(), "slurm", name="run.sh")
     for done in (to_scheduler(script, "pbspro"), to_job_file(script)):
         assert ((False, 3, "run.sh") in remarks(done)) == ("echo" not in command)
+
+
+def test_a_launcher_and_a_program_in_variables() -> None:
+    text = "#PBS -l nodes=1:ppn=8\nW=/tmp/$USER\nRUN='aprun -n'\nEXEC=$W/a\nlet n=8\n$RUN $n $EXEC -b"
+    done = convert(text, "slurm").text
+    assert done.endswith('srun --ntasks="$n" --kill-on-bad-exit=1 --mpi=pmi2 $EXEC -b\n')

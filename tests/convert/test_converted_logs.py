@@ -165,3 +165,9 @@ def test_a_log_of_pbs_that_the_script_uses(directives: str, text: str, expected:
     """PBS writes it when the job has ended, and Slurm while it runs."""
     done = convert(f"{directives}\ncd /w\n{text}", "slurm")
     assert [what for lost, _, what in remarks(done) if not lost] == expected
+
+
+def test_the_logs_of_a_directory_have_names_of_their_own() -> None:
+    done = convert("#PBS -l select=1\n#PBS -o out\n#PBS -e err\n./a", "slurm")
+    ends = [one.why.rpartition(" ")[2] for one in done.remarks if "takes a directory" in one.why]
+    assert ends == ["out/%j.OU", "err/%j.ER"]

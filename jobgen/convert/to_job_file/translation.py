@@ -103,8 +103,9 @@ def _own_launcher(file: JobFile, script: Script) -> None:
 def _accelerator(file: JobFile, script: Script) -> None:
     if "accelerator" in file.values:
         return
-    text = script.tree.text.lower()
-    marked = [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]
+    code = re.sub(r"(?m)^\s*#.*$", "", script.tree.text.lower())
+    words = set(re.findall(r"(?<!~)\b[a-z]+", code))  # Spack: ~rocm is without it
+    marked = [name for name, row in ACCELERATORS.items() if words.intersection(row.marks)]
     if marked:
         file.add("accelerator", marked[0])
 

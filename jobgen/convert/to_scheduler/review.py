@@ -24,6 +24,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
+# What makes the name of a profile of the name of a scheduler, but not that of a folder.
+_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?)\w+"
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
     r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
@@ -58,7 +60,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     for field in content.directories:
         path = directive.value if (directive := source.origin(given, field)) else ""
         why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
-        why += f"then write {path}/%j.OU"
+        default = source.directory_logs or source.default_logs
+        why += f"then write {path}/{default[field].format('%j')}"
         yield from _at(script, source, field, why)
     yield from _shared_log(script, source, target)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
@@ -246,7 +249,7 @@ def _names(
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
         rf"(?<![\w/.$\{{-])({commands})(?![\w/.=-])": (f"is a command of {source.title}", True),
-        rf"(?i)(?<![\w/.$-])({words})(?![\w/.-])": (f"names {source.title}", True),
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.-])": (f"names {source.title}", True),
     }
     if not script.request.output:
         patterns[source.own_logs] = (
