@@ -333,9 +333,14 @@ def engine(add: Add) -> None:
         tuple(ENGINES),
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
         "ddp (plain torch) or colossalai (in a separate environment)",
-        "deepspeed",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
+    add(
+        "--initial-scale",
+        type=real(above=0),
+        metavar="X",
+        help="colossalai in fp16: first loss scale, as initial_scale of its plug-ins (default: 65536)",
+    )
     add(
         "--zero-stage",
         type=stage,

@@ -66,6 +66,7 @@ class Settings:
 
     engine: str
     plugin: str | None
+    initial_scale: float | None
     zero_stage: int | None
     offload: str | None
     stages: int | None
