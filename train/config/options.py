@@ -118,6 +118,13 @@ def task(add: Add) -> None:
         help="what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
         "loss; PKG.MOD:FN is your own function of outputs and targets",
     )
+    _choice(
+        add,
+        "--loss-by",
+        ("sample", "token"),
+        "what the loss is a mean over: the samples of a step, each of which is a mean over its tokens, or "
+        "all tokens of a step (default: token for text, otherwise sample)",
+    )
     add(
         "--seed",
         type=whole(0),

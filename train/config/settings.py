@@ -17,6 +17,7 @@ class Settings:
     data: tuple[Path, ...] | None
     model: str
     loss: str | None
+    loss_by: str | None
     metric: tuple[str, ...] | None
     epochs: int
     max_steps: int | None
