@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 dd4cb8bac18a8cb1f2b1b87e664bcfb78d312b31bf3a89a078be435b15e5a298 ========
+# ======== jobgen runtime 0.2.0, SHA-256 fc73c0d8b4bd6c8418970d2e25bcf0384a907de8ec1ffe7403caa79a3c86e524 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -294,10 +294,10 @@ job_eval() { # CODE: run it, keep the options, traps and directory of this scrip
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
-  set +eu
+  set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -eu +fx
+  set -euo pipefail +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||

@@ -257,7 +257,9 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
-        if not surroundings.in_shell:
+        of_eval = command.name == "eval" and any('\\"' in node.text for node in nodes)
+        nodes = program_line.evaluated(nodes) if of_eval else nodes
+        if not surroundings.in_shell and not of_eval:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
