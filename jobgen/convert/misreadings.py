@@ -35,6 +35,12 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(1, "carriage returns", why, lost=False)
 
 
+def names_devices(script: Script) -> bool:
+    """Return whether the code of a script has words of accelerators."""
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    return re.search(r"(?i)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b", code) is not None
+
+
 def own_name(script: Script) -> Iterator[Remark]:
     """Yield a remark on each command that names the file of the script."""
     for command in script.commands:

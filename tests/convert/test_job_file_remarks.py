@@ -48,6 +48,7 @@ DIFFERENCES = {
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
     ),
+    "a variable that Slurm does not set": (SLURM, "", "./a $SLURM_TASK_ARRAY_ID", 3, "not set by Slurm", False),
     "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
     "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),

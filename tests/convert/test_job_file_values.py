@@ -36,6 +36,10 @@ PROGRAMS = {
         'O=(\n  --label\n#  --cpu-bind="none"\n  -K  # at once\n)\nsrun "${O[@]}" ./a',
         {"launcher_arg": ["--label"], "command": ["./a"]},
     ),
+    "threads after the program": (
+        "srun -c 2 ./a\nexport OMP_NUM_THREADS=1\n./b",
+        {"env": None, "command": ["./a"]},
+    ),
     "options before the first command": (
         "module load cuda/12\nexport A=1\nif true; then export B=2; fi\nexport C=3\nsrun ./a",
         {

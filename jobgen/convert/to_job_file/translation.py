@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, re
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
-from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
+from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost, unreadable
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
@@ -59,7 +59,8 @@ def convert(script: Script) -> Converted:
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
-        sizes.threads(file, script)
+        command = main_command(script, launch)
+        sizes.threads(file, script, command)
     sizes.variables(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
@@ -112,10 +113,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
 
 def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
-    outer, work = launch, None if launch else last_program(script)
-    while outer is not None and outer.outer is not None:
-        outer = outer.outer
-    command = outer.command if outer else work
+    outer, command = outermost(launch), main_command(script, launch)
     reason = unreadable(script, command) if command else None
     if command is None or reason is not None:
         parts, words = _without_program(file, script, source, reason)

@@ -98,6 +98,7 @@ class Dialect:
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
+    hides_devices = False  # that a job does not request
 
     # Conversion
     size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first

@@ -76,6 +76,7 @@ class SlurmDialect(Dialect):
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
     default_nodes = 1
+    hides_devices = True
     needs_shebang = True
 
     # Conversion
