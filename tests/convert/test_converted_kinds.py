@@ -207,6 +207,7 @@ def test_the_accelerator_of_a_script(line: str, rocm: bool) -> None:
     [
         ("PBS -l nodes=1:ppn=3", "nvidia-smi", True),
         ("PBS -l nodes=1:ppn=3", "singularity exec --nv a.sif ./a", True),
+        ("PBS -l nodes=1:ppn=3 -q gpu", "./a", True),
         ("PBS -l nodes=1:ppn=3:gpus=1", "nvidia-smi", False),
         ("PBS -l nodes=1:ppn=3", "./a  # no GPU", False),
         ("PBS -l nodes=1:ppn=3", "# nvidia-smi\n./a", False),

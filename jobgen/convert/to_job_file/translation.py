@@ -153,7 +153,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *misreadings.own_name(script),
         *misreadings.unreadable(script, source),
     ]
-    file.remarks += misreadings.in_directory(script, source)
+    file.remarks += misreadings.in_directory(script, source, unknown=False)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
     if command is not None and launch is None and reason is None:

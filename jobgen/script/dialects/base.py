@@ -120,6 +120,7 @@ class Dialect:
     sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
     default_logs: Mapping[str, str] = {}  # names of the logs, in which ``{}`` is the id of the job
     own_logs = NEVER  # a pattern of the names of its logs, if a script names none
+    own_log_names = ("", "")  # those of a job and of a task of an array, with Slurm's filename patterns
     directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs
     no_index = ""  # the index in the names of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address
