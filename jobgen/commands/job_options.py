@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from jobgen.errors import JobgenError, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
+from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
@@ -85,26 +87,33 @@ class JobCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
         words = list(args)
-        if any(re.match(r"-h\w", word) for word in words):  # such as -hostfile, which is not -h
-            self._explain(words)
+        takes = {
+            name
+            for one in self.params
+            if isinstance(one, click.Option) and not one.is_flag
+            for name in one.opts
+        }
+        bare = any(is_bare(takes, *pair) for pair in pairwise([*words, ""]))
+        if bare or any(re.match(r"-h\w", word) for word in words):  # such as -hostfile, which is not -h
+            self._explain(words, ctx.obj or ())
         try:
             strays = super().parse_args(ctx, args)
         except click.NoSuchOption:
-            self._explain(words)
+            self._explain(words, ctx.obj or ())
             raise
         if scripts := [word for word in (*strays, ctx.params.get("scheduler")) if word and _is_script(word)]:
             from jobgen.commands.advice import script_advice
 
             raise JobgenError(script_advice(scripts[0], ctx.params.get("scheduler") or self.name))
         if strays:
-            self._explain(words)
+            self._explain(words, ctx.obj or ())
             hint = "the program goes after --"
             if strays[0].startswith(_DASHES):
                 hint = f"did you mean {shown('--' + strays[0][1:])}, with hyphens?"
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
 
-    def _explain(self, words: Sequence[str]) -> None:
+    def _explain(self, words: Sequence[str], program: Sequence[str]) -> None:
         """Raise the error about options with one hyphen, or of other programs, if there are any."""
         known = {name for parameter in self.params for name in parameter.opts}
         known -= {f"-{name}" for row in LAUNCHERS.values() for name in row.line.from_script}
@@ -113,8 +122,15 @@ class JobCommand(click.Command):
                 raise JobgenError(f"there is no option {flag}; did you mean -{flag}?")
         from jobgen.commands.foreign_options import hint
 
-        if sentence := hint(self, words):
+        if sentence := hint(self, words, program):
             raise JobgenError(sentence)
+
+
+def is_bare(takes: Collection[str], name: str, following: str) -> bool:
+    """Return whether a word is an option with a value in jobgen that a scheduler's command has without one,
+    and no value follows."""
+    bare = (row.grammar.long_options.get(name[2:], "=") != "=" for row in SCHEDULERS.values())
+    return name in takes and not re.match(r"[^-]", following) and any(bare)
 
 
 def _is_script(word: str) -> bool:
@@ -199,20 +215,19 @@ def plan_of(
     Raises:
         JobgenError: a value is wrong.
     """
-    from jobgen.config import left_out, read_spec
+    from jobgen.config import left_out
     from jobgen.plan import expansion
-    from jobgen.plan.plan import resolve
     from jobgen.plan.survival import note
-    from jobgen.spec import COMMAND_LINE, SiteName
 
-    texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
-    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
     try:
-        plan = resolve(read_spec(scheduler, texts, program, below, site=place))
+        plan = resolved(scheduler, given, program, below, site, job)
     except JobgenError as error:
         from jobgen.commands.foreign_options import of_value
 
-        if not (use := of_value(scheduler, str(error), texts)):
+        use = of_value(
+            scheduler, str(error), given, lambda texts: resolved(scheduler, texts, program, below, site, job)
+        )
+        if not use:
             raise
         raise JobgenError(f"{error}{use}") from None
     notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
@@ -222,6 +237,28 @@ def plan_of(
         click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
     print_warnings(plan)
     return plan
+
+
+def resolved(
+    scheduler: str,
+    given: Mapping[str, Any],
+    program: tuple[str, ...],
+    below: Layer | None,
+    site: str | None,
+    job: str | None,
+) -> Plan:
+    """Return the same without a word.
+
+    Raises:
+        JobgenError: a value is wrong.
+    """
+    from jobgen.config import read_spec
+    from jobgen.plan.plan import resolve
+    from jobgen.spec import COMMAND_LINE, SiteName
+
+    texts = {key: _YES_NO[value] if isinstance(value, bool) else value for key, value in given.items()}
+    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
+    return resolve(read_spec(scheduler, texts, program, below, site=place))
 
 
 def print_warnings(plan: Plan) -> None:
