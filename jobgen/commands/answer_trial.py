@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from jobgen.commands.job_options import job_file, resolved
+from jobgen.commands.job_plan import job_file, resolved
 from jobgen.errors import JobgenError, counted
 from jobgen.launch.program_launcher import launchers_in
 

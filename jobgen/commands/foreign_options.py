@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
+from jobgen.commands.accepted import is_bare
 from jobgen.commands.answer_trial import try_answer
-from jobgen.commands.job_options import is_bare
-from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.option_sizes import OptionWords, Typed
 from jobgen.convert.to_job_file.scheduler_options import (
     Advice,
@@ -25,7 +23,7 @@ from jobgen.convert.to_job_file.scheduler_options import (
     refusal,
     whole,
 )
-from jobgen.errors import JobgenError, one_of
+from jobgen.errors import one_of
 from jobgen.launch.launchers import EACH_DEVICE, LAUNCHERS
 from jobgen.launch.program_launcher import launchers_in
 from jobgen.options import BY_KEY, shell_text
@@ -87,36 +85,6 @@ def _started_ranks(program: Sequence[str]) -> str:
     kind, options = found.calls[-1]
     count = next((options[one] for one in LAUNCHERS[kind].line.local_ranks if one in options), None)
     return count if count and number(count) else EACH_DEVICE[0]
-
-
-def of_value(
-    name: str, message: str, texts: Mapping[str, object], accepted: Callable[[Mapping[str, object]], object]
-) -> str:
-    """Return jobgen's words for a value that it refuses with this message, if another program takes it.
-
-    ``accepted`` returns the plan of a job with such texts, or raises JobgenError.
-    """
-    flag = message.partition(" ")[0]
-    row = of_script(named(name, None).name)
-    option = next((one for one in BY_KEY.values() if one.flag == flag), None)
-    if option is None or not isinstance(text := texts.get(option.key), str):
-        return ""
-    if (why := row.scheduler.lacks.get(option.key, "")) and why not in message:
-        return f"; {why}"
-    for pattern, words in row.own_values.get(flag, ()):
-        if found := re.fullmatch(pattern, text):
-            return f"; use {found.expand(words)}"
-    if texts.get("launcher") is None and "launcher" in message:
-        able = [one for one, launcher in LAUNCHERS.items() if flag in launcher.line.same]
-        with suppress(JobgenError):
-            for one in able:
-                accepted({**texts, "launcher": one})
-            return f"; use --launcher {one_of(able)} {shell_text(option.key, text)}" if able else ""
-        return ""
-    if flag[2:] not in row.scheduler.grammar.long_options:
-        return ""
-    value = row.read_value(option.key, text)
-    return f"; use {flag} {value}" if value != text and JobFile().try_add(option.key, value) else ""
 
 
 def _advice(answers: Sequence[Advice], typed: Typed) -> tuple[list[str], list[str]]:

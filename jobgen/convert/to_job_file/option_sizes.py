@@ -146,11 +146,12 @@ def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
     """Keep a request of fewer devices than ranks as a directive, and return whether there is one: jobgen
     gives each rank a device of its own."""
     ranks, devices = _ranks(file, typed), _devices(file, typed)
-    if not devices or ranks <= devices or file.values.get("accelerator", "cuda") == "cpu":
+    if not devices or ranks <= devices or file.values.get("accelerator") == "cpu":
         return False
     own = file.values.pop("gpus_per_node", typed.ours.get("--gpus-per-node"))
-    name = str(file.values.pop("accelerator", typed.ours.get("--accelerator", "cuda")))
-    request = _request_of_devices(file, scheduler, typed, name, str(own))
+    name = file.values.pop("accelerator", typed.ours.get("--accelerator"))
+    accelerator = ACCELERATORS.get(str(name), ACCELERATORS["cuda"])
+    request = _request_of_devices(file, scheduler, typed, accelerator, str(own))
     file.values["accelerator"] = "cpu"
     if request:
         file.add("directive", request)
@@ -164,7 +165,9 @@ def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
     return bool(typed.devices)
 
 
-def _request_of_devices(file: JobFile, scheduler: Scheduler, typed: Typed, accelerator: str, own: str) -> str:
+def _request_of_devices(
+    file: JobFile, scheduler: Scheduler, typed: Typed, accelerator: Accelerator, own: str
+) -> str:
     """Return the directive that requests the devices of a node; empty if the scheduler has none."""
     devices = BY_KEY["gpus_per_node"].parse(own)
     kind, count = type_of(devices), number_of(devices)
@@ -172,7 +175,7 @@ def _request_of_devices(file: JobFile, scheduler: Scheduler, typed: Typed, accel
         each = scheduler.typed(kind, "") if kind else "{n}"
     except ValueError:
         return ""
-    form = scheduler.devices(ACCELERATORS[accelerator], kind) or ""
+    form = scheduler.devices(accelerator, kind) or ""
     text = form.replace("{n}", each).format(n=count)
     if text.startswith("-") or not text:
         return text
