@@ -175,7 +175,7 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
     samples = data.of(settings)
-    what = evaluation.measures(samples, settings.loss, settings.metric)
+    what = evaluation.measures(samples, settings.loss, settings.metric, settings.loss_by)
     evaluation.check_target(what, settings.target_accuracy)
     run.clock.mark("data")
     directions = {"loss": False, **{metric.name: metric.higher for metric in what.metrics}}

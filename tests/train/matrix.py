@@ -108,7 +108,7 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, how.settings, mine.kind)
     task = samples.task()
-    what = evaluation.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric, settings.loss_by)
     per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
     trainer = Recorder(engines.build(how, schedule, task, me, mine), samples)

@@ -260,7 +260,8 @@ def test_lamb_needs_a_gpu() -> None:
         ({"gradient_allreduce_op": "sum"}, "would multiply the gradients by the number of ranks"),
         ({"pipeline": {"stages": 2}}, "pipeline.stages: DeepSpeed ignores it: use --stages"),
         ({"managed_gradient_accumulation": False}, "DeepSpeed counts the passes"),
-        ({"sequence_parallel_size": 2}, "sequence_parallel_size: it is for language models"),
+        ({"sequence_parallel_size": 2}, "sequence_parallel_size: no engine divides a sequence"),
+        ({"tensor_parallel": {"autotp_size": 2}}, "tensor_parallel: no engine divides a layer over ranks"),
         ({"aio": {"blocksize": 1}}, r"no key 'blocksize' in aio \(did you mean 'block_size'\?\)"),
         ({"compile": {"depcompile": True}}, r"no key 'depcompile' in compile \(did you mean 'deepcompile'"),
         ({"zero_optimization": {"zenflow": {"topk": 0.1}}}, "no key 'topk' in zero_optimization.zenflow"),
@@ -331,11 +332,48 @@ def test_the_source_notes_config_for_mnist(tmp_path: Path) -> None:
     assert plan.block is not None
     curve = schedules.make(plan.block, plan.lr, plan.total).rate
     assert [curve(0), curve(56)] == [0, pytest.approx(0.0005)]
-    assert how.notes == [
-        f"the config file's pipeline.{key} has no effect: DeepSpeed does not read it"
-        for key in ("type", "params")
-    ]
+    assert how.notes == ["the config file's pipeline selects --engine pipeline --stages 2"]
+    assert (how.settings.engine, how.parallel) == ("pipeline", 1)
     assert resolve("--log-every", "5", file=tmp_path / "ds.json", steps_per_print=2).settings.log_every == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "params", "engine", "stages", "note"),
+    [
+        ([], {}, "pipeline", None, "the config file's pipeline selects --engine pipeline"),
+        (["--stages", "1"], {"num_stages": 2}, "pipeline", 1, "--stages 1 overrides the config file's 2"),
+        (
+            ["--engine", "ddp"],
+            {"num_stages": 2},
+            "ddp",
+            None,
+            "--engine ddp overrides the config file's pipeline",
+        ),
+        (
+            [],
+            {"loss_fn": "x"},
+            "pipeline",
+            None,
+            "pipeline.params.loss_fn has no effect: DeepSpeed does not read",
+        ),
+    ],
+)
+def test_a_pipeline_of_the_config_file(
+    tmp_path: Path, options: list[str], params: dict[str, Any], engine: str, stages: int | None, note: str
+) -> None:
+    block = {"type": "PipelineModule", "params": params}
+    how = resolve(*options, file=tmp_path / "ds.json", pipeline=block)
+    assert (how.settings.engine, how.settings.stages) == (engine, stages)
+    assert any(note in one for one in how.notes), how.notes
+
+
+@pytest.mark.parametrize("stages", [0, "two", 1.5, True])
+def test_a_number_of_stages_that_is_none(tmp_path: Path, stages: Any) -> None:
+    block = {"type": "PipelineModule", "params": {"num_stages": stages}}
+    with pytest.raises(
+        CommonMistake, match="pipeline.params.num_stages must be a whole number of at least 1"
+    ):
+        resolve(file=tmp_path / "ds.json", pipeline=block)
 
 
 def test_a_key_without_effect_is_named(tmp_path: Path) -> None:
@@ -344,9 +382,8 @@ def test_a_key_without_effect_is_named(tmp_path: Path) -> None:
     assert note.startswith(
         "the config file's activation_checkpointing has no effect: only a model that calls"
     )
-    assert not resolve(
-        file=tmp_path / "ds.json", activation_checkpointing={}, pipeline={"stages": "auto"}
-    ).notes
+    how = resolve(file=tmp_path / "ds.json", activation_checkpointing={}, pipeline={"stages": "auto"})
+    assert how.notes == ["the config file's pipeline has no effect with --engine deepspeed"]
 
 
 # As the documentation of Hugging Face's Trainer has it.

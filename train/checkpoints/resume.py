@@ -164,6 +164,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "task": settings.task,
         "model": settings.model,
         "loss": settings.loss,
+        "loss-by": settings.loss_by,
         "engine": settings.engine,
         "plugin": spec_of(settings).plugin(settings),
         "stages": stages_of(settings, world_size),

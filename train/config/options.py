@@ -118,6 +118,13 @@ def task(add: Add) -> None:
         help="what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
         "loss; PKG.MOD:FN is your own function of outputs and targets",
     )
+    _choice(
+        add,
+        "--loss-by",
+        ("sample", "token"),
+        "what the loss is a mean over: the samples of a step, each of which is a mean over its tokens, or "
+        "all tokens of a step (default: token for text, otherwise sample)",
+    )
     add(
         "--seed",
         type=whole(0),
@@ -334,9 +341,14 @@ def engine(add: Add) -> None:
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
         "ddp (plain torch), fsdp (torch's sharding of weights and states) or colossalai (in a separate "
         "environment)",
-        "deepspeed",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
+    add(
+        "--initial-scale",
+        type=real(above=0),
+        metavar="X",
+        help="colossalai in fp16: first loss scale, as initial_scale of its plug-ins (default: 65536)",
+    )
     add(
         "--zero-stage",
         type=stage,
