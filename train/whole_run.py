@@ -383,6 +383,8 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
         *(f"note: {note}" for note in how.notes),
         *explain.arithmetic(how.batch, how.parallel, len(samples.train), bool(how.settings.drop_last)),
         speed.line(fast, how.config, mine.kind),
-        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host, buffers),
+        *explain.table(
+            size.of_model(settings, samples), nodes, per_node, limit, host, buffers, how.batch.accumulation
+        ),
     ):
         run.line(line)

@@ -74,13 +74,12 @@ class FsdpEngine:
         self.module.to(dtype)
         for parameter in self.module.parameters():
             parameter.data = parameter.data.contiguous()  # fully_shard has no other memory format
+        for block in (every or [self.module]) if job.speed.compile else ():
+            # The forward pass alone: equal blocks share the graph, which does not have fully_shard's hooks.
+            block.forward = with_compile(block.forward, job.speed)
         for block in every:
-            if job.speed.compile:
-                block.compile(mode=job.speed.compile, dynamic=False)
             again = free and block is not last
             fully_shard(block, mesh=self._mesh, reshard_after_forward=again, mp_policy=policy)
-        if job.speed.compile and not every:
-            self.module.compile(mode=job.speed.compile, dynamic=False)
         return fully_shard(self.module, mesh=self._mesh, reshard_after_forward=False, mp_policy=policy)
 
     def _check_weights(self) -> None:
