@@ -261,6 +261,9 @@ def test_documents_apart(lengths: list[int], context: int) -> None:
     assert np.array_equal((targets == -100).numpy(), np.isin((inputs + 1).numpy(), starts))
     assert crossing.sum() == (targets == -100).sum()
     assert np.array_equal(document, np.searchsorted(starts, inputs, side="right"))
+    for each in range(len(whole)):  # a single sequence is the same
+        (one, _), _ = whole.batch(np.array([each]))
+        assert torch.equal(one[0], inputs[each])
     by_position = data.text.Sequences(corpus, context, 0, len(whole), "positions").batch(
         np.arange(len(whole))
     )

@@ -27,7 +27,7 @@ class Settings:
 
     augment: tuple[str, ...]
     normalize: tuple[float, ...] | None
-    workers: int
+    workers: int | None
     cache: Path | None
     drop_last: bool | None
 

@@ -54,7 +54,8 @@ class Sequences(Source):
         """Return the tokens of these sequences and their targets: int64 [len(indices), context] each."""
         starts = [(self._first + int(i)) * self._context for i in indices]
         rows = torch.from_numpy(np.stack([self._tokens(start) for start in starts]))
-        inputs, targets = rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+        inputs = rows[:, :-1].contiguous()
+        targets = rows[:, 1:].clone(memory_format=torch.contiguous_format)  # one row would be that of inputs
         places = np.array(starts)[:, None] + np.arange(self._context + 1)
         if self._corpus.learn is not None:
             targets[torch.from_numpy(~self._corpus.learn[places[:, 1:]])] = IGNORE_INDEX
