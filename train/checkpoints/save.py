@@ -140,6 +140,9 @@ def largest(module: nn.Module) -> torch.Tensor:
 
 def _held(parameter: Any) -> torch.Tensor:
     """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
+    if hasattr(parameter, "to_local"):  # a DTensor
+        local: torch.Tensor = parameter.detach().to_local()
+        return local
     share: torch.Tensor | None = getattr(parameter, "ds_tensor", None)
     if share is None:
         weights: torch.Tensor = parameter.detach()

@@ -17,6 +17,8 @@ class EngineSpec:
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload
     replicated: every rank has the whole state, which any number of ranks can load
+    any_ranks: any number of ranks can load the sharded state
+    casts_weights: weights are cast to half precision, and running statistics are not
     compiles: supports --compile and --sync-batchnorm
     own_optimizers: the reason why --fused-optimizer has no effect; '' if it has
     no_experts: the reason why the engine cannot train --model moe; '' if it can
@@ -35,6 +37,8 @@ class EngineSpec:
     pipelined: bool = False
     offloads: bool = False
     replicated: bool = False
+    any_ranks: bool = False
+    casts_weights: bool = False
     compiles: bool = False
     own_optimizers: str = ""
     no_experts: str = ""

@@ -43,5 +43,6 @@ SPEC = EngineSpec(
     runs_deepspeed=True,
     offloads=True,
     compiles=True,
+    casts_weights=True,
     reasons=_reasons,
 )

@@ -299,7 +299,7 @@ def speed(add: Add) -> None:
         nargs="?",
         const=COMPILE[0],
         metavar="|".join(COMPILE),
-        help="ddp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
+        help="ddp, fsdp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
         "reduce-overhead and max-autotune record CUDA graphs",
     )
     _choice(
@@ -322,7 +322,7 @@ def speed(add: Add) -> None:
         "kernels of the optimizer (default: torch on GPUs, otherwise none); deepspeed: FusedAdam, or with "
         "--offload DeepSpeedCPUAdam, which are compiled at the first use unless they are installed",
     )
-    _flag(add, "--sync-batchnorm", "ddp and deepspeed on GPUs: BatchNorm averages over all ranks")
+    _flag(add, "--sync-batchnorm", "ddp, fsdp and deepspeed on GPUs: BatchNorm averages over all ranks")
     _flag(
         add,
         "--deterministic",
@@ -338,7 +338,8 @@ def engine(add: Add) -> None:
         "--engine",
         tuple(ENGINES),
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
-        "ddp (plain torch) or colossalai (in a separate environment)",
+        "ddp (plain torch), fsdp (torch's sharding of weights and states) or colossalai (in a separate "
+        "environment)",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
     add(
@@ -352,7 +353,8 @@ def engine(add: Add) -> None:
         type=stage,
         metavar="0..3",
         help="what DeepSpeed's ZeRO shards over the ranks: 0 nothing (default), 1 optimizer "
-        "states, 2 also gradients, 3 also weights",
+        "states, 2 also gradients, 3 also weights; fsdp: 3 (default), or 2 to gather the weights only once "
+        "a step",
     )
     _choice(
         add,
