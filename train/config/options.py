@@ -177,10 +177,9 @@ def data(add: Add) -> None:
     add(
         "--workers",
         type=whole(0),
-        default=0,
         metavar="N",
-        help="keep the images in the host's memory, and prepare batches in this number of threads "
-        "(default 0: all images are on the device, and batches are prepared there)",
+        help="prepare batches in this number of threads, from images in the host's memory, or of processes, "
+        "for data sets in Python (default: that of a DataLoader, or 0: all images are on the device)",
     )
     add(
         "--cache",

@@ -27,7 +27,7 @@ class Settings:
 
     augment: tuple[str, ...]
     normalize: tuple[float, ...] | None
-    workers: int
+    workers: int | None
     cache: Path | None
     drop_last: bool | None
 
@@ -102,6 +102,10 @@ class Settings:
     local_rank: int | None
 
     tokenizer: Path | None
+    text_key: str | None
+    learn: str | None
+    chat_template: Path | None
+    documents: str | None
     context: int | None
     held_out: float | None
     size: str | None
@@ -124,7 +128,16 @@ MOE_OPTIONS = (
 )
 
 
-PATHS = ("data", "cache", "tokenizer", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
+PATHS = (
+    "data",
+    "cache",
+    "tokenizer",
+    "chat_template",
+    "deepspeed_config",
+    "tensorboard",
+    "csv",
+    "checkpoint_dir",
+)
 
 
 def to_record(settings: Settings) -> dict[str, Any]:
