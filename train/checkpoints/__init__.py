@@ -19,6 +19,7 @@ with storage.py, and rescue.py writes one when the training hangs. Importing the
 import torch.
 """
 
+from . import foreign
 from .directory import (
     BEST,
     FOLDER,
@@ -47,6 +48,7 @@ __all__ = [
     "batch_before",
     "check",
     "find",
+    "foreign",
     "identity",
     "ids",
     "jump",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..config import MOE_OPTIONS, language
+from ..config import MOE_OPTIONS, finetuning, language
 from ..config.batches import ACCUMULATION, MICRO, TOTAL, Before, stages_of
 from ..config.deepspeed.query import PRECISION_BLOCKS, enabled, optimizer_name
 from ..config.engines import spec_of
@@ -178,7 +178,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "drop-last": settings.drop_last or None,
         "global-batch": how.batch.micro * how.batch.accumulation * how.parallel,
     }
-    same |= language.identity(settings)
+    same |= language.identity(settings) | finetuning.identity(settings)
     return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
 
 

@@ -14,7 +14,7 @@ from .converters import fraction, is_hf, is_own, one_of, real, whole
 from .settings import Settings
 
 TEXT_OPTIONS = ("tokenizer", "held_out")
-GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp", "recompute")
+GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
 HELD_OUT = 0.1
 
 
@@ -78,7 +78,7 @@ def gpt(add: Callable[..., Any]) -> None:
         action="store_true",
         default=None,
         help="activation checkpointing: keep the input of each block only, and compute the rest again in the "
-        "backward pass; blocks with experts are kept",
+        "backward pass; for gpt, whose blocks with experts are kept, and hf:DIR",
     )
     add(
         "--peak-tflops",
@@ -126,6 +126,8 @@ def check(settings: Settings) -> None:
         )
     _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
     _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+    recomputes = settings.model == "gpt" or is_hf(settings.model)
+    _only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
 
 
 def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:

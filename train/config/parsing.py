@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake, suggestion
-from . import language, options
+from . import finetuning, language, options
 from .converters import is_own
 from .engines import ENGINES, spec_of
 from .settings import MOE_OPTIONS, PATHS, Settings
@@ -50,7 +50,7 @@ def parse(argv: Sequence[str]) -> Settings:
     if own and values["task"]:
         raise CommonMistake(f"--dataset {own} and --task {values['task']} both select the data: use one")
     values["task"] = own or values["task"] or "digits"
-    values["model"] = values["model"] or ("gpt" if values["task"] == "text" else "cnn")
+    values["model"] = values["model"] or _default_model(values["task"], values["init_from"])
     if values["data"] is not None:
         values["data"] = tuple(path for paths in values["data"] for path in paths)
     # An epoch has at least one step.
@@ -58,6 +58,13 @@ def parse(argv: Sequence[str]) -> Settings:
     settings = Settings(**values)
     _check(settings)
     return settings
+
+
+def _default_model(task: str, init_from: Path | None) -> str:
+    if task != "text":
+        return "cnn"
+    of_transformers = init_from is not None and (init_from / "config.json").is_file()
+    return f"hf:{init_from.absolute()}" if init_from and of_transformers else "gpt"
 
 
 def from_record(values: Mapping[str, Any]) -> Settings:
@@ -92,6 +99,7 @@ def _check(settings: Settings) -> None:
     _check_engine(settings)
     _check_experts(settings)
     language.check(settings)
+    finetuning.check(settings)
     _check_checkpoints(settings)
 
 

@@ -110,6 +110,13 @@ class Settings:
     recompute: bool | None
     peak_tflops: float | None
 
+    init_from: Path | None
+    lora: int | None
+    lora_alpha: float | None
+    lora_dropout: float | None
+    lora_targets: tuple[str, ...] | None
+    attention: str | None
+
     @property
     def has_experts(self) -> bool:
         """True if the model has DeepSpeed's mixture of experts."""
@@ -122,7 +129,16 @@ MOE_OPTIONS = (
 )
 
 
-PATHS = ("data", "cache", "tokenizer", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
+PATHS = (
+    "data",
+    "cache",
+    "tokenizer",
+    "deepspeed_config",
+    "tensorboard",
+    "csv",
+    "checkpoint_dir",
+    "init_from",
+)
 
 
 def to_record(settings: Settings) -> dict[str, Any]:
