@@ -123,9 +123,9 @@ def colossalai_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
 
     The patches are necessary to run it on a CPU.
     """
-    from jobgen.train.engines import colossalai_patches
+    from jobgen.train.engines.colossalai import patches
 
-    colossalai = colossalai_patches.load(device.Device("cpu", 0))
+    colossalai = patches.load(device.Device("cpu", 0))
     booster = colossalai.booster.Booster(plugin=colossalai.booster.plugin.TorchDDPPlugin())
     model = models.cnn(SHAPE, 10)
     adam = colossalai.nn.optimizer.HybridAdam(model.parameters(), lr=0.002, adamw_mode=False)

@@ -22,8 +22,8 @@ from .trees import Tree
 class Scores(NamedTuple):
     """The results on the whole test set.
 
-    loss: mean loss per sample; metrics: value by name; per_class: accuracy by class, None for a class without
-    samples; {} for a task without classes
+    loss: mean loss per sample, or per token; metrics: value by name; per_class: accuracy by class, None for
+    a class without samples; {} for a task without classes
     """
 
     loss: float
@@ -57,14 +57,17 @@ class Measures:
         return ", ".join(metric.text(values[metric.name]) for metric in self.metrics)
 
 
-def measures(task: Task, loss: str | None = None, names: Sequence[str] | None = None) -> Measures:
-    """Return the measures of a task, or those that --loss and --metric select.
+def measures(
+    task: Task, loss: str | None = None, names: Sequence[str] | None = None, loss_by: str | None = None
+) -> Measures:
+    """Return the measures of a task, or those that --loss, --metric and --loss-by select.
 
     Raise CommonMistake if a function does not exist.
     """
     selection = tuple(metrics.build(each) for each in (task.metrics if names is None else names))
     by_class = any(metric.name == "accuracy" for metric in selection)
-    objective = loss_functions.build(loss or task.loss, len(task.classes))
+    by_token = task.by_token(loss_by, loss)
+    objective = loss_functions.build(loss or task.loss, len(task.classes), by_token)
     return Measures(objective, selection, task.classes if by_class else ())
 
 
@@ -84,6 +87,7 @@ class Tally:
         self._what = what
         self.right, self.totals = torch.zeros(2, len(what.classes), dtype=torch.int64, device=device)
         self.loss = torch.zeros((), device=device)
+        self.tokens = torch.zeros((), dtype=torch.int64, device=device)  # if they are the unit of the loss
         self.sums = [
             torch.zeros((), dtype=torch.int64 if metric.whole else torch.float32, device=device)
             for metric in what.metrics
@@ -92,6 +96,8 @@ class Tally:
 
     def add(self, outputs: Tree, targets: Tree, real: int, samples: int) -> None:
         self.loss += self._what.objective(outputs, targets, real, samples)
+        if self._what.objective.by_token:
+            self.tokens += loss_functions.tokens(targets, real)
         outputs, targets = (trees.first(tree, real, samples) for tree in (outputs, targets))
         for place, metric in enumerate(self._what.metrics):
             total, count = metric.count(outputs, targets)
@@ -105,7 +111,7 @@ class Tally:
 
     def scores(self, samples: int) -> Scores:
         """Return the scores over all ranks. Called on all of them."""
-        for tensor in (self.right, self.totals, self.loss, *self.sums, self.counts):
+        for tensor in (self.right, self.totals, self.loss, self.tokens, *self.sums, self.counts):
             distributed.all_reduce(tensor)
         values = {
             metric.name: metric.value(total.item(), count)
@@ -115,7 +121,8 @@ class Tally:
             name: round(r / n, 6) if n else None
             for name, r, n in zip(self._what.classes, self.right.tolist(), self.totals.tolist(), strict=True)
         }
-        return Scores(self.loss.item() / samples, values, per_class)
+        units = max(1, int(self.tokens)) if self._what.objective.by_token else samples
+        return Scores(self.loss.item() / units, values, per_class)
 
 
 def evaluate(engine: Evaluator, split: Feed, what: Measures, device: Device, micro: int) -> Scores:
@@ -123,7 +130,7 @@ def evaluate(engine: Evaluator, split: Feed, what: Measures, device: Device, mic
     counts = Tally(what, device.torch)
     with engine.evaluation_mode():
         steps = sampling.steps(split.indices(), micro, 1, *engine.share)
-        for ((inputs, targets, real),), _ in split.batches(steps):
+        for ((inputs, targets, real, _),), _ in split.batches(steps):
             outputs = engine.predict(inputs)
             if outputs is not None and real:
                 counts.add(trees.as_tree(outputs), targets, real, trees.rows(inputs))

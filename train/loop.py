@@ -52,7 +52,8 @@ class Training:
         self._source = task.train.augmented(settings.augment, settings.seed)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         data = partial(self._watch.part, "data")
-        self._train_set = Feed(self._source, device.torch, settings.workers, data)
+        by_token = measures.objective.by_token
+        self._train_set = Feed(self._source, device.torch, settings.workers, data, by_token)
         self._test_set = Feed(task.test, device.torch, settings.workers)
         self._reports = SideStream(device.torch)
         self._profile = Profile(settings.profile, device, run)

@@ -3,7 +3,8 @@
 The unit of every loss is the mean over the samples of an optimizer step, on all ranks. The loss of a sample
 is the mean over its elements: for a sequence, over its tokens whose target is not IGNORE_INDEX. Losses of
 unequal micro batches are added as sums over samples, so that this mean is exact for any division into micro
-batches.
+batches. With --loss-by token it is the mean over the tokens of the step: the loss of a sample is then the
+sum over its tokens, times the factor of the step, which is its samples divided by its tokens (data/feed.py).
 
 Two types keep sums and means apart. A loss by name returns SampleLosses, the loss of each sample. Objective
 alone adds them: the engines get a LossSum. A plain tensor, such as a mean, is neither of them. They are made
@@ -42,23 +43,31 @@ class Objective:
     """The loss of a run, summed over samples.
 
     name: as for --loss; function: the user's own, or None for a name of BY_NAME or `model`; classes: their
-    number, 0 if unknown
+    number, 0 if unknown; by_token: the unit is a token
     """
 
-    def __init__(self, name: str, function: OwnLoss | None = None, classes: int = 0) -> None:
-        self.name, self._own, self._classes = name, function, classes
+    def __init__(
+        self, name: str, function: OwnLoss | None = None, classes: int = 0, by_token: bool = False
+    ) -> None:
+        self.name, self._own, self._classes, self.by_token = name, function, classes, by_token
 
-    def __call__(self, outputs: Tree, targets: Tree, real: int, samples: int) -> LossSum:
+    def __call__(
+        self, outputs: Tree, targets: Tree, real: int, samples: int, factor: torch.Tensor | None = None
+    ) -> LossSum:
         """Return the sum of the losses of the first `real` of `samples` samples.
+
+        factor: of the sums over tokens, if the unit is a token; None for their sum itself
 
         Raise CommonMistake, with the shapes, if outputs and targets do not fit the loss.
         """
         if real == 0:  # a borrowed sample takes part in the backward pass, but is not counted
-            return cast(LossSum, self(outputs, targets, 1, samples) * 0.0)
+            return cast(LossSum, self(outputs, targets, 1, samples, factor) * 0.0)
         outputs, targets = (trees.first(tree, real, samples) for tree in (trees.as_tree(outputs), targets))
         if self._own is None and self.name != OF_THE_MODEL:
-            losses = BY_NAME[self.name](self._with_all_classes(main(outputs), targets).float(), targets)
-            return self._sum_of(losses, real)
+            by_name = (BY_TOKEN if self.by_token else BY_NAME)[self.name]
+            losses = by_name(self._with_all_classes(main(outputs), targets).float(), targets)
+            loss = self._sum_of(losses, real)
+            return loss if factor is None else cast(LossSum, loss * factor)
         if self._own is not None:
             return self._sum(self._own(outputs, targets), real)
         if real < samples:
@@ -95,12 +104,20 @@ class Objective:
         )
 
 
-def build(loss: str | OwnLoss, classes: int = 0) -> Objective:
-    """Return the loss of this name, or of this function. Raise CommonMistake if there is none."""
+def build(loss: str | OwnLoss, classes: int = 0, by_token: bool = False) -> Objective:
+    """Return the loss of this name, or of this function.
+
+    Raise CommonMistake if there is none, or if it has no tokens although the unit is a token.
+    """
+    if by_token and loss not in BY_TOKEN:
+        name = loss if isinstance(loss, str) else getattr(loss, "__name__", "of the data")
+        raise CommonMistake(
+            f"--loss-by token needs --loss {' or '.join(BY_TOKEN)}, not {name}, which is a mean over samples"
+        )
     if callable(loss):
         return Objective(getattr(loss, "__name__", "loss"), loss)
     if loss in BY_NAME or loss == OF_THE_MODEL:
-        return Objective(loss, classes=classes)
+        return Objective(loss, classes=classes, by_token=by_token)
     return Objective(loss, user_code.find("--loss", loss))
 
 
@@ -184,8 +201,10 @@ def _column(outputs: torch.Tensor) -> set[torch.Size]:
     return {torch.Size([len(outputs)]), torch.Size([len(outputs), 1])}
 
 
-def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) -> LossByName:
-    """Return a loss over classes; soft: targets may be probabilities."""
+def _over_classes(
+    name: str, function: Callable[..., torch.Tensor], soft: bool, sums: bool = False
+) -> LossByName:
+    """Return a loss over classes; soft: targets may be probabilities; sums: over tokens, not their mean."""
 
     def losses(outputs: torch.Tensor, targets: Tree) -> SampleLosses:
         logits = by_class(outputs, targets)
@@ -199,6 +218,8 @@ def _over_classes(name: str, function: Callable[..., torch.Tensor], soft: bool) 
             return cast(SampleLosses, function(logits, targets, ignore_index=IGNORE_INDEX, reduction="none"))
         each = function(*matrix(logits, targets), ignore_index=IGNORE_INDEX, reduction="none")
         each = each.reshape(len(targets), -1)
+        if sums:
+            return cast(SampleLosses, each.sum(1))
         counts = (targets != IGNORE_INDEX).flatten(1).sum(1).clamp(min=1)
         return cast(SampleLosses, each.sum(1) / counts)
 
@@ -234,3 +255,16 @@ BY_NAME: dict[str, LossByName] = {
     "l1": _over_elements("l1", functional.l1_loss),
     "bce": _over_elements("bce", functional.binary_cross_entropy_with_logits),
 }
+BY_TOKEN: dict[str, LossByName] = {
+    "cross_entropy": _over_classes("cross_entropy", functional.cross_entropy, soft=False, sums=True),
+    "nll": _over_classes("nll", functional.nll_loss, soft=False, sums=True),
+}
+
+
+def tokens(targets: Tree, real: int) -> torch.Tensor:
+    """Return the number of tokens to learn of the first `real` samples. Raise CommonMistake if unknown."""
+    if not isinstance(targets, torch.Tensor) or targets.is_floating_point():
+        raise CommonMistake(
+            f"--loss-by token needs class indices as targets; they are {trees.shapes(targets)}"
+        )
+    return (targets[:real] != IGNORE_INDEX).sum()

@@ -178,7 +178,7 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
     speed.resolve(how.config, settings, mine.kind)
     run.clock.mark("torch")
     samples = data.of(settings)
-    what = evaluation.measures(samples, settings.loss, settings.metric)
+    what = evaluation.measures(samples, settings.loss, settings.metric, settings.loss_by)
     evaluation.check_target(what, settings.target_accuracy)
     run.clock.mark("data")
     directions = {"loss": False, **{metric.name: metric.higher for metric in what.metrics}}
@@ -381,11 +381,13 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
     here = size.of_device(mine) or host / per_node
     fast = speed.resolve(how.config, settings, mine.kind)
     limit = settings.device_memory * explain.GIB if settings.device_memory else here
-    bucket = int(float(how.config["zero_optimization"].get("reduce_bucket_size", explain.BUCKET)))
+    zero = how.config["zero_optimization"]
+    sizes = {key: int(float(zero[key])) for key in explain.Buffers._fields if key in zero}
+    buffers = explain.Buffers(**sizes)
     for line in (
         *(f"note: {note}" for note in how.notes),
         *explain.arithmetic(how.batch, how.parallel, len(samples.train), bool(how.settings.drop_last)),
         speed.line(fast, how.config, mine.kind),
-        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host, bucket),
+        *explain.table(size.of_model(settings, samples), nodes, per_node, limit, host, buffers),
     ):
         run.line(line)

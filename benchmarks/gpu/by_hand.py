@@ -20,6 +20,7 @@ from jobgen.train.config.language import Size
 from jobgen.train.data.feed import SideStream
 from jobgen.train.models import gpt
 from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.nn import functional
 
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -83,11 +84,11 @@ class Images:
         self._labels = torch.tensor(samples.train.labels, device=device)
         self._mean, self._std = (torch.tensor(s, device=device).view(1, -1, 1, 1) * 255 for s in samples[4:])
 
-    def loop(self, count: int, batch: int) -> Loop:
+    def loop(self, count: int, batch: int, mode: str = "default") -> Loop:
         def loss(images: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
             return functional.cross_entropy(self.model(images).float(), targets)
 
-        return plain(self.model, loss, self._prepared, count, batch, self._pixels.device)
+        return plain(self.model, loss, self._prepared, count, batch, self._pixels.device, mode)
 
     def variants(self, count: int, batch: int) -> Iterator[tuple[str, Loop]]:
         """Yield the loop with one difference each."""
@@ -117,9 +118,12 @@ class Images:
 
 
 def language(
-    size: Size, packed: np.ndarray, vocabulary: int, batch: int, device: torch.device, zero: int | None = None
+    size: Size, packed: np.ndarray, vocabulary: int, batch: int, device: torch.device, engine: str = "ddp"
 ) -> Loop:
-    """Return a loop that trains a GPT over sequences of tokens. zero: a stage of DeepSpeed, not compiled"""
+    """Return a loop that trains a GPT over sequences of tokens.
+
+    engine: ddp and fsdp, compiled, or zero_1 of DeepSpeed, not compiled
+    """
     flags(device)
     model = nn.Sequential(*gpt.layers(size, vocabulary, "gelu", False)).to(device)
     tokens = torch.from_numpy(packed.astype(np.int32)).to(device)
@@ -130,29 +134,50 @@ def language(
         at = chosen[:, None] * size.context + places
         return tokens[at].long(), tokens[at + 1].long()
 
-    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return functional.cross_entropy(forward(inputs).flatten(0, 1).float(), targets.flatten())
+    def entropy(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(outputs.flatten(0, 1).float(), targets.flatten())
 
-    if zero is None:
-        forward: Callable[[torch.Tensor], torch.Tensor] = model
+    def loss(inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        return entropy(forward(inputs), targets)
+
+    forward: Any = model
+    if engine == "ddp":
         return plain(model, loss, prepared, count, batch, device)
+    if engine == "fsdp":
+        shard(model)
+        entropy = torch.compile(entropy, dynamic=False)
+        adam = optimizer(model, device)
+        return Loop(
+            count, batch, device, prepared, loss, torch.Tensor.backward, adam.step, adam.zero_grad, False
+        )
+    forward = zero_1(model, batch, device)
+    return Loop(count, batch, device, prepared, loss, forward.backward, forward.step, lambda: None, False)
+
+
+def shard(model: nn.Sequential) -> None:
+    """Compile and shard the layers: in bf16, with states in fp32."""
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for layer in model:
+        layer.compile(dynamic=False)
+        fully_shard(layer, mp_policy=policy)
+    fully_shard(model, mp_policy=policy)
+
+
+def zero_1(model: nn.Module, batch: int, device: torch.device) -> Any:
+    """Return an engine of DeepSpeed."""
     import deepspeed
 
     fused = {"fused": True} if device.type != "cpu" else {}
     settings = {
         "train_micro_batch_size_per_gpu": batch,
         "bf16": {"enabled": True},
-        "zero_optimization": {"stage": zero},
+        "zero_optimization": {"stage": 1},
         "optimizer": {
             "type": "AdamW",
             "params": {"lr": LR, "weight_decay": 0.0, "torch_adam": True, **fused},
         },
     }
-    engine, *_ = deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)
-    forward = engine
-    return Loop(
-        count, batch, device, prepared, loss, engine.backward, engine.step, lambda: None, autocast=False
-    )
+    return deepspeed.initialize(model=model, model_parameters=model.parameters(), config=settings)[0]
 
 
 def plain(
@@ -162,11 +187,16 @@ def plain(
     count: int,
     batch: int,
     device: torch.device,
+    mode: str = "default",
 ) -> Loop:
-    fused = {"fused": True} if device.type != "cpu" else {}
-    adam = torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.0, **fused)
-    compiled = torch.compile(loss, dynamic=False)
+    adam = optimizer(model, device)
+    compiled = torch.compile(loss, mode=mode, dynamic=False)
     return Loop(count, batch, device, prepared, compiled, torch.Tensor.backward, adam.step, adam.zero_grad)
+
+
+def optimizer(model: nn.Module, device: torch.device) -> torch.optim.Optimizer:
+    fused = {"fused": True} if device.type != "cpu" else {}
+    return torch.optim.AdamW(model.parameters(), lr=LR, weight_decay=0.0, **fused)
 
 
 def flags(device: torch.device) -> None:

@@ -19,7 +19,6 @@ from benchmarks.gpu.rows import Row
 # The batch, the steps of a short and of a long epoch, and the epochs that are measured.
 LOAD = 512, 20, 60, 3  # a batch of another size would be compiled again
 TINY = 2, 50, 150, 5
-COMPILED = ("--precision", "autocast", "--compile", "--clip", "0", "--optimizer", "adamw", "--lr", "0.0003")
 KINDS = {
     "operators": ("aten::",),
     "launches of kernels": ("cudaLaunchKernel", "cuLaunchKernel", "hipLaunchKernel"),
@@ -34,10 +33,15 @@ KINDS = {
 Costs = tuple[float, Counter[str]]  # seconds and counts
 
 
+def compiled(mode: str = "default") -> list[str]:
+    """Return the options of a compiled training that does what the loops by hand do."""
+    return f"--precision autocast --compile {mode} --clip 0 --optimizer adamw --lr 0.0003".split()
+
+
 def host(here: Here, tiny: bool, size: str) -> Iterator[Row]:
     batch, short, long, rounds = TINY if tiny else LOAD
     samples, model = ours.images(batch * long), "lenet" if tiny else "resnet18"
-    options = [*ours.IMAGES, "--engine", "ddp", "--model", model, "--batch-size", str(batch), *COMPILED]
+    options = [*ours.IMAGES, "--engine", "ddp", "--model", model, "--batch-size", str(batch), *compiled()]
     options += ["--epochs", str(rounds + 2)]
     mine = ours.Ours(options, samples.task(), here)
     hand = by_hand.Images(model, samples, here.device.torch)

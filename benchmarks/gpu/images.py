@@ -10,21 +10,22 @@ import torch
 
 from benchmarks.gpu import by_hand, ours
 from benchmarks.gpu.correctness import correctness
-from benchmarks.gpu.host import COMPILED, host
+from benchmarks.gpu.host import compiled, host
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
 
-# The batch, the steps of a short and of a long round, and the rounds that are measured. Rounds are short and
-# many: the speed of a shared host varies.
-LOAD = 512, 60, 240, 4
-TINY = 4, 2, 4, 1
+# The batch, the steps of a round, and the rounds that are measured. Rounds are short and many: the speed of a
+# shared host varies.
+LOAD = 512, 120, 6
+TINY = 4, 2, 1
+MODES = {"default": "bf16, compiled", "reduce-overhead": "bf16, compiled, CUDA graphs"}
 PART = "ResNet-18"
 
 
 def costs(here: Here, tiny: bool, size: str) -> Iterator[Row]:
     """Measure loops by hand that differ in one thing."""
-    batch, short, _, rounds = TINY if tiny else LOAD
-    steps = short // 2
+    batch, steps, rounds = TINY if tiny else LOAD
+    steps //= 2
     samples = ours.images(batch * steps)
     yield Row("costs", "copy of the images to the device", timed(lambda: copy(samples, here)), "s")
     hand = by_hand.Images("cnn" if tiny else "resnet18", samples, here.device.torch)
@@ -69,31 +70,24 @@ def evaluations(hand: by_hand.Images, samples: ours.data.Data, batch: int) -> It
 
 
 def resnet18(here: Here, tiny: bool, size: str) -> Iterator[Row]:
-    batch, short, long, rounds = TINY if tiny else LOAD
-    samples, model = ours.images(batch * long), "cnn" if tiny else "resnet18"
-    options = [*ours.IMAGES, "--engine", "ddp", "--model", model, "--batch-size", str(batch), *COMPILED]
-    options += ["--epochs", str(rounds + 1)]
-    mine = ours.Ours(options, samples.task(), here)
-    hand = by_hand.Images(model, samples, here.device.torch)
-    taken = []
-    for steps in (short, long):
-        count, others = batch * steps, list[float]()
-        loop, few = hand.loop(count, batch), ours.first(samples, count).task()
-        seconds = mine.rounds(few, lambda: others.append(timed(loop.epoch)))  # noqa: B023
-        taken.append((median(seconds[1:]), median(others[1:])))
-        rates = [count / each for each in taken[-1]]
-        yield Row(
-            PART, f"{steps} steps a round, bf16, compiled", rates[0], "images/s", rates[1], by_hand.NAME
-        )
-        epochs = [row for row in mine.events if row["event"] == "epoch"]
-        rate = median(row["samples_per_second"] for row in epochs[1:])
-        yield Row(PART, f"{steps} steps, without the evaluation", rate, "images/s", rates[1], by_hand.NAME)
-    slopes = [(second - first) / (long - short) for first, second in zip(*taken, strict=True)]
-    rests = [(first - slope * short) * 1000 for first, slope in zip(taken[0], slopes, strict=True)]
-    yield Row(PART, "a step", slopes[0] * 1000, "ms", slopes[1] * 1000, by_hand.NAME)
-    yield Row(PART, "a round without its steps", rests[0], "ms", rests[1], by_hand.NAME)
-    evaluation = mine.last("time")["evaluate"] / (rounds + 1)
-    yield Row(PART, "of which the evaluation of one sample", evaluation * 1000, "ms")
+    """Compare trainings with loops by hand: compiled, and with CUDA graphs, where the host sets no pace."""
+    for mode, what in MODES.items():
+        yield from beside_by_hand(here, tiny, mode, what)
+        ours.forget(here)
+
+
+def beside_by_hand(here: Here, tiny: bool, mode: str, what: str) -> Iterator[Row]:
+    batch, steps, rounds = TINY if tiny else LOAD
+    samples, model = ours.images(batch * steps), "cnn" if tiny else "resnet18"
+    options = [*ours.IMAGES, "--engine", "ddp", "--model", model, "--batch-size", str(batch)]
+    mine = ours.Ours([*options, *compiled(mode), "--epochs", str(rounds + 1)], samples.task(), here)
+    loop = by_hand.Images(model, samples, here.device.torch).loop(batch * steps, batch, mode)
+    others: list[float] = []
+    seconds = mine.rounds(between=lambda: others.append(timed(loop.epoch)))
+    rate, other = (batch * steps / median(each[1:]) for each in (seconds, others))
+    yield Row(PART, what, rate, "images/s", other, by_hand.NAME)
+    rate = median([row["samples_per_second"] for row in mine.events if row["event"] == "epoch"][1:])
+    yield Row(PART, f"{what}, without the evaluation", rate, "images/s", other, by_hand.NAME)
 
 
 def timed(work: Callable[[], object]) -> float:

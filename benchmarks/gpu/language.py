@@ -9,7 +9,7 @@ from jobgen.train import config, explain, size
 from jobgen.train.config.language import SIZES
 
 from benchmarks.gpu import by_hand, ours
-from benchmarks.gpu.host import COMPILED
+from benchmarks.gpu.host import compiled
 from benchmarks.gpu.images import timed
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
@@ -21,24 +21,30 @@ STAGES = (
     "--zero-stage 1",
     "--zero-stage 2",
     "--zero-stage 2 --offload optimizer",
+    "--zero-stage 3 --offload optimizer",
     "--zero-stage 3 --offload all",
     "--zero-stage 3",
 )
 
 
 def ddp(here: Here, tiny: bool, name: str) -> Iterator[Row]:
-    yield from throughput(here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *COMPILED), None)
+    yield from throughput(here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *compiled()), "ddp")
 
 
 def zero_1(here: Here, tiny: bool, name: str) -> Iterator[Row]:
     import deepspeed  # noqa: F401
 
-    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *COMPILED[5:])
-    yield from throughput(here, tiny, name, "ZeRO 1, bf16, not compiled", options, 1)
+    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *compiled()[6:])
+    yield from throughput(here, tiny, name, "ZeRO 1, bf16, not compiled", options, "zero_1")
+
+
+def fsdp(here: Here, tiny: bool, name: str) -> Iterator[Row]:
+    options = ("--engine", "fsdp", "--precision", "bf16", *compiled()[2:])
+    yield from throughput(here, tiny, name, "FSDP, compiled, bf16", options, "fsdp")
 
 
 def throughput(
-    here: Here, tiny: bool, name: str, what: str, words: Sequence[str], zero: int | None
+    here: Here, tiny: bool, name: str, what: str, words: Sequence[str], engine: str
 ) -> Iterator[Row]:
     part = f"GPT-{name}"
     form = SIZES["tiny"]._replace(context=32, layers=1) if tiny else SIZES[name]
@@ -51,7 +57,7 @@ def throughput(
     mine = ours.Ours(options, task, here)
     taken = ours.peak(here, lambda: mine.rounds(ours.text(packed, 2 * batch, form.context, vocabulary)))
     yield Row(part, f"{what}: memory with activations", (taken - before) / MIB, "MiB")
-    loop = by_hand.language(form, packed, vocabulary, batch, here.device.torch, zero)
+    loop = by_hand.language(form, packed, vocabulary, batch, here.device.torch, engine)
     others: list[float] = []
     seconds = mine.rounds(between=lambda: others.append(timed(loop.epoch)))
     work = size.of_work(config.parse(options), task, here.device, 1)
@@ -78,10 +84,10 @@ def memory(here: Here, tiny: bool, name: str) -> Iterator[Row]:
         training = ours.Ours([*options, *stage.split()], task, here)
         taken = ours.peak(here, training.rounds) - before
         model = size.of_model(training.how.settings, task)
-        needs = {need.options: need.device for need in explain.needs(model, 1, 1)}
+        needs = {need.options: need.device for need in explain.needs(model, 1, 1, explain.Buffers())}
         yield Row("memory", stage, taken / MIB, "MiB", needs[stage] / MIB, "estimate of --explain")
         del training
         ours.forget(here)
 
 
-PARTS = (ddp, zero_1, memory)
+PARTS = (ddp, zero_1, fsdp, memory)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert.result import Remark
+from jobgen.script.command_kinds import PRINT
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
@@ -32,6 +33,15 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
+
+
+def own_name(script: Script) -> Iterator[Remark]:
+    """Yield a remark on each command that names the file of the script."""
+    for command in script.commands:
+        names = (word.text.strip("'\"").rpartition("/")[2] for word in command.arguments)
+        if script.name and command.name not in PRINT and script.name in names:
+            why = "is the file of this script, and not that of the new one"
+            yield Remark(command.line, script.name, why, lost=False)
 
 
 def in_directory(script: Script, source: Dialect) -> Iterator[Remark]:

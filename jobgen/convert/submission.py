@@ -28,7 +28,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
         yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
-    if script.request.array is None and (read := _index(script, source)):
+    if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"a directive cannot make an array: submit with {how}"
@@ -56,12 +56,12 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     own = variable_names.kept(script)
     for node, _ in variable_names.names_read(script.tree, 0):
         name = node.text
-        if source.job_variables.get(name) in _OF_NODES and name not in own and not _printed(node):
+        if source.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
     return None
 
 
-def _printed(node: Node) -> bool:
+def is_printed(node: Node) -> bool:
     """Return whether a command writes a value to the output of the job, and nothing else happens with it."""
     command = next((above for above in node.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None
@@ -91,8 +91,11 @@ def _outside(node: Node) -> bool:
     return not node.under("function_definition")
 
 
-def _index(script: Script, source: Dialect) -> tuple[int, str] | None:
-    """Return the line and the name of the first variable of the array's index in the body; None without."""
+def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+    """Return the line and the name of the first variable of the index in the body, if no directive makes an
+    array; None without."""
+    if script.request.array is not None:
+        return None
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
     own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jobgen.values import hjson_text
 from jobgen.values.text_files import read_text
 
 if TYPE_CHECKING:
@@ -28,11 +29,9 @@ def file_in(words: Sequence[str | None]) -> tuple[int, str] | None:
 
 
 def read(path: str) -> Any:
-    """Return the JSON value of a file, or the text of the error; None if it cannot be read."""
-    import json  # late: few programs name a config
-
+    """Return what a file holds for DeepSpeed, or the text of the error; None if it cannot be read."""
     try:
-        return json.loads(read_text(path))
+        return hjson_text.parse(read_text(path))
     except OSError:
         return None  # it may be written later, or be in another directory
     except (ValueError, RecursionError) as error:

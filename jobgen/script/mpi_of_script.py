@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.script.script import Script
+from jobgen.script.word_lists import code_text
 
 _PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 
@@ -20,7 +21,8 @@ def recognized_mpi(script: Script, options: Collection[str] = ()) -> str | None:
     """Return the key of the MPI that something in a script shows; None without one."""
     if named := named_mpi(script):
         return named
-    used = {command.name for command in script.commands}
+    values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
+    used = {command.name for command in script.commands} | {words[0] for words in values if words}
     found = [key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)]
     found += [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
     return found[0] if found else None

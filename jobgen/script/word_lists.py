@@ -77,7 +77,7 @@ def _words_of_parts(
         is_text = not quoted and (_is_text(value) or printed(value) is not None)
         is_copy = value.type in ("simple_expansion", "expansion") and not quoted and place is not None
         if value.type == "array" and subscript and subscript.text.endswith(("[@]", "[*]")):
-            inner = value.children[1:-1]
+            inner = elements(value)
         elif is_text and (not found or value.text[1:2].isspace()):
             if (words := _split(value)) is None or _changes(words):
                 return [word]
@@ -94,6 +94,11 @@ def _words_of_parts(
         else:
             found += [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
     return found
+
+
+def elements(array: Node) -> list[Node]:
+    """Return the words of ``(A B)``, which may have comments between them."""
+    return [one for one in array.children[1:-1] if one.type != "comment"]
 
 
 def arguments(word: Node, constants: Constants) -> list[Node] | None:
@@ -197,7 +202,7 @@ def shell_text(word: Node) -> str:
     if word.type == "ansi_c_string":
         return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), word.text[2:-1])
     if word.type == "array":
-        return " ".join(one.text for one in word.children[1:-1])
+        return " ".join(one.text for one in elements(word))
     if (text := printed(word)) is not None:
         return text
     return _joined(word, shell_text) if word.type == "concatenation" else word.text

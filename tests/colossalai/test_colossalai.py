@@ -112,6 +112,18 @@ def test_resuming_gives_the_same_losses(tmp_path: Path, options: list[str]) -> N
     assert 0 < len(again.losses()) < len(whole.losses())
 
 
+@pytest.mark.parametrize("plugin", ["gemini", "low_level_zero", "torch_ddp_fp16"])
+def test_the_first_loss_scale(tmp_path: Path, plugin: str) -> None:
+    """As GeminiPlugin(initial_scale=2**5) of ColossalAI's examples. It is in the checkpoint."""
+    precision = () if plugin == "torch_ddp_fp16" else ("--precision", "fp16")
+    more = (*MLP, *EPOCH, "--max-steps", "2", *precision, "--initial-scale", "32")
+    done = colossalai(tmp_path, plugin, *more, ranks=1)
+    [file] = done.directory.glob("checkpoints/step-*/model.pt")
+    torch = pytest.importorskip("torch")
+    state = torch.load(file, weights_only=True)["scaler"]
+    assert float(state.get("_scale", state.get("scale"))) == 32
+
+
 def test_batch_norm_and_clipping(tmp_path: Path) -> None:
     """ResNet-18 has BatchNorm, which torch_ddp would turn into one for GPUs only."""
     (tmp_path / "tiny.py").write_text(
@@ -157,6 +169,7 @@ REFUSED = [
     (["--plugin", "gemini", "--precision", "fp32"], "trains in bf16 or fp16, not in fp32"),
     (["--plugin", "gemini", "--optimizer", "sgd"], "supports --optimizer adam or adamw, not sgd"),
     (["--plugin", "gemini", "--ema", "0.9"], "no rank has the whole weights"),
+    (["--plugin", "gemini", "--initial-scale", "32"], "is for fp16, and this run has bf16"),
     (["--plugin", "low_level_zero", "--zero-stage", "3"], "is ZeRO stage 1 or 2, not 3"),
     (["--plugin", "low_level_zero", "--zero-stage", "0"], "is ZeRO stage 1 or 2, not 0"),
     (["--zero-stage", "1"], "--plugin torch_ddp is ZeRO stage 0, not 1"),

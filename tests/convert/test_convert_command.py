@@ -57,7 +57,7 @@ TARGETS = one_of((*DIALECTS, "toml"))
         (("job.sh",), f"--to is missing: say {TARGETS}"),
         (("job.sh", "--to", "slrm"), f"--to slrm (command line): must be {TARGETS}; did you mean slurm?"),
         (("/nowhere", "--to", "slurm"), "/nowhere (command line): cannot be read: No such file or directory"),
-        (("/dev/null", "--to", "slurm"), "/dev/null (command line): has no directives: say whose it is with --scheduler"),
+        (("/dev/null", "--to", "slurm"), "/dev/null (command line): it has no directive of PBS or Slurm: say whose it is with --scheduler"),
         (("job.sh", "--to", "slurm", "--scheduler", "nqs"), f"--scheduler nqs (command line): must be {one_of(DIALECTS)}"),
     ],
 )  # fmt: skip

@@ -260,3 +260,9 @@ def test_a_script_that_requests_something(option: str, target: str, request_: st
 def test_a_host_of_a_request_is_named(request_: str, why: str) -> None:
     done = convert(f"#PBS -l {request_}\n./a", "slurm")
     assert [one.why for one in done.remarks if one.lost] == [f"{why} in Slurm"]
+
+
+def test_a_license_is_a_resource_of_the_site() -> None:
+    done = convert("#SBATCH -N 1 -L ansys:2\n./a", "pbspro")
+    assert "#PBS -l ansys=2\n" in done.text
+    assert remarks(done) == [(False, 2, "--licenses=ansys:2")]

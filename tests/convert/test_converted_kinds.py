@@ -141,6 +141,7 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
         ("SBATCH -N 2", "srun --ntasks-per-node=4 ./a", 2),
         ("SBATCH -N 2 -n 4", "srun -n 8 ./a", 4),
         ("SBATCH -N 2", "srun -n 2 ./a", 0),
+        ("SBATCH -N 1", "mpirun -np 4 ./a\nmpirun -np 16 ./a", 1),
         ("SBATCH -N 1 -c 4", "srun -n 4 ./a", 0),
         ("SBATCH -N 2 --exclusive", "srun -n 64 ./a", 0),
         ("PBS -l select=1", "aprun -n 24 ./a", 1),
@@ -166,3 +167,30 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         assert (True, 3, line) in remarks(done)
     behind = convert(f"#!/bin/bash\n#SBATCH -N 1\n./a\n{line}\n", "pbspro")
     assert line not in [one.what for one in behind.remarks]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
+        ("./a --profile slurm", True),
+        ("mkdir slurm_logs", False),
+        ("cp a /opt/slurm_usda/b", False),
+    ],
+)
+def test_the_profile_of_another_program_that_names_the_scheduler(line: str, named: bool) -> None:
+    done = convert(f"#SBATCH -N 1\n{line}", "pbspro")
+    assert any("names Slurm" in one.why for one in done.remarks) == named
+
+
+def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:
+    done = convert("#PBS -l select=1:node_type=rome:mpiprocs=1\n./a", "slurm")
+    assert any("names no cores" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("line", "rocm"), [("module load rocm", True), ("spack install a +cuda ~rocm", False), ("# rocm", False)]
+)
+def test_the_accelerator_of_a_script(line: str, rocm: bool) -> None:
+    text = f"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=1\n{line}\n./a\n"
+    assert ('accelerator = "rocm"' in job_file(text).text) == rocm

@@ -8,7 +8,10 @@ import subprocess
 import pytest
 from convert.conversions import MPIRUN, ONE, body, convert, job_file, remarks
 
+from jobgen.convert.to_job_file.translation import convert as to_job_file
+from jobgen.convert.to_scheduler.conversion import convert as to_scheduler
 from jobgen.script.commands import commands
+from jobgen.script.script import Script
 from jobgen.script.syntax import parse
 
 TWO = 'mpirun -np {} --hostfile "$PBS_NODEFILE" --map-by ppr:{}:node --bind-to none'
@@ -24,6 +27,7 @@ TWO = 'mpirun -np {} --hostfile "$PBS_NODEFILE" --map-by ppr:{}:node --bind-to n
         ("srun --cpu-bind=none --unbuffered ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", []),
         ("X=1\nsrun -n4 --ntasks-per-node=$X ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", []),
         ("timeout 9 srun -n2 ./a", "timeout 9 " + TWO.format(2, 1) + " $(mpi_exports) ./a", ["srun uses a free node"]),
+        ("for p in 2 4; do\nsrun -n $p ./a; done", TWO.format("$p", "$((($p + 2 - 1) / 2))") + " $(mpi_exports) ./a; done", []),
         ("srun -n1 -w $H ./a", 'mpirun -np 1 --host "$H" --bind-to none $(mpi_exports) ./a', []),
         ("srun -l --cpu-bind=cores ./a", TWO.format(4, 2)[:-4] + "core --tag-output $(mpi_exports) ./a", []),
         ("srun --gpus-per-task=1 ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", ["sees all devices"]),
@@ -413,6 +417,8 @@ def test_memory_of_each_core_of_an_exclusive_node() -> None:
         ("#PBS -l nodes=1:ppn=1\nmpirun -np 1 ./a < in", "slurm", False),
         ("#SBATCH -N 1 -n 4\nsrun ./a <<E\nx\nE", "pbspro", True),
         ("#SBATCH -N 1 -n 4\nsrun ./a > out", "pbspro", False),
+        ("#PBS -l nodes=1:ppn=7\ncat in | mpirun ./a | tee out", "slurm", True),
+        ("#PBS -l nodes=1:ppn=7\nmpirun ./a 2>&1 | tee out", "slurm", False),
     ],
 )
 def test_the_standard_input_of_ranks(text: str, target: str, noted: bool) -> None:
@@ -425,3 +431,22 @@ def test_cores_of_a_node_that_are_too_many(ranks: str, noted: list[str]) -> None
     done = convert(f"#PBS -l nodes=80\naprun {ranks} ./a", "slurm", "torque")
     found = [re.findall(r"\d+", one.why) for one in done.remarks if "of the request" in one.why]
     assert found == [noted] * bool(noted)
+
+
+def test_a_query_for_a_launcher_is_no_launch() -> None:
+    done = convert("#PBS -l nodes=1:ppn=4\necho $(command -v mpirun)", "slurm")
+    assert remarks(done) == []
+    assert "$(command -v mpirun)" in done.text
+
+
+@pytest.mark.parametrize("command", ["find . ! -name run.sh -exec rm {} +", "cp ../run.sh x", "echo run.sh"])
+def test_a_command_with_the_file_of_the_script(command: str) -> None:
+    script = Script(f"#!/bin/bash\n#SBATCH -N 1\n{command}\n./a\n".encode(), "slurm", name="run.sh")
+    for done in (to_scheduler(script, "pbspro"), to_job_file(script)):
+        assert ((False, 3, "run.sh") in remarks(done)) == ("echo" not in command)
+
+
+def test_a_launcher_and_a_program_in_variables() -> None:
+    text = "#PBS -l nodes=1:ppn=8\nW=/tmp/$USER\nRUN='aprun -n'\nEXEC=$W/a\nlet n=8\n$RUN $n $EXEC -b"
+    done = convert(text, "slurm").text
+    assert done.endswith('srun --ntasks="$n" --kill-on-bad-exit=1 --mpi=pmi2 $EXEC -b\n')

@@ -150,3 +150,24 @@ def test_a_log_that_the_script_reads_is_not_there_yet(log: str, command: str, no
 def test_mail_of_a_script_that_fails(events: str, noted: bool) -> None:
     done = convert(f"#SBATCH -N 1 --mail-type={events}\n./a", "pbspro")
     assert any(one.line == 2 and "not if the script fails" in one.why for one in done.remarks) == noted
+
+
+@pytest.mark.parametrize(
+    ("directives", "text", "expected"),
+    [
+        ("#PBS -N x", "mv $PBS_JOBNAME.o$ID logs", ["$PBS_JOBNAME.o$ID"]),
+        ("#PBS -N x", "rm -f *.o*", ["*.o*"]),
+        ("#PBS -N x\n#PBS -o x.log\n#PBS -j oe", "rm -f *.log", ["rm -f *.log"]),
+        ("#PBS -N x", "gcc -o main.o main.c", []),
+    ],
+)
+def test_a_log_of_pbs_that_the_script_uses(directives: str, text: str, expected: list[str]) -> None:
+    """PBS writes it when the job has ended, and Slurm while it runs."""
+    done = convert(f"{directives}\ncd /w\n{text}", "slurm")
+    assert [what for lost, _, what in remarks(done) if not lost] == expected
+
+
+def test_the_logs_of_a_directory_have_names_of_their_own() -> None:
+    done = convert("#PBS -l select=1\n#PBS -o out\n#PBS -e err\n./a", "slurm")
+    ends = [one.why.rpartition(" ")[2] for one in done.remarks if "takes a directory" in one.why]
+    assert ends == ["out/%j.OU", "err/%j.ER"]

@@ -202,3 +202,18 @@ def test_a_variable_that_is_exported_keeps_its_name(name: str, target: str, valu
     array = "#PBS -t 1-9" if name.startswith("PBS") else "#SBATCH -a 1-9"
     text = convert(f"#!/bin/bash\n{array}\nexport {name}\n./a ${name}\n", target).text
     assert f"{name}={value}\nexport {name}\nexport {name}\n./a ${name}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        ("#PBS -l select=1:ngpus=1\ncp a $TMPDIR/b", "slurm", ["$TMPDIR"]),
+        ("#PBS -l select=1:ngpus=1\nTMPDIR=/x; cp a $TMPDIR/b", "slurm", []),
+        ("#PBS -l select=1:ngpus=1\necho $TMPDIR $CUDA_VISIBLE_DEVICES", "slurm", []),
+        ("#SBATCH -N 1 --gres=gpu:1\nn=x_$CUDA_VISIBLE_DEVICES", "pbspro", ["$CUDA_VISIBLE_DEVICES"]),
+        ("#SBATCH -N 1 --gres=gpu:1\ncp a $TMPDIR", "pbspro", []),
+        ("#SBATCH -N 1\nn=x_$CUDA_VISIBLE_DEVICES", "pbspro", []),
+    ],
+)
+def test_variables_of_a_scheduler_without_its_prefix(text: str, target: str, expected: list[str]) -> None:
+    assert [what for lost, _, what in remarks(convert(text, target)) if not lost] == expected

@@ -43,6 +43,13 @@ DIFFERENCES = {
     "a failure": (SLURM, "", "srun ./a\nexit 3", 4, "ends with the status of the program", False),
     "a status that is dropped": (SLURM, "", "srun ./a || true", 1, "ends with the status of the program", False),
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
+    "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
+    "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
+    "ranks of one node of several": (
+        "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
+    ),
+    "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
+    "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
     "a step that a wait follows": (SLURM, "", "srun ./b &\nsrun ./a &\nwait", 3, "ends with the program", True),

@@ -32,6 +32,10 @@ PROGRAMS = {
         'A=(--x "1 2")\nA+=("$SLURM_JOB_ID")\nsrun ./a "${A[@]}"',
         {"command": ["bash", "-c", 'A=(--x "1 2")\nA+=("$SLURM_JOB_ID")\nexec ./a "${A[@]}"']},
     ),
+    "options in an array with comments": (
+        'O=(\n  --label\n#  --cpu-bind="none"\n  -K  # at once\n)\nsrun "${O[@]}" ./a',
+        {"launcher_arg": ["--label"], "command": ["./a"]},
+    ),
     "options before the first command": (
         "module load cuda/12\nexport A=1\nif true; then export B=2; fi\nexport C=3\nsrun ./a",
         {

@@ -32,7 +32,7 @@ def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[s
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     with watched() as held:
         engine = engines.build(how, schedule, task, me, mine)
-    what = evaluation.measures(task)
+    what = evaluation.measures(task, settings.loss, None, settings.loss_by)
     with tempfile.TemporaryDirectory() as folder:
         run = report.Run({"JOBGEN_RUN_DIR": folder}, report.Clock(), me.rank)
         run.line = lambda text: None  # type: ignore[method-assign]

@@ -64,6 +64,21 @@ def late(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
     )
 
 
+class Scaled(torch.nn.Module):
+    """A model with a weight that is a single number."""
+
+    def __init__(self, shape: tuple[int, int, int], classes: int) -> None:
+        super().__init__()
+        self.inner, self.scale = late(shape, classes), torch.nn.Parameter(torch.tensor(1.0))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.inner(images) * self.scale
+
+
+def scaled(shape: tuple[int, int, int], classes: int) -> torch.nn.Module:
+    return Scaled(shape, classes)
+
+
 class Recorder:
     """The engine, and the numbers of the samples that it was given to count."""
 
@@ -93,7 +108,7 @@ def run_case(options: list[str], samples: data.Data, me: ranks.Ranks, mine: devi
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, how.settings, mine.kind)
     task = samples.task()
-    what = evaluation.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric, settings.loss_by)
     per_epoch = sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel)
     schedule = how.schedule(per_epoch)
     trainer = Recorder(engines.build(how, schedule, task, me, mine), samples)

@@ -26,7 +26,7 @@ def run_case(
     settings = config.parse(["--epochs", "2", "--log-every", "1", *options])
     how = recipe.resolve(settings, me.world_size)
     task = data.of(settings)
-    what = evaluation.measures(task, settings.loss, settings.metric)
+    what = evaluation.measures(task, settings.loss, settings.metric, settings.loss_by)
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     trainer = engines.build(how, schedule, task, me, mine)
     run = report.Run({"JOBGEN_RUN_DIR": str(folder)}, report.Clock(), me.rank)

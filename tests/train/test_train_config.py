@@ -48,10 +48,12 @@ def test_bad_options_get_one_sentence(argv: list[str], says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_launchers_options_are_accepted() -> None:
+def test_launchers_options_are_accepted(tmp_path: Path) -> None:
     assert config.parse(["--local_rank=1"]).local_rank == 1
     assert config.parse(["--local-rank", "1", "--deepspeed"]).local_rank == 1
-    assert config.parse(["--deepspeed_config", "x.json"]).deepspeed_config == Path("x.json")
+    file = tmp_path / "x.json"
+    file.write_text("{}")
+    assert config.parse(["--deepspeed_config", str(file)]).deepspeed_config == file
 
 
 def build(base: dict[str, Any], *argv: str, world: int = 2) -> tuple[dict[str, Any], list[str]]:

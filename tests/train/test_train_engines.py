@@ -16,7 +16,21 @@ from train_support import launch_cases, split
 pytestmark = pytest.mark.xdist_group("engines")  # its tests share trainings, which one worker runs
 STAGES = (0, 1, 2, 3)
 SCHEDULES = ("warmup", "warmup-decay", "warmup-cosine", "onecycle", "cosine", "multistep --milestones 2,4")
-EMA = ("ddp ema", "zero0 ema", "zero2 ema", "zero3 ema", "zero3 ema offload", "pipeline ema")
+# As the cases of ddp with these names.
+FSDP = {
+    "": "",
+    "accumulation": "--batch-size 16 --accumulation 2",
+    "sgd": "--optimizer sgd",
+    "muon": "--optimizer muon",
+    "adamw": "--optimizer adamw --weight-decay 0.01",
+    "ema": "--ema 0.9 --zero-stage 2",
+    "unclipped": "--clip 0",
+    "clipped": "--optimizer sgd --clip 0.05",
+    "O3": "--amp O3",
+    **{precision: f"--precision {precision}" for precision in ("bf16", "fp16", "autocast", "autocast-fp16")},
+    **{schedule: f"--scheduler {schedule}" for schedule in SCHEDULES},
+}
+EMA = ("ddp ema", "fsdp ema", "zero0 ema", "zero2 ema", "zero3 ema", "zero3 ema offload", "pipeline ema")
 Results = dict[str, dict[str, Any]]
 
 REPLICATED = {
@@ -32,6 +46,7 @@ REPLICATED = {
     "ddp clipped": "--engine ddp --optimizer sgd --clip 0.05",
     **{f"zero{n} clipped": f"--zero-stage {n} --optimizer sgd --clip 0.05" for n in STAGES},
     **{f"zero{n} unclipped": f"--zero-stage {n} --clip 0" for n in STAGES},
+    **{f"fsdp{more and ' '}{more}": f"--engine fsdp {options}" for more, options in FSDP.items()},
     "zero0 ema": "--ema 0.9",
     "zero0 adamw": "--optimizer adamw --weight-decay 0.01",
     "zero3 ema": "--zero-stage 3 --ema 0.9",
@@ -44,6 +59,12 @@ REPLICATED = {
     **{f"norm zero{n} bf16": f"--model matrix:normalised --zero-stage {n} --precision bf16" for n in STAGES},
     "ddp idle": "--engine ddp --model matrix:idle",
     "zero0 idle": "--model matrix:idle",
+    "fsdp idle": "--engine fsdp --model matrix:idle",
+    "norm fsdp": "--engine fsdp --model matrix:normalised",
+    "norm fsdp bf16": "--engine fsdp --model matrix:normalised --precision bf16",
+    "fsdp tied": "--engine fsdp --model matrix:tied",
+    "ddp tied": "--engine ddp --model matrix:tied",
+    "fsdp scalar": "--engine fsdp --model matrix:scaled",
     "moe": "--model moe",
     "moe shared": "--model moe --expert-parallel 2",
     "moe unclipped": "--model moe --clip 0",
@@ -142,9 +163,19 @@ def test_half_precision_is_the_same_at_every_stage(two: Results) -> None:
 
 
 def test_batch_norm_in_half_precision(two: Results) -> None:
-    for name in (*(f"norm zero{n}" for n in STAGES), "norm pipeline"):
+    for name in (*(f"norm zero{n}" for n in STAGES), "norm pipeline", "norm fsdp"):
         assert two[f"{name} bf16"]["losses"] == pytest.approx(two[name]["losses"], rel=0.01), name
         assert two[f"{name} bf16"]["test_loss"] == pytest.approx(two[name]["test_loss"], rel=0.01), name
+
+
+def test_sharding_changes_nothing(two: Results) -> None:
+    """--engine fsdp has the losses and norms of ddp: the sums over two ranks are in one order only."""
+    for more in ("", "accumulation", "sgd", "adamw", "ema", "unclipped", "clipped", "tied"):
+        ours, theirs = two[f"fsdp {more}".strip()], two[f"ddp {more}".strip()]
+        assert ours["losses"] == pytest.approx(theirs["losses"], rel=1e-6), more
+        assert ours["norms"] == pytest.approx(theirs["norms"], rel=1e-6), more
+        assert ours["test_loss"] == pytest.approx(theirs["test_loss"], rel=1e-6), more
+    assert two["fsdp muon"]["losses"] == pytest.approx(two["ddp muon"]["losses"], rel=0.002)
 
 
 def test_optimizers_are_the_same_at_every_stage(two: Results) -> None:
@@ -202,7 +233,7 @@ def test_the_average_is_evaluated_and_the_weights_train_on(two: Results) -> None
 def test_schedules_reach_the_optimizer(two: Results, schedule: str) -> None:
     from jobgen.train.config import schedules
 
-    for engine in ("ddp", "deepspeed", "pipeline"):
+    for engine in ("ddp", "fsdp", "deepspeed", "pipeline"):
         result = two[f"{engine} {schedule}"]
         curve = schedules.make(result["schedule"], 0.002, 5).rate
         assert result["rates"] == pytest.approx([curve(done) for done in range(5)]), engine
@@ -235,4 +266,6 @@ def test_what_only_the_model_can_tell_is_a_sentence(two: Results) -> None:
     assert "shared weights of layers in different stages" in two["pipeline tied"]["error"]
     assert "stage 0 has nothing to train, only Flatten" in two["pipeline without weights"]["error"]
     assert "does not use 0.spare.weight, 0.spare.bias: remove them" in two["ddp idle"]["error"]
+    assert "fsdp shards the first dimension of each weight, and scale has none" in two["fsdp scalar"]["error"]
     assert "error" not in two["zero0 idle"]
+    assert "error" not in two["fsdp idle"]

@@ -28,6 +28,9 @@ TWO = {
     **{f"zero{stage}": f"--zero-stage {stage}" for stage in STAGES},
     "zero3 recompute": "--zero-stage 3 --recompute",
     "ddp recompute": "--engine ddp --recompute",
+    "fsdp": "--engine fsdp",
+    "fsdp recompute": "--engine fsdp --recompute --accumulation 2 --batch-size 2",
+    "fsdp bf16": "--engine fsdp --precision bf16",
     "zero2 bf16": "--zero-stage 2 --precision bf16",
     "zero3 bf16": "--zero-stage 3 --precision bf16",
     "swiglu": "--engine ddp --mlp swiglu",
@@ -40,6 +43,7 @@ PIPELINES = {
     "pipeline recompute": "--engine pipeline --accumulation 2 --recompute",
 }
 SAME = ("ddp", *(f"zero{stage}" for stage in STAGES), "zero3 recompute", "ddp recompute", *PIPELINES)
+FSDP = ("fsdp", "fsdp recompute")
 
 
 def documentation(characters: int) -> str:
@@ -86,7 +90,10 @@ def test_every_engine_learns_the_same_on_one_and_two_ranks(results: Results, tmp
         assert results[name]["losses"] == pytest.approx(alone["losses"], rel=1e-4), name
         assert results[name]["norms"] == pytest.approx(alone["norms"], rel=1e-3), name
         assert results[name]["perplexity"] == pytest.approx(alone["perplexity"], rel=1e-4), name
-    for name in ("zero2 bf16", "zero3 bf16"):
+    for name in FSDP:
+        assert results[name]["losses"] == pytest.approx(results["ddp"]["losses"], rel=1e-6), name
+        assert results[name]["norms"] == pytest.approx(results["ddp"]["norms"], rel=1e-6), name
+    for name in ("zero2 bf16", "zero3 bf16", "fsdp bf16"):
         assert results[name]["losses"] == pytest.approx(alone["losses"], rel=0.005), name
         assert results[name]["losses"] != pytest.approx(alone["losses"], rel=1e-5), name
     assert results["zero3 bf16"]["losses"] == pytest.approx(results["zero2 bf16"]["losses"], rel=1e-4)
@@ -121,11 +128,13 @@ def test_a_model_of_transformers_is_divided_at_stage_3(tmp_path: Path) -> None:
     cases = {
         f"{name} {engine}": f"{common} --engine {engine} --model hf:{tmp_path / name}"
         for name in ("pretrained", "fresh")
-        for engine in ("ddp", "deepspeed --zero-stage 3")
+        for engine in ("ddp", "fsdp", "deepspeed --zero-stage 3")
     }
     trained = launch_cases("languages.py", split(cases), 2, tmp_path)
     whole, divided = trained["pretrained ddp"], trained["pretrained deepspeed --zero-stage 3"]
     assert divided["losses"] == pytest.approx(whole["losses"], rel=1e-4)
+    assert trained["pretrained fsdp"]["losses"] == pytest.approx(whole["losses"], rel=1e-6)
+    assert trained["fresh fsdp"]["losses"] == pytest.approx(trained["fresh ddp"]["losses"], rel=1e-6)
     assert whole["held"] == whole["parameters"]
     assert divided["held"] == pytest.approx(whole["parameters"] / 2, rel=0.01)
     # transformers draws other weights for a model that is divided.

@@ -69,9 +69,9 @@ REFUSED = [
     (
         "cuda",
         "--sync-batchnorm --engine pipeline",
-        "--sync-batchnorm needs --engine ddp or deepspeed, not pipeline",
+        "--sync-batchnorm needs --engine deepspeed, ddp or fsdp, not pipeline",
     ),
-    ("cpu", "--compile --engine pipeline", "--compile needs --engine ddp or deepspeed, not pipeline"),
+    ("cpu", "--compile --engine pipeline", "--compile needs --engine deepspeed, ddp or fsdp, not pipeline"),
     ("npu", "--compile", "--compile: torch has no compiler for npu devices"),
     ("cpu", "--compile --engine ddp --static-graph", "--static-graph cannot be combined with --compile"),
     ("cpu", "--engine ddp --static-graph --accumulation 2", "--static-graph needs --accumulation 1"),

@@ -40,6 +40,7 @@ TASKS = {
     "regression": "--dataset own_tasks:regression --model own_tasks:linear",
     "pairs": "--dataset own_tasks:pairs --model mlp",
     "words": "--dataset own_tasks:words --model own_tasks:language",
+    "tokens": "--dataset own_tasks:words --model own_tasks:language --loss-by token",
     "optimizer": "--dataset own_tasks:regression --model own_tasks:linear --lr 0.02 "
     "--optimizer own_tasks:grouped --scheduler cosine",
 }
@@ -55,6 +56,8 @@ R, S = "--dataset own_tasks:regression", "--dataset own_tasks:sentences"
 REFUSED = {
     f"{R} --model own_tasks:wide": "the model returns float32 [8, 2] and the targets are float32 [8]",
     f"{R} --model own_tasks:linear --loss own_tasks:pair_of_losses": "returned float32 [2, 2] for 8 samples",
+    f"{R} --model own_tasks:linear --loss-by token": "--loss-by token needs --loss cross_entropy or nll, not mse",
+    f"{S} --model own_tasks:Whole --loss-by token --loss model": "--loss-by token needs --loss cross_entropy or",
     f"{R} --model own_tasks:linear --metric perplexity": "needs class indices as targets; they are float32",
     f"{R} --model own_tasks:linear --augment flip": "the inputs of this data set are not images",
     f"{R} --model cnn": "needs images, [channels, height, width]; the inputs of a sample have the shape (3,)",
@@ -134,6 +137,7 @@ def test_the_metrics_of_a_task(one: Results) -> None:
     assert measured("regression") == {"train_loss", "test_loss", "mae"}
     assert measured("pairs") == {"train_loss", "test_loss", "accuracy", "mae"}
     assert measured("words") == {"train_loss", "test_loss", "perplexity", "accuracy"}
+    assert measured("tokens") == measured("words")
     assert measured("--metric own_tasks:worst,mae") == {"train_loss", "test_loss", "worst", "mae"}
 
 
@@ -145,6 +149,27 @@ def test_the_first_loss_is_that_of_plain_torch(one: Results) -> None:
     assert (inputs.dtype, int(inputs.max()) > 256) == (torch.int64, True)
     by_sample = [functional.cross_entropy(model(inputs)[i], targets[i]).item() for i in range(16)]
     assert one["words"]["losses"][0] == pytest.approx(np.mean(by_sample), rel=1e-6)
+
+
+def test_a_loss_by_token_is_that_of_plain_torch(one: Results, two: Results) -> None:
+    """The mean over all tokens of a step that are not to be ignored, for two steps, computed here by hand."""
+    torch.manual_seed(0)
+    model, task = own_tasks.language(), data.load("own_tasks:words", None)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
+    order = task.train.order(0, 1)
+    for step in range(2):
+        inputs, targets = task.train.batch(order[16 * step : 16 * step + 16])
+        assert len(set((targets != -100).sum(1).tolist())) > 1
+        loss = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        assert one["tokens"]["losses"][step] == pytest.approx(loss.item(), rel=1e-6)
+        assert two["tokens ddp"]["losses"][step] == pytest.approx(loss.item(), rel=1e-6)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    last = one["tokens"]["epochs"][-1]
+    assert math.exp(last["test_loss"]) == pytest.approx(last["perplexity"], rel=1e-5)
+    assert one["words"]["losses"][0] != pytest.approx(one["tokens"]["losses"][0], rel=1e-4)
 
 
 @pytest.mark.parametrize("name", [*ALIKE, "objects zero3"])

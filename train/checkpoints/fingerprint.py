@@ -24,7 +24,7 @@ def of(module: nn.Module, dtype: str | None = None) -> dict[str, str]:
     kind = dtype or str(next(iter(frozen.values())).dtype).removeprefix("torch.")
     bits = [_bits(held(p).to(getattr(torch, kind))) for p in frozen.values()]
     sums = torch.stack([each.to(bits[0].device) for each in bits])
-    if any(hasattr(p, "ds_tensor") for p in frozen.values()):
+    if any(hasattr(p, "ds_tensor") or hasattr(p, "to_local") for p in frozen.values()):
         distributed.all_reduce(sums)
     digest = hashlib.sha256(repr(list(zip(frozen, sums.tolist(), strict=True))).encode())
     return {"dtype": kind, "sha256": digest.hexdigest()}
@@ -51,6 +51,9 @@ def check(module: nn.Module, checkpoint: Checkpoint) -> None:
 
 def held(parameter: Any) -> torch.Tensor:
     """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
+    if hasattr(parameter, "to_local"):  # a DTensor
+        local: torch.Tensor = parameter.detach().to_local()
+        return local
     share: torch.Tensor | None = getattr(parameter, "ds_tensor", None)
     if share is None:
         weights: torch.Tensor = parameter.detach()

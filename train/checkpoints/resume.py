@@ -164,6 +164,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "task": settings.task,
         "model": settings.model,
         "loss": settings.loss,
+        "loss-by": settings.loss_by,
         "engine": settings.engine,
         "plugin": spec_of(settings).plugin(settings),
         "stages": stages_of(settings, world_size),
@@ -228,7 +229,7 @@ def check(checkpoint: Checkpoint, how: Recipe, world_size: int) -> bool:
                 f"{_option(option, value)}: a run must resume with the same value"
             )
     spec = spec_of(how.settings)
-    if before == world_size or spec.replicated:
+    if before == world_size or spec.replicated or spec.any_ranks:
         return False
     ranks = f"--resume {name} was saved by {before} ranks and cannot resume with {world_size}"
     if how.settings.has_experts:

@@ -6,13 +6,13 @@ The files are hashed while they are written, and forced to the disk before they 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -36,34 +36,58 @@ _NUMPY = [
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
+class Sharded(NamedTuple):
+    """Tensors by name of which each rank holds a share. All ranks write them together; see sharded.py."""
+
+    tensors: Mapping[str, torch.Tensor]
+
+
 class FileWriter:
     """Writes tensors below one directory and records the files as {file: {"bytes", "sha256"}}.
 
     failure: the first file that could not be written, and the reason. An error is recorded instead of raised,
     and later writes are skipped: DeepSpeed's ranks wait for each other while they save, also for a rank whose
-    disk is full.
+    disk is full. group: the ranks that write sharded tensors together (None: all, in the default group)
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, group: Any = None) -> None:
+        self._directory, self._group = directory, group
         self.entries: Entries = {}
         self.failure: dict[str, Any] | None = None
 
     def save(self, state: Any, file: Path) -> None:
-        """Write `state` to `file` with torch.save. The file is on the disk when this returns."""
+        """Write `state` to `file` with torch.save. The file is on the disk when this returns.
+
+        `Sharded` is written by all ranks, into a directory of that name.
+        """
+        if isinstance(state, Sharded):
+            from . import sharded  # its import takes a quarter of a second
+
+            return sharded.write(state.tensors, file, self, self._group)
         if self.failure:
             return
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
-                stream_hash = _HashStream(stream, threads)
-                torch.save(state, stream_hash)  # type: ignore[arg-type]  # it needs write and flush only
-                stream_hash.finish()
+            with self.open(file) as stream:
+                torch.save(state, stream)  # type: ignore[arg-type]  # it needs write and flush only
         except OSError as error:
             self.fail(error, file)
-        else:
-            name = file.relative_to(self._directory).as_posix()
-            self.entries[name] = {"bytes": stream_hash.bytes, "sha256": stream_hash.sha256.hexdigest()}
+
+    @contextmanager
+    def open(self, file: Path) -> Iterator["_HashStream"]:
+        """Open `file` for sequential writes. It is on the disk, and recorded, at the end of the context."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with open(file, "wb") as stream, ThreadPoolExecutor(2) as threads, _without_crc32():
+            hashed = _HashStream(stream, threads)
+            yield hashed
+            hashed.finish()
+        self.entries[self._name(file)] = {"bytes": hashed.bytes, "sha256": hashed.sha256.hexdigest()}
+
+    def rename(self, file: Path, new: Path) -> None:
+        """Record the new name of a file."""
+        self.entries[self._name(new)] = self.entries.pop(self._name(file))
+
+    def _name(self, file: Path) -> str:
+        return file.relative_to(self._directory).as_posix()
 
     def fail(self, error: OSError, file: Path) -> None:
         """Record an error of the disk and the free space, unless an error is recorded already."""
@@ -124,6 +148,12 @@ class _HashStream:
 
     def flush(self) -> None:
         pass  # done by `finish`, where an error can be raised
+
+    def close(self) -> None:
+        pass  # done by the owner of the file
+
+    def tell(self) -> int:
+        return self.bytes
 
     def finish(self) -> None:
         """Wait until all bytes are on the disk. Raise OSError, also for an earlier error."""

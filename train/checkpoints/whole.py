@@ -59,6 +59,15 @@ def _whole(checkpoint: Checkpoint) -> Weights:
     return state
 
 
+def _sharded(checkpoint: Checkpoint) -> Weights:
+    """Return the weights of an engine that saves them in the format of torch.distributed.checkpoint."""
+    from . import sharded  # its imports take a while
+
+    state = sharded.whole(checkpoint.directory / sharded.FOLDER, f"{sharded.MODEL}.")
+    names = storage.load(checkpoint.directory / sharded.FILE)["names"]
+    return state | {name: state[other] for name, other in names.items()}
+
+
 def _pipeline(checkpoint: Checkpoint) -> Weights:
     """Return the weights of a pipeline, which DeepSpeed saves in one file per layer.
 
@@ -136,7 +145,12 @@ def _masters_of_one_file(content: dict[str, Any], state: Weights) -> Weights:
     return dict(zip(names, (each.detach() for each in groups[0]), strict=True))
 
 
-LAYOUTS = {"one file": _whole, "deepspeed": _deepspeed, "deepspeed, a file a layer": _pipeline}
+LAYOUTS = {
+    "one file": _whole,
+    "sharded": _sharded,
+    "deepspeed": _deepspeed,
+    "deepspeed, a file a layer": _pipeline,
+}
 
 
 def _half(checkpoint: Checkpoint) -> bool:

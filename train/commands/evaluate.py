@@ -33,7 +33,7 @@ def main(argv: Sequence[str]) -> None:
     mine = trained.alone()
     model = trained.model_with(source, samples.train.shape, samples.outputs, mine)
     runner = Single(RUNNERS[options.with_](model, mine))
-    what = measures(samples, settings.loss, settings.metric)
+    what = measures(samples, settings.loss, settings.metric, settings.loss_by)
     check_target(what, options.target_accuracy)
     test = feed.Feed(samples.test, mine.torch)
     for line in comparison(runner, test, samples.classes, options.show) if options.show else ():
@@ -86,7 +86,7 @@ def comparison(engine: Single, test: feed.Feed, names: Sequence[str], count: int
     right: list[str] = []
     predictions: list[str] = []
     with engine.evaluation_mode():
-        for ((inputs, targets, real),), _ in test.batches(
+        for ((inputs, targets, real, _),), _ in test.batches(
             sampling.steps(test.indices()[:count], count, 1, *engine.share)
         ):
             outputs = trees.as_tree(engine.predict(inputs))

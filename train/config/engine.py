@@ -18,6 +18,8 @@ class EngineSpec:
     pipelined: the ranks are divided into --stages; offloads: supports --offload
     replicated: every rank has the whole state, which any number of ranks can load
     adapters: supports --lora
+    any_ranks: any number of ranks can load the sharded state
+    casts_weights: weights are cast to half precision, and running statistics are not
     compiles: supports --compile and --sync-batchnorm
     own_optimizers: the reason why --fused-optimizer has no effect; '' if it has
     no_experts: the reason why the engine cannot train --model moe; '' if it can
@@ -37,6 +39,8 @@ class EngineSpec:
     offloads: bool = False
     replicated: bool = False
     adapters: bool = False
+    any_ranks: bool = False
+    casts_weights: bool = False
     compiles: bool = False
     own_optimizers: str = ""
     no_experts: str = ""

@@ -9,6 +9,7 @@
 """
 
 import importlib.util
+import math
 import sys
 from collections.abc import Iterator
 
@@ -41,6 +42,9 @@ def _set_defaults(config: Config, settings: Settings) -> list[str]:
     """Set the plug-in's defaults in DeepSpeed's config where no value is given. Return notes on them."""
     plugin, explicit = _plugin(settings), settings.precision or settings.amp or precision(config) != "fp32"
     zero = config["zero_optimization"]
+    if settings.initial_scale is not None:
+        block = config.setdefault("fp16", {})
+        block["initial_scale_power"] = math.log2(settings.initial_scale)
     if plugin == "low_level_zero" and settings.zero_stage is None and not zero["stage"]:
         zero["stage"] = 1
     if plugin == "gemini" and settings.zero_stage is None and not zero["stage"]:
@@ -80,15 +84,17 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
         yield (f"{option} is ZeRO stage {' or '.join(map(str, STAGES[plugin]))}, not {stage}")
     if optimizer not in OPTIMIZERS[plugin]:
         yield f"{option} supports --optimizer {' or '.join(OPTIMIZERS[plugin])}, not {optimizer}"
+    if settings.initial_scale is not None and not kind.endswith("fp16"):
+        yield f"--initial-scale {settings.initial_scale:g} is for fp16, and this run has {kind}"
     if settings.ema is not None and plugin == "gemini":
         yield "--ema is not supported by --plugin gemini, where no rank has the whole weights"
 
 
 SPEC = EngineSpec(
     name="colossalai",
-    implementation="colossalai:ColossalaiEngine",
+    implementation="colossalai.engine:ColossalaiEngine",
     layout="one file",
-    options=("plugin",),
+    options=("plugin", "initial_scale"),
     own_optimizers="ColossalAI's plug-ins use its HybridAdam",
     no_experts="the expert layer is DeepSpeed's",
     fixed_ranks="each rank has saved only its share; --plugin torch_ddp shards nothing and can resume",

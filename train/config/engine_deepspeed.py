@@ -44,5 +44,6 @@ SPEC = EngineSpec(
     offloads=True,
     adapters=True,
     compiles=True,
+    casts_weights=True,
     reasons=_reasons,
 )

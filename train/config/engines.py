@@ -1,11 +1,12 @@
 """The engines by name, in the order of --help. A new engine is added here. Does not import torch."""
 
-from . import engine_colossalai, engine_ddp, engine_deepspeed, engine_pipeline
+from . import engine_colossalai, engine_ddp, engine_deepspeed, engine_fsdp, engine_pipeline
 from .engine import EngineSpec
 from .settings import Settings
 
 ENGINES: dict[str, EngineSpec] = {
-    each.SPEC.name: each.SPEC for each in (engine_deepspeed, engine_pipeline, engine_ddp, engine_colossalai)
+    each.SPEC.name: each.SPEC
+    for each in (engine_deepspeed, engine_pipeline, engine_ddp, engine_fsdp, engine_colossalai)
 }
 
 

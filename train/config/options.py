@@ -119,6 +119,13 @@ def task(add: Add) -> None:
         help="what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
         "loss; PKG.MOD:FN is your own function of outputs and targets",
     )
+    _choice(
+        add,
+        "--loss-by",
+        ("sample", "token"),
+        "what the loss is a mean over: the samples of a step, each of which is a mean over its tokens, or "
+        "all tokens of a step (default: token for text, otherwise sample)",
+    )
     add(
         "--seed",
         type=whole(0),
@@ -294,7 +301,7 @@ def speed(add: Add) -> None:
         nargs="?",
         const=COMPILE[0],
         metavar="|".join(COMPILE),
-        help="ddp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
+        help="ddp, fsdp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
         "reduce-overhead and max-autotune record CUDA graphs",
     )
     _choice(
@@ -317,7 +324,7 @@ def speed(add: Add) -> None:
         "kernels of the optimizer (default: torch on GPUs, otherwise none); deepspeed: FusedAdam, or with "
         "--offload DeepSpeedCPUAdam, which are compiled at the first use unless they are installed",
     )
-    _flag(add, "--sync-batchnorm", "ddp and deepspeed on GPUs: BatchNorm averages over all ranks")
+    _flag(add, "--sync-batchnorm", "ddp, fsdp and deepspeed on GPUs: BatchNorm averages over all ranks")
     _flag(
         add,
         "--deterministic",
@@ -333,16 +340,23 @@ def engine(add: Add) -> None:
         "--engine",
         tuple(ENGINES),
         "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
-        "ddp (plain torch) or colossalai (in a separate environment)",
-        "deepspeed",
+        "ddp (plain torch), fsdp (torch's sharding of weights and states) or colossalai (in a separate "
+        "environment)",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
+    add(
+        "--initial-scale",
+        type=real(above=0),
+        metavar="X",
+        help="colossalai in fp16: first loss scale, as initial_scale of its plug-ins (default: 65536)",
+    )
     add(
         "--zero-stage",
         type=stage,
         metavar="0..3",
         help="what DeepSpeed's ZeRO shards over the ranks: 0 nothing (default), 1 optimizer "
-        "states, 2 also gradients, 3 also weights",
+        "states, 2 also gradients, 3 also weights; fsdp: 3 (default), or 2 to gather the weights only once "
+        "a step",
     )
     _choice(
         add,

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import CommonMistake, suggestion
 from . import finetuning, language, options
 from .converters import is_own
+from .deepspeed import pipeline
 from .engines import ENGINES, spec_of
 from .settings import MOE_OPTIONS, PATHS, Settings
 
@@ -53,6 +54,7 @@ def parse(argv: Sequence[str]) -> Settings:
     values["model"] = values["model"] or _default_model(values["task"], values["init_from"])
     if values["data"] is not None:
         values["data"] = tuple(path for paths in values["data"] for path in paths)
+    values |= pipeline.choice(values)
     # An epoch has at least one step.
     values["epochs"] = values["epochs"] or values["max_steps"] or 10
     settings = Settings(**values)

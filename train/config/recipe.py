@@ -6,7 +6,7 @@ from typing import NamedTuple
 from .. import user_code
 from . import batches, refusals, schedules
 from .converters import is_own
-from .deepspeed import merge, origin, query
+from .deepspeed import merge, origin, pipeline, query
 from .settings import Settings
 
 
@@ -77,4 +77,5 @@ def resolve(settings: Settings, world_size: int, before: batches.Before | None =
     lr_ranks = before.lr_ranks if before else parallel
     config, more = merge.build(base, settings, batch, parallel, auto_paths, lr_ranks)
     refusals.check(config, settings)
-    return Recipe(settings, batch, parallel, config, notes + more, lr_ranks)
+    notes += [*more, *pipeline.notes(base, settings)]
+    return Recipe(settings, batch, parallel, config, notes, lr_ranks)

@@ -17,6 +17,7 @@ class Settings:
     data: tuple[Path, ...] | None
     model: str
     loss: str | None
+    loss_by: str | None
     metric: tuple[str, ...] | None
     epochs: int
     max_steps: int | None
@@ -66,6 +67,7 @@ class Settings:
 
     engine: str
     plugin: str | None
+    initial_scale: float | None
     zero_stage: int | None
     offload: str | None
     stages: int | None

@@ -14,9 +14,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch import distributed
 
 from .. import trees
 from ..accelerators import ACCELERATORS
+from ..loss_functions import tokens
 from ..trees import Tree
 from .sampling import Piece, Step
 from .sources import Source
@@ -30,11 +32,13 @@ class Micro(NamedTuple):
 
     inputs, targets: trees of tensors with n rows, see trees.py
     real: only the first `real` samples are counted
+    factor: of sums over tokens, see loss_functions.py; None if the unit of the loss is a sample
     """
 
     inputs: Tree
     targets: Tree
     real: int
+    factor: torch.Tensor | None = None
 
 
 class MicroBatches:
@@ -54,6 +58,7 @@ class Feed:
     """A source as micro batches on `device`.
 
     workers: number of threads; part: returns the context in which the micro batches are prepared
+    by_token: the unit of the loss is a token; all ranks then count the tokens of each step together
     """
 
     def __init__(
@@ -62,7 +67,9 @@ class Feed:
         device: torch.device,
         workers: int = 0,
         part: Callable[[], AbstractContextManager[None]] = nullcontext,
+        by_token: bool = False,
     ) -> None:
+        self._by_token = by_token
         self.size, self.indices = len(source), source.indices
         self._device, self._part = device, part
         # An accelerator gets a copy of all images. The CPU uses the arrays as they are.
@@ -78,6 +85,8 @@ class Feed:
         self._source.start(epoch)
         for prepare, step in self._preparations(self._source.located(steps)):
             count = len(step.pieces)
+            if self._by_token:
+                prepare = self._with_factor(prepare())
             yield MicroBatches(count, self._micros(prepare, count)), step.total
 
     def _micros(self, prepare: Callable[[], list[Micro]], count: int) -> Iterator[Micro]:
@@ -107,6 +116,21 @@ class Feed:
         for first, ready in queue:
             yield first.result, ready
 
+    def _with_factor(self, micros: list[Micro]) -> Callable[[], list[Micro]]:
+        """Return a function that returns the micro batches with the factor of the step.
+
+        It is the samples of all ranks, divided by their tokens. Stages of a pipeline, which have the same
+        samples, count them several times, which leaves it as it is.
+        """
+        counts = torch.zeros(2, dtype=torch.int64)
+        for micro in micros:
+            counts += torch.stack([torch.tensor(micro.real), tokens(micro.targets, micro.real).cpu()])
+        counts = counts.to(self._device)
+        if distributed.is_initialized() and distributed.get_world_size() > 1:
+            distributed.all_reduce(counts)
+        factor = counts[0] / counts[1].clamp(min=1)
+        return lambda: [micro._replace(factor=factor) for micro in micros]
+
     def _prepare(self, step: Step) -> list[Micro]:
         return [self._choose(piece) for piece in step.pieces]
 
@@ -119,7 +143,7 @@ class Feed:
 
     def _on_device(self, raw: Micro) -> Micro:
         inputs, targets = (trees.move_to(tree, self._device) for tree in raw[:2])
-        return Micro(self._finish(inputs), targets, raw.real)
+        return raw._replace(inputs=self._finish(inputs), targets=targets)
 
 
 def _pin(leaf: Any) -> Any:

@@ -59,11 +59,13 @@ class Source:
     """The samples of a split.
 
     sequential: batches must be requested in order, by one thread
+    tokens: number of tokens to learn of each sample, if it is the same for all; otherwise 0
     scale: normalisation of the images, if the inputs are images; None for all other inputs, which keep their
     type
     """
 
     sequential = False
+    tokens = 0
     scale: Scale | None = None
     _changes: Changes | None = None
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..loss_functions import BY_TOKEN
 from .sources import Images, Scale, Source
 
 
@@ -16,7 +17,7 @@ class Task:
     classes: their names; () for a task without classes. outputs: number of values that a model returns for a
     sample, or for each of its elements; 0 if unknown. loss, metrics: those of a run without --loss and
     --metric; see loss_functions.py and metrics.py, or a function. notes: what the run tells the user of the
-    data.
+    data. loss_by: the unit of the loss without --loss-by, sample or token.
     """
 
     train: Source
@@ -26,6 +27,15 @@ class Task:
     loss: str | Callable[..., Any] = "cross_entropy"
     metrics: tuple[str | Callable[..., Any], ...] = ("accuracy",)
     notes: tuple[str, ...] = ()
+    loss_by: str = "sample"
+
+    def by_token(self, choice: str | None, loss: str | None) -> bool:
+        """Return whether the loss is a mean over tokens, by the values of --loss-by and --loss, if any.
+
+        Where all samples have as many tokens, the mean over samples is the same.
+        """
+        unit = choice or (self.loss_by if (loss or self.loss) in BY_TOKEN else "sample")
+        return unit == "token" and not (self.train.tokens and self.test.tokens)
 
     def data(self) -> "Data | None":
         """Return the arrays if the task is no more than the classification of images in arrays."""

@@ -1,7 +1,7 @@
 """The training engines.
 
 base.py has the protocol by which the loop uses them. ddp.py is plain torch, deepspeed.py is DeepSpeed's data
-parallelism with ZeRO and experts, pipeline.py is its pipeline, colossalai.py has ColossalAI's plug-ins. Each
+parallelism with ZeRO and experts, pipeline.py is its pipeline, colossalai/ has ColossalAI's plug-ins. Each
 engine declares what it supports in config/engine_NAME.py, and config/engines.py lists the engines.
 """
 

@@ -154,7 +154,7 @@ def evaluation(module: nn.Module, average: Average | None, group: Any = None) ->
 def pad(micro: Micro, samples: int) -> Micro:
     """Repeat the samples of `micro` up to `samples`, for layers that exchange equal shapes among ranks."""
     inputs, targets = (trees.repeat(tree, samples) for tree in micro[:2])
-    return Micro(inputs, targets, micro.real)
+    return micro._replace(inputs=inputs, targets=targets)
 
 
 def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> LossSum:
@@ -163,7 +163,7 @@ def loss_of(module: nn.Module, loss: Objective, outputs: Tree, micro: Micro) -> 
     If the model has a method auxiliary_loss(), the result, a loss per sample of the last forward pass, is
     added.
     """
-    result = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs))
+    result = loss(outputs, micro.targets, micro.real, trees.rows(micro.inputs), micro.factor)
     return loss_functions.of_module(module, result, micro.real)
 
 

@@ -35,8 +35,9 @@ class WithLoss(nn.Module):
         super().__init__()
         self.model, self._loss, self._dtype, self._autocast = model, loss, dtype, autocast
 
-    def forward(self, inputs: Tree, targets: Tree, real: int) -> LossSum:
-        return loss_of(self.model, self._loss, self.outputs(inputs), Micro(inputs, targets, real))
+    def forward(self, inputs: Tree, targets: Tree, real: int, factor: torch.Tensor | None) -> LossSum:
+        micro = Micro(inputs, targets, real, factor)
+        return loss_of(self.model, self._loss, self.outputs(inputs), micro)
 
     def outputs(self, inputs: Tree) -> Tree:
         with self._autocast():

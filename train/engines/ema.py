@@ -60,6 +60,34 @@ class Average:
                 parameter.copy_(weight)
 
 
+class ShardedAverage(Average):
+    """The average with FSDP, of the shard of each parameter that this rank holds."""
+
+    spread = True
+
+    def _local(self, parameters: list[nn.Parameter]) -> list[torch.Tensor]:
+        self._whole: list[Any] = list(parameters)
+        return [p.detach().to_local() for p in self._whole]
+
+    def state_dict(self) -> dict[str, Any]:
+        from torch.distributed.tensor import DTensor
+
+        weights = {}
+        for name, p, shadow in zip(self._names, self._whole, self.shadows, strict=True):
+            form: dict[str, Any] = {"shape": p.shape, "stride": p.stride()}
+            whole = DTensor.from_local(shadow, p.device_mesh, p.placements, run_check=False, **form)
+            weights[name] = whole.full_tensor().cpu()
+        return {"updates": self.updates, "weights": weights}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.updates = state["updates"]
+        rank, ranks = distributed.get_rank(), distributed.get_world_size()
+        for name, shadow in zip(self._names, self.shadows, strict=True):
+            shares = state["weights"][name].chunk(ranks)
+            if rank < len(shares):
+                shadow.copy_(shares[rank])
+
+
 class SpreadAverage(Average):
     """The average with DeepSpeed's ZeRO 3, of the shard of each parameter that this rank holds."""
 

@@ -37,9 +37,10 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     config = {key: value for key, value in how.config.items() if key != "scheduler"}
     division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
     network = model(settings, samples.train.shape, samples.outputs, device, division)
+    by_token = samples.by_token(settings.loss_by, settings.loss)
     job = Job(
         model=tuning.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
-        loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes)),
+        loss=loss_functions.build(settings.loss or samples.loss, len(samples.classes), by_token),
         config=config,
         schedule=schedule,
         device=device,

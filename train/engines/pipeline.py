@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from .. import trees
-from ..data.feed import MicroBatches
+from ..data.feed import Micro, MicroBatches
 from ..errors import BadInput, CommonMistake
 from ..loss_functions import OF_THE_MODEL, LossSum
 from ..trees import Tree, cast
@@ -43,7 +43,7 @@ class PipelineEngine(Common):
         layers = _layers(job)
         self._objective = job.loss
         self._shapes = ""  # of the inputs
-        self._targets: deque[tuple[Tree, int]] = deque()  # targets, and number of samples to count
+        self._targets: deque[Micro] = deque()  # without the inputs
         deepspeed = load_deepspeed(job.device)
         from deepspeed.pipe import PipelineModule
 
@@ -111,7 +111,8 @@ class PipelineEngine(Common):
     def _pairs(self, micro_batches: MicroBatches) -> Iterator[tuple[Tree, torch.Tensor]]:
         """Yield the pairs as DeepSpeed requests them, which the first and the last stage do."""
         for micro in micro_batches:
-            self._targets.append((trees.repeat(micro.targets, self._rows), micro.real))
+            targets = trees.repeat(micro.targets, self._rows)
+            self._targets.append(micro._replace(inputs=None, targets=targets))
             yield self._pair(micro.inputs)
 
     def _pair(self, inputs: Tree) -> tuple[Tree, torch.Tensor]:
@@ -132,8 +133,8 @@ class PipelineEngine(Common):
 
     def _loss(self, outputs: Tree, _: torch.Tensor) -> torch.Tensor:
         """Return the loss of the next pass in the last stage."""
-        targets, real = self._targets.popleft()
-        return self._objective(outputs, targets, real, self._rows) * self._factor
+        _, targets, real, factor = self._targets.popleft()
+        return self._objective(outputs, targets, real, self._rows, factor) * self._factor
 
 
 def _layers(job: Job) -> list[nn.Module]:

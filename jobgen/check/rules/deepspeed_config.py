@@ -20,7 +20,8 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
     "config-json",
     ERROR,
     "A DeepSpeed config that is not JSON",
-    """The config that the script names is not valid JSON: every rank fails when it reads the file.""",
+    """The config that the script names is neither JSON nor Hjson, its form with comments, which DeepSpeed
+    reads: every rank fails when it reads the file.""",
     fix="correct the file",
     bad="""
     #!/bin/bash
@@ -37,8 +38,8 @@ _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
     deepspeed train.py --deepspeed_config good.json
     """,
     files={
-        "bad.json": '{"train_batch_size": 32,}',
-        "good.json": '{"train_batch_size": 32}',
+        "bad.json": '{"train_batch_size": 32',
+        "good.json": '{"train_batch_size": 32,  // global\n}',
     },
 )
 def not_json(script: Script) -> Iterator[Hit]:

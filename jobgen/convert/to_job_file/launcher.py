@@ -109,8 +109,13 @@ def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | 
 
 def name_of(launch: Launch) -> str:
     """Return the name of the command that starts the ranks, which may follow time and the like."""
+    return _written(launch) or launch.command.name
+
+
+def _written(launch: Launch) -> str:
+    """Return the name of the launcher in its command; empty if it is in a variable."""
     names = (os.path.basename(literal(word) or "") for word in launch.command.words)
-    return next((name for name in names if name in launch.row.names), launch.command.name)
+    return next((name for name in names if name in launch.row.names), "")
 
 
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
@@ -141,7 +146,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
-        file.remarks.append(Remark(launch.line, name_of(launch) or kind, why, lost=False))
+        file.remarks.append(Remark(launch.line, _written(launch) or kind, why, lost=False))
 
 
 def _binds(file: JobFile, value: str) -> bool:

@@ -6,12 +6,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
+from jobgen.convert import submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
+from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -137,6 +139,15 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
 
 
+def timed(file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on a ``time`` that the program loses."""
+    texts = [os.path.basename(literal(word) or "") for word in program.words]
+    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
+    if "time" in texts[: command_start(texts)] and not kept:
+        why = "is left out: the log of the job ends with the time of the whole job"
+        yield Remark(program.line, "time", why, lost=False)
+
+
 def inside(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
     words = file.list("command")
@@ -149,6 +160,24 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
         why = "is read inside the container, which has no variables of the job: pass it on with an option"
         for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
             yield Remark(program.line, f"${name}", why)
+
+
+def index(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the index of an array that only the submission of the script makes."""
+    if read := submission.index_read(script, script.dialect):
+        why = "no directive makes an array: set array = 'FIRST-LAST' in [job]"
+        yield Remark(read[0], f"${read[1]}", why, lost=False)
+
+
+def own_text(script: Script) -> Iterator[Remark]:
+    """Yield a remark on each command that reads the text of the script."""
+    for one in script.commands:
+        reads = one.name in ("grep", "egrep", "sed", "awk", "head", "tail", "source", ".")
+        if reads and any(
+            re.fullmatch(r"\"?\$(0|\{(0|BASH_SOURCE(\[0\])?)\})\"?", word.text) for word in one.arguments
+        ):
+            why = "reads the script of jobgen, without the comments and the directives of this one"
+            yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -113,6 +113,10 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if launch is None:
         return 1
     request, row = script.request, launch.row
+    if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
+        file.remarks.append(
+            Remark(line, f"{request.ranks} tasks", "all on one node: the script names no nodes", lost=False)
+        )
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
@@ -137,10 +141,6 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
                 Remark(launch.line, "the ranks of a node", "one for each accelerator", lost=False)
             )
         return gpus or 1 if named or row.filters_devices or row.line.config_file else 1
-    if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
-        file.remarks.append(
-            Remark(line, f"{request.ranks} tasks", "all on one node: the script names no nodes", lost=False)
-        )
     if request.ranks and request.ranks % nodes and not request.ranks_per_node:
         why = f"{request.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why))

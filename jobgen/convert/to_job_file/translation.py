@@ -103,8 +103,9 @@ def _own_launcher(file: JobFile, script: Script) -> None:
 def _accelerator(file: JobFile, script: Script) -> None:
     if "accelerator" in file.values:
         return
-    text = script.tree.text.lower()
-    marked = [name for name, row in ACCELERATORS.items() if any(word in text for word in row.marks)]
+    code = re.sub(r"(?m)^\s*#.*$", "", script.tree.text.lower())
+    words = set(re.findall(r"(?<!~)\b[a-z]+", code))  # Spack: ~rocm is without it
+    marked = [name for name, row in ACCELERATORS.items() if words.intersection(row.marks)]
     if marked:
         file.add("accelerator", marked[0])
 
@@ -145,9 +146,15 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
-        file.remarks += notes.inside(file, command)
+        file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
-    file.remarks += [*notes.shell(script), *misreadings.unreadable(script, source)]
+    file.remarks += [
+        *notes.shell(script),
+        *notes.own_text(script),
+        *notes.index(script),
+        *misreadings.own_name(script),
+        *misreadings.unreadable(script, source),
+    ]
     file.remarks += misreadings.in_directory(script, source)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)

@@ -85,7 +85,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     request, option = content.request, script.heeded.get("-l select")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
     alone = not request.several and not any(chunk)
-    if option is None or not chunk or alone or {"ncpus", "mpiprocs", "ngpus"} & set(chunk):
+    if option is None or not chunk or alone or {"ncpus", "ngpus"} & set(chunk):
         return
     text = f"-l select={option.value}"
     parts = {f"{name}={value}" for name, value in chunk.items() if name and value}

@@ -11,6 +11,7 @@ from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
+from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
@@ -48,8 +49,10 @@ def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
 
 
 def _all(script: Script) -> Iterator[Call]:
-    """Yield all commands with a known name."""
+    """Yield all commands with a known name, except queries: ``command -v mpirun``."""
     for command in script.commands:
+        if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
+            continue
         at = command_start([script.constants.value(word) for word in command.words])
         if at >= len(command.words):
             continue
@@ -76,6 +79,7 @@ def completed(
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
     request, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
     hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
+    short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, _MPIRUNS):
         given = {word.text.partition("=")[0] for word in call.words}
         new = [hosts] * (not given & _HOSTS) + exports(call) if request.nodes != 1 else []
@@ -88,11 +92,35 @@ def completed(
             yield Remark(call.command.line, call.what, f"{error}: look at its ranks", lost=False)
         else:
             new += _ranks(line, given, script, target)
+            short[_cores(line, request)[0]] = list(shortage(call, line, request))
         if exports(call) and named_mpi(script) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield Remark(call.command.line, call.name, why, lost=False)
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
+    yield from short[max(short)]
+
+
+def shortage(call: Call, line: LaunchLine, request: Request) -> Iterator[Remark]:
+    """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
+    needed, cores = _cores(line, request)
+    if needed > cores and not request.exclusive and "overcommit" not in line.values:
+        why = (
+            f"needs {needed} cores, more than the {cores} of the request: on whole nodes request all of them"
+        )
+        yield Remark(call.command.line, call.what, why, lost=False)
+
+
+def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
+    """Return the number of cores that the ranks need, and that of those that the job requests: of a node if
+    only there they are too many."""
+    nodes = request.nodes or 1
+    ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
+    cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
+    of_rank = line.numbers.get("cpus") or line.numbers.get("cores", 1)
+    of_node = line.numbers.get("each", 0) * of_rank
+    alone = ranks * of_rank <= cores and of_node > -(-cores // nodes)
+    return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)
 
 
 def _in_variable(call: Call) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen.convert.result import Edit, apply
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
-from jobgen.script.word_lists import expanded
+from jobgen.script.word_lists import code_text, expanded
 
 
 class Unreadable(ValueError):
@@ -109,8 +109,8 @@ class LaunchWords:
     def _need_program(self, value: Value) -> None:
         """Refuse a variable that may hold options."""
         name = value.text.strip("${}")
-        values = [literal(node) for node in self._script.values.get(name, ())]
-        if not values or any(one is None or one.lstrip().startswith("-") or not one for one in values):
+        values = [code_text(node).lstrip() for node in self._script.values.get(name, ())]
+        if not values or not all(re.match(r"[\w./~]|\$\{?\w+\}?/", one) for one in values):
             raise Unreadable(f"the value of {value.text} is not known")
 
     def _value(self, word: Node) -> Value:

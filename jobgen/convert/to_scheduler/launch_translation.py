@@ -14,7 +14,6 @@ from jobgen.convert.variable_names import inner_names
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
-from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
@@ -149,12 +148,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if not to_srun and "hosts" not in line.values and fewer:
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
-    needed, cores = _cores(line, script.request)
-    if needed > cores and not script.request.exclusive and "overcommit" not in line.values:
-        why = (
-            f"needs {needed} cores, more than the {cores} of the request: on whole nodes request all of them"
-        )
-        yield Remark(number, call.what, why, lost=False)
+    yield from launch_calls.shortage(call, line, script.request)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
@@ -167,22 +161,14 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
 
 
 def _has_input(call: Call) -> bool:
-    """Return whether a command reads a file or a here-document."""
-    above = call.command.node.parent
-    inputs = above.children if above is not None and above.type == "redirected_statement" else []
-    return any(one.text.startswith("<") for one in inputs)
-
-
-def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
-    """Return the number of cores that the ranks need, and that of those that the job requests: of a node if
-    only there they are too many."""
-    nodes = request.nodes or 1
-    ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
-    cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    of_rank = line.numbers.get("cpus") or line.numbers.get("cores", 1)
-    of_node = line.numbers.get("each", 0) * of_rank
-    alone = ranks * of_rank <= cores and of_node > -(-cores // nodes)
-    return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)
+    """Return whether a command reads a file, a here-document or a pipe."""
+    node = call.command.node
+    above = node.parent
+    if above is not None and above.type == "redirected_statement":
+        if any(one.text.startswith("<") for one in above.children):
+            return True
+        node, above = above, above.parent
+    return above is not None and above.type == "pipeline" and above.children[0] is not node
 
 
 def _as_srun(line: LaunchLine, script: Script) -> str:

@@ -210,9 +210,9 @@ def ranks_of(line: LaunchLine, request: Request) -> str | None:
 def _each(line: LaunchLine, nodes: int | None) -> str | None:
     """Return the ranks of a node if only the job knows those of all nodes."""
     given = line.values.get("each")
-    if given or "nodes" not in line.values or (nodes and "ranks" in line.numbers):
+    if given or ("nodes" not in line.values and nodes in (None, 1)) or (nodes and "ranks" in line.numbers):
         return given
-    ranks, number = (_bare(line.values[key]) for key in ("ranks", "nodes"))
+    ranks, number = (_bare(text) for text in (line.values["ranks"], line.values.get("nodes", str(nodes))))
     if number == "1":
         return line.values["ranks"]
     return f"$((({ranks} + {number} - 1) / {number}))"

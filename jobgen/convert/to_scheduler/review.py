@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.convert import misreadings
 from jobgen.convert.result import Edit, Remark
+from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, has_first_line, line_starts
@@ -23,6 +24,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
+# What makes the name of a profile of the name of a scheduler, but not that of a folder.
+_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?)\w+"
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
     r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
@@ -50,10 +53,15 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
+    yield from _unprefixed(script, source, target)
+    if (licenses := content.directives.get("licenses")) and target.features_are_resources:
+        why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
+        yield Remark(licenses.option.line, licenses.text, why, lost=False)
     for field in content.directories:
         path = directive.value if (directive := source.origin(given, field)) else ""
         why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
-        why += f"then write {path}/%j.OU"
+        default = source.directory_logs or source.default_logs
+        why += f"then write {path}/{default[field].format('%j')}"
         yield from _at(script, source, field, why)
     yield from _shared_log(script, source, target)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
@@ -81,6 +89,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
+    yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
 
@@ -97,6 +106,19 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
 
 
+def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable without a prefix that the script reads from its scheduler."""
+    own, seen = {name for name, _, _ in script.assignments}, set[str]()
+    other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
+    for name, node in script.expansions:
+        needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
+        if name in other and name not in {*own, *seen} and not needless and not is_printed(node):
+            seen.add(name)
+            elsewhere = target.unprefixed.get(name, "does so at some sites only")
+            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
+            yield Remark(node.line, f"${name}", why, lost=False)
+
+
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
     differ = script.request.array and source.copies_logs != target.copies_logs
@@ -109,18 +131,21 @@ def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
 
 
 def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
-    """Yield a remark on each log that the script itself reads, where it is written when the job has ended."""
-    if target.copies_logs <= source.copies_logs:
+    """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
+    ended, and the other while it runs."""
+    if target.copies_logs == source.copies_logs:
         return
+    family, other = (one.scheduler.family for one in (source, target))
+    late, early = (other, family) if target.copies_logs else (family, other)
     fields = {"output", "error"} - content.script_logs.keys()
     logs = {os.path.basename(getattr(script.request, field) or "") for field in fields} - {"", "null"}
     for command in script.commands:
         words = [word.text.strip("'\"").rpartition("/")[2] for word in command.arguments]
         patterns = [word for word in words if re.search(r"\w", word)]
         if read := [log for log in logs if any(fnmatch.fnmatchcase(log, one) for one in patterns)]:
-            why = f"{target.title} writes the log {read[0]} when the job has ended"
+            why = f"{late} writes the log {read[0]} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
-            yield Remark(command.line, text, why, lost=read[0] in words)
+            yield Remark(command.line, text, why, lost=target.copies_logs and read[0] in words)
 
 
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -204,8 +229,7 @@ def leftovers(
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in script.tree.all("comment")]
-    for name, why, at, line in _names(script, source, target):
-        lost = name not in mpirun_line.NAMES
+    for name, (why, lost), at, line in _names(script, source, target):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         if not inside and not named and not {(line, name), (0, name)} & known:
@@ -213,21 +237,31 @@ def leftovers(
             yield Remark(line, name, why, lost)
 
 
-def _names(script: Script, source: Dialect, target: Dialect) -> Iterator[tuple[str, str, int, int]]:
-    """Yield each name of the old scheduler in the body, the reason, its offset and its line."""
+def _names(
+    script: Script, source: Dialect, target: Dialect
+) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
+    """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
+    line."""
     commands = "|".join((*source.commands, *filter(None, [source.scheduler.node_step])))
     words = "|".join(
         dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
     )
     patterns = {
-        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": f"is not set by {target.title}",
-        rf"(?<![\w/.$\{{-])({commands})(?![\w/.=-])": f"is a command of {source.title}",
-        rf"(?i)(?<![\w/.$-])({words})(?![\w/.-])": f"names {source.title}",
+        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
+        rf"(?<![\w/.$\{{-])({commands})(?![\w/.=-])": (f"is a command of {source.title}", True),
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.-])": (f"names {source.title}", True),
     }
     if not script.request.output:
-        patterns[source.own_logs] = f"is a log of {source.title}: that of {target.title} has another name"
+        patterns[source.own_logs] = (
+            (f"may be the log of the job, which {target.title} writes while it runs", False)
+            if source.copies_logs
+            else (f"is a log of {source.title}: that of {target.title} has another name", True)
+        )
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[rf"(?<![\w/.$\{{-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = "stays in this text"
+        patterns[rf"(?<![\w/.$\{{-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = (
+            "stays in this text",
+            False,
+        )
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)

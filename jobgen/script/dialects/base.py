@@ -128,6 +128,7 @@ class Dialect:
     job_variables: Mapping[str, str] = {}
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
+    unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them
     # Meanings of variables that are set only if a directive requests the number.
     set_if_requested: tuple[str, ...] = ()
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent

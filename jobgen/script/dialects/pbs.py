@@ -74,6 +74,7 @@ class PbsDialect(Dialect):
     array_id = "[]"
     yearless_dates = True
     default_logs = {"output": "%x.o{}", "error": "%x.e{}"}
+    own_logs = r"(?i)[\w$*{}]*\.[oe](\*|\$\{?\w*(job|id)\w*\}?)"
     default_mail = "fail"
     starts_at_home = True
     job_variables = {
@@ -82,6 +83,10 @@ class PbsDialect(Dialect):
         "PBS_NODEFILE": "node_file",
     }  # fmt: skip
     variable_prefix = "PBS_"
+    unprefixed = {
+        "TMPDIR": "makes this directory for the job, and removes it afterwards",
+        "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
+    }
     counts = {
         **dict.fromkeys(("nodes", "chunks"), '$(sort -u "$PBS_NODEFILE" | wc -l)'),
         "slots": '$(wc -l < "$PBS_NODEFILE")',

@@ -5,11 +5,11 @@ Does not import torch.
 """
 
 import copy
-import json
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from jobgen.values import hjson_text
 
 from ...errors import CommonMistake
 from ..batches import ACCUMULATION, MICRO, TOTAL, Batch
@@ -49,7 +49,7 @@ def read(file: Path | None) -> tuple[Config, list[str]]:
     if file is None:
         return {}, []
     try:
-        config = _parse(file.read_text(encoding="utf-8"))
+        config = hjson_text.parse(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise CommonMistake(f"--deepspeed_config {file} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -113,24 +113,21 @@ def _scheduler(config: Config, settings: Settings) -> list[str]:
 # Keys of a file that DeepSpeed accepts and that change nothing in a run, with the reason.
 WITHOUT_EFFECT = {
     "activation_checkpointing": "only a model that calls deepspeed.checkpointing.configure reads it",
-    "pipeline.type": "DeepSpeed does not read it",
-    "pipeline.params": "DeepSpeed does not read it",
 }
 
 
 def _notes_on_others(base: Config, settings: Settings) -> list[str]:
     """Return notes on keys of the file that this run does not use."""
-    notes = []
-    for path, reason in WITHOUT_EFFECT.items():
-        section, _, key = path.partition(".")
-        if (base.get(section) or {}).get(key) if key else base.get(section):
-            notes.append(f"the config file's {path} has no effect: {reason}")
+    notes = [
+        f"the config file's {section} has no effect: {reason}"
+        for section, reason in WITHOUT_EFFECT.items()
+        if base.get(section)
+    ]
     if (base.get("compile") or {}).get("deepcompile") and not settings.compile:
         notes.append("the config file's compile.deepcompile has no effect without --compile")
     if not spec_of(settings).runs_deepspeed:
-        others = {
-            key: value for key, value in base.items() if value and key not in (*EVERY_ENGINE, *WITHOUT_EFFECT)
-        }
+        quiet = (*EVERY_ENGINE, *WITHOUT_EFFECT, "pipeline")  # pipeline.py has notes on the last one
+        others = {key: value for key, value in base.items() if value and key not in quiet}
         names = [key for key, value in others.items() if not _is_off(value)]
         if names:
             notes.append(f"--engine {settings.engine} ignores the config file's {', '.join(names)}")
@@ -363,26 +360,3 @@ def _needs_stage_1(config: Config, spec: EngineSpec) -> str:
     if spec.pipelined and precision(config) == "bf16":
         return "bf16 runs at ZeRO stage 1, because at stage 0 this DeepSpeed cannot load a pipeline's states"
     return ""
-
-
-def _parse(text: str) -> Any:
-    """Return what JSON or Hjson, its form with comments, holds. Raise ValueError if the text is neither."""
-    try:
-        return json.loads(text, object_pairs_hook=_no_key_twice)
-    except ValueError as error:
-        hjson = import_module("hjson")
-        try:
-            config = hjson.loads(text, object_pairs_hook=_no_key_twice)
-        except (ValueError, RecursionError):
-            raise error from None
-        if not config or not isinstance(config, dict):  # Hjson takes any text for a string
-            raise
-        return config
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> Config:
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(n for n in names if names.count(n) > 1)!r} is there twice")
-    return result

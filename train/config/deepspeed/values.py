@@ -30,18 +30,30 @@ USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "checkpoint.load_universal": (bool, "--resume determines whether the universal form is needed"),
     "data_efficiency": (lambda value: value.get("enabled"), "jobgen loads the data, not DeepSpeed"),
-    "expert_parallel": (lambda value: value and value.get("enabled"), "only --model moe has experts"),
-    "fp16.auto_cast": (bool, "the images are already cast"),
+    "expert_parallel": (
+        lambda value: value and value.get("enabled"),
+        "experts are divided by --experts and --expert-parallel",
+    ),
+    "fp16.auto_cast": (bool, "the inputs are already cast"),
     "gradient_allreduce_op": (
         lambda value: value.lower() == "sum",
         "'sum' would multiply the gradients by the number of ranks: the loss is a mean over all samples",
     ),
-    "hybrid_engine": (lambda value: value.get("enabled"), "it is for models that generate text"),
+    "hybrid_engine": (
+        lambda value: value.get("enabled"),
+        "it is for training that generates text, which there is not",
+    ),
     "managed_gradient_accumulation": (lambda value: not value, "DeepSpeed counts the passes of a step"),
     "pipeline.stages": (lambda value: value != "auto", "DeepSpeed ignores it: use --stages"),
     "pipeline.partition": (lambda value: value != "best", "DeepSpeed ignores it: use --partition"),
-    "sequence_parallel_size": (lambda value: value != 1, "it is for language models"),
-    "tensor_parallel": (lambda value: value.get("autotp_size"), "it is for language models"),
+    "sequence_parallel_size": (
+        lambda value: value != 1,
+        "no engine divides a sequence over ranks: use --recompute or a smaller --batch-size",
+    ),
+    "tensor_parallel": (
+        lambda value: value.get("autotp_size", 0) > 1,
+        "no engine divides a layer over ranks: use --zero-stage 3 or --engine pipeline",
+    ),
     "zero_optimization.legacy_stage1": (bool, "DeepSpeed 0.5.9 removed the first form of ZeRO 1"),
 }
 _KINDS = {

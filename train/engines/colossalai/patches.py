@@ -14,7 +14,7 @@ on the CPU and on NPUs
   HybridAdam requests a kernel for the host, which on x86 only nvcc can compile.
   HybridAdam ignores div_scale, by which gemini clips and unscales gradients, wherever it does not call this
   kernel: for gradients in bf16, and for all gradients on an NPU.
-  The loss scaler of torch_ddp_fp16 is that of torch.cuda, which is disabled without CUDA: see colossalai.py.
+  The loss scaler of torch_ddp_fp16 is that of torch.cuda, which is disabled without CUDA: see engine.py.
 
 None of this has been run on NPUs.
 """
@@ -30,7 +30,7 @@ from torch import nn
 from torch.optim.adam import adam as adam_step
 from torch.optim.adamw import adamw as adamw_step
 
-from ..device import Device
+from ...device import Device
 
 
 def load(device: Device) -> Any:

@@ -1,0 +1,50 @@
+"""--engine fsdp: torch's fully sharded data parallelism (FSDP2). Does not import torch."""
+
+from collections.abc import Iterator
+
+from .deepspeed import origin
+from .deepspeed.query import Config, optimizer_name
+from .engine import EngineSpec
+from .settings import Settings
+
+CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
+
+
+def _set_defaults(config: Config, settings: Settings) -> list[str]:
+    """Set ZeRO stage 3, unless another one is given: weights, gradients and optimizer states are sharded."""
+    zero = config["zero_optimization"]
+    if settings.zero_stage is None and not zero["stage"]:
+        zero["stage"] = 3
+    return []
+
+
+def _reasons(config: Config, settings: Settings) -> Iterator[str]:
+    stage = config["zero_optimization"]["stage"]
+    if stage not in (2, 3):
+        yield (
+            f"--zero-stage {stage} is not for --engine fsdp, which always shards weights, gradients and "
+            "optimizer states: 3, or 2 to keep gathered weights from the forward to the backward pass; "
+            f"--engine {'deepspeed' if stage else 'ddp'} can do it"
+        )
+    name = optimizer_name(config)
+    if name in ("lamb", "lion"):
+        optimizer = origin.name(settings, "optimizer.type")
+        yield f"{optimizer} {name} needs --engine deepspeed: plain torch does not have it for all parameters"
+    if settings.compile in CUDA_GRAPHS:
+        yield (
+            f"--compile {settings.compile} records CUDA graphs, and --engine fsdp gathers the weights at "
+            "changing addresses: use default or max-autotune-no-cudagraphs"
+        )
+
+
+SPEC = EngineSpec(
+    name="fsdp",
+    implementation="fsdp:FsdpEngine",
+    layout="sharded",
+    any_ranks=True,
+    compiles=True,
+    casts_weights=True,
+    no_experts="its expert layer is DeepSpeed's",
+    set_defaults=_set_defaults,
+    reasons=_reasons,
+)
