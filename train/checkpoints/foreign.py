@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from ..errors import BadInput, CommonMistake
-from .directory import BEST, FOLDER, LATEST, RECORD
-from .resume import STEP
+from .directory import BEST, FOLDER, LATEST, RECORD, STEP
 
 FILES = (".safetensors", ".pt", ".pth", ".bin")
 INDEX = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
@@ -68,9 +67,7 @@ def description(place: Path) -> str:
     if place.is_file():
         if place.suffix == ".ckpt":
             return (
-                "a checkpoint of Lightning: "
-                f"torch.save(torch.load({place.name!r}, weights_only=False)['state_dict'], 'weights.pt') "
-                "makes a file for --init-from"
+                f"a checkpoint of Lightning: {_extraction(place, 'state_dict')} makes a file for --init-from"
             )
         return ""
     if (place / "adapter_config.json").is_file():
@@ -79,7 +76,7 @@ def description(place: Path) -> str:
             ".save_pretrained(DIR) make a directory for --init-from"
         )
     if deepspeed := _deepspeed(place):
-        return f"a checkpoint that DeepSpeed saved: {deepspeed} makes a directory for --init-from"
+        return f"a checkpoint that DeepSpeed saved: {deepspeed} for --init-from"
     if (place / "trainer_state.json").is_file():
         has = any((place / name).is_file() for name in (*INDEX, *WHOLE))
         use = f": --init-from {place} takes its weights" if has else ""
@@ -93,16 +90,19 @@ def description(place: Path) -> str:
 
 
 def _deepspeed(place: Path) -> str:
-    """Return the command that makes a directory of weights of a checkpoint of DeepSpeed; '' for no such."""
+    """Return what makes a path for --init-from of a checkpoint of DeepSpeed; '' for anything else."""
     latest, tag = place / LATEST, place
     if latest.is_file():
         tag = place / latest.read_text(encoding="utf-8", errors="replace").strip()
-    patterns = ("*_optim_states.pt", "mp_rank_*_model_states.pt", "zero_pp_rank_*_model_states.pt")
-    if not any(next(tag.glob(pattern), None) for pattern in patterns):
-        return ""
-    if tag == place:
-        return f"{TO_FP32} {place.parent} DIR --tag {place.name} --safe_serialization"
-    return f"{TO_FP32} {place} DIR --safe_serialization"
+    model = tag / "mp_rank_00_model_states.pt"
+    if next(tag.glob("*_optim_states.pt"), None):
+        source = f"{place.parent} DIR --tag {place.name}" if tag == place else f"{place} DIR"
+        return f"{TO_FP32} {source} --safe_serialization makes a directory"
+    return f"{_extraction(model, 'module')} makes a file" if model.is_file() else ""
+
+
+def _extraction(file: Path, key: str) -> str:
+    return f"torch.save(torch.load('{file}', weights_only=False)[{key!r}], 'weights.pt')"
 
 
 def _content(directory: Path) -> str:
