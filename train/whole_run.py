@@ -14,6 +14,7 @@ For the variables of the ranks see ranks.py.
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -193,6 +194,8 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
         )
     schedule = how.schedule(per_epoch, criterion.higher)
     neighbours = _connect(plan, mine, run)
+    if samples.temporary:
+        shutil.rmtree(samples.temporary, ignore_errors=True)
     run.clock.mark("peers")
     intact = _intact(plan, mine, run)
     if intact and intact.universal:

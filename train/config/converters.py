@@ -217,6 +217,13 @@ def metric(text: str) -> str:
     return text
 
 
+@accepts("the name of a key or column", pattern=r"(?s).+")
+def key(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'' is not the name of a key or column")
+    return text
+
+
 @accepts(f"one of {', '.join(SCHEDULERS)} or PKG.MOD:NAME", enum=list(SCHEDULERS), pattern=_OWN)
 def scheduler(text: str) -> str:
     return text if is_own(text) else one_of(SCHEDULERS)(text)

@@ -102,6 +102,10 @@ class Settings:
     local_rank: int | None
 
     tokenizer: Path | None
+    text_key: str | None
+    learn: str | None
+    chat_template: Path | None
+    documents: str | None
     context: int | None
     held_out: float | None
     size: str | None
@@ -135,6 +139,7 @@ PATHS = (
     "data",
     "cache",
     "tokenizer",
+    "chat_template",
     "deepspeed_config",
     "tensorboard",
     "csv",

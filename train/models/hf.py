@@ -135,11 +135,13 @@ def save(model: Any, settings: Settings, place: Path, shard: str) -> None:
     """
     model.config.use_cache = config(settings.model).use_cache
     model.save_pretrained(place, max_shard_size=shard)
-    for source in filter(None, (_directory(settings.model), settings.init_from)):
+    for source in filter(None, (_directory(settings.model), settings.init_from, settings.tokenizer)):
         for name in COMPANIONS:
             if (source / name).is_file():
                 shutil.copyfile(source / name, place / name)
-    if settings.tokenizer:
+    if settings.chat_template:
+        shutil.copyfile(settings.chat_template, place / "chat_template.jinja")
+    if settings.tokenizer and settings.tokenizer.is_file():
         _package().PreTrainedTokenizerFast(tokenizer_file=str(settings.tokenizer)).save_pretrained(place)
 
 

@@ -34,7 +34,7 @@ def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
         gpt.layers, form, vocabulary, settings.mlp or "gelu", bool(settings.recompute), divide=division.layer
     )
     if not settings.has_experts:
-        return nn.Sequential(*layers())
+        return gpt.Decoder(*layers())
     experts = moe.experts(settings)
     network = layers(mixture=lambda expert: moe.Mixture(form.width, expert, experts))
     return moe.MixtureModel(*network, aux_weight=experts.aux_weight)
