@@ -43,7 +43,7 @@ def text(add: Callable[..., Any]) -> None:
         type=Path,
         metavar="FILE|DIR",
         help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
-        "template (default: every byte is a token)",
+        "template (default: those of --model hf:DIR, otherwise every byte is a token)",
     )
     add(
         "--text-key",

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import CommonMistake, suggestion
 from . import finetuning, language, options
-from .converters import is_own
+from .converters import is_hf, is_own
 from .deepspeed import pipeline
 from .engines import ENGINES, spec_of
 from .settings import MOE_OPTIONS, PATHS, Settings
@@ -52,6 +52,10 @@ def parse(argv: Sequence[str]) -> Settings:
         raise CommonMistake(f"--dataset {own} and --task {values['task']} both select the data: use one")
     values["task"] = own or values["task"] or "digits"
     values["model"] = values["model"] or _default_model(values["task"], values["init_from"])
+    if values["task"] == "text" and is_hf(values["model"]):
+        directory = Path(values["model"].removeprefix("hf:"))
+        has_tokens = values["tokenizer"] is None and (directory / "tokenizer.json").is_file()
+        values["tokenizer"] = directory if has_tokens else values["tokenizer"]
     if values["data"] is not None:
         values["data"] = tuple(path for paths in values["data"] for path in paths)
     values |= pipeline.choice(values)
