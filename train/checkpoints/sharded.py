@@ -25,6 +25,8 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
 from .storage import FileWriter
 
+FOLDER, FILE = "fsdp", "fsdp.pt"  # in a checkpoint: the tensors, and what is not sharded
+MODEL = "model"  # the names of weights begin with it
 SHARDED = "__sharded__"
 MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
 Tensors = dict[str, torch.Tensor]
