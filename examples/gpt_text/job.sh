@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 0036fece605cef4b6f44825dd27b8fbc86db904329288d27de55f041bb371781 ========
+# ======== jobgen runtime 0.2.0, SHA-256 d23fd3474457fdd32159faef1530cbbfa017df31838f5edb4890ff980d0727fe ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -295,10 +295,10 @@ job_eval() { # CODE: run it, keep the options, traps and directory of this scrip
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
-  set +eu
+  set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -eu +fx
+  set -euo pipefail +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||

@@ -162,7 +162,7 @@ class FsdpEngine:
         """Write the sharded tensors first: all ranks write them together, also if the disk of one is full."""
         tensors = self._weights()
         states = {OPTIMIZER: sharded.split(self.optimizer.state_dict(), OPTIMIZER, tensors)}
-        save(storage.Sharded(tensors), directory / FOLDER)
+        save(sharded.Sharded(tensors), directory / FOLDER)
         if self.share.rank == 0:
             states |= {"scheduler": self.scheduler.state_dict(), "scaler": self._scaler.state_dict()}
             save({**states, "names": self._names(), "client": client}, directory / FILE)
