@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.to_job_file.effects import effects_of
+from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
@@ -38,6 +39,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     while stack:
         one = stack.pop()
         read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
+        read += [name.text for name, _ in names_read(one, 0)]
         names.update(dict.fromkeys(read))
         more = [node for name in read for node in arrays.get(name, ())]
         more += [functions[call.name] for call in commands(one) if call.name in functions]

@@ -152,8 +152,9 @@ def _globbed(node: Node) -> bool:
     """Return whether a shell would replace a word by names of files, or by several words."""
     if node.type in ("concatenation", "command_name"):
         return any(_globbed(child) for child in node.children)
-    return node.type in ("word", "brace_expression") and bool(
-        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", node.text)
+    text = re.sub(r"\$\{[^}]*\}", "", node.text)
+    return node.type in ("word", "brace_expression", "misread") and bool(
+        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", text)
     )
 
 
@@ -279,7 +280,8 @@ def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_pytho
     ``of_python``: the launcher of the script starts files of Python by itself.
     """
     needs = definitions_of(script, nodes)
-    words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in _joined(nodes)]
+    nodes = _joined(nodes)
+    words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
     head = 1 if is_python(words[0]) else 0
     if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):
         words = ["python3", *words]
