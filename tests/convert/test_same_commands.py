@@ -121,3 +121,30 @@ def test_a_tool_that_watches_the_launcher_has_a_remark(line: str, named: bool) -
     done = job_file(f"{SLURM}{line}\n")
     assert values(done.text)["command"] == ["valgrind", "./a"]
     assert any(one.what == "valgrind" for one in done.remarks) == named
+
+
+@pytest.mark.parametrize("line", ["let N=3", "((N = 3))", ": ${N:=3}", "read N < size"])
+def test_the_commands_around_the_program_have_the_variables_of_commands(line: str) -> None:
+    found = values(job_file(f"{SLURM}{line}\n./prepare $N\nsrun ./tool\n").text)
+    assert "export N" in str(found["setup"])
+    assert (
+        found["before"]
+        == "set +eu +o pipefail\n./prepare $N\ntrue  # whatever the status of the last command\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("mkdir -p /tmp/$$\nexport T=/tmp/$$\nsrun ./tool\nrm -r /tmp/$$", True),
+        ("export T=/tmp/$$\nmkdir -p $T\nsrun ./tool\nrm -r $T", False),
+    ],
+)
+def test_the_number_of_the_process_in_several_blocks_has_a_remark(body: str, named: bool) -> None:
+    assert any(one.what == "$$" for one in job_file(f"{SLURM}{body}\n").remarks) == named
+
+
+def test_quotes_in_the_text_of_a_shell_have_no_remark() -> None:
+    done = job_file(SLURM + 'N=3\nbash -c "source /e.sh; torchrun --nproc-per-node 2 t.py --n=\\"$N\\""\n')
+    assert values(done.text)["command"][-1] == "--n=3"
+    assert not any("quotes" in one.why for one in done.remarks)

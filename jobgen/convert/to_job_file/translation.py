@@ -145,7 +145,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
-        file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
+        file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -258,7 +258,7 @@ def _program(
         nodes = _first_of_several(file, launch, nodes)
         of_eval = command.name == "eval" and any('\\"' in node.text for node in nodes)
         nodes = program_line.evaluated(nodes) if of_eval else nodes
-        if not surroundings.in_shell and not of_eval:
+        if not surroundings.in_shell and surroundings.text is None and not of_eval:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
