@@ -148,3 +148,17 @@ def test_quotes_in_the_text_of_a_shell_have_no_remark() -> None:
     done = job_file(SLURM + 'N=3\nbash -c "source /e.sh; torchrun --nproc-per-node 2 t.py --n=\\"$N\\""\n')
     assert values(done.text)["command"][-1] == "--n=3"
     assert not any("quotes" in one.why for one in done.remarks)
+
+
+NESTED = """export RUN="torchrun --nproc-per-node 2"
+MORE="--method 'a|b' --name \\"c d\\""
+export CMD="t.py -v $MORE --host \\$HOSTNAME"
+srun bash -c "$RUN --node-rank \\$SLURM_PROCID $CMD"
+"""
+
+
+def test_a_second_shell_removes_the_quotes_in_values() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 2\n" + NESTED)
+    code = 'eval "exec python3 t.py -v $MORE --host $HOSTNAME"'
+    assert values(done.text)["command"] == ["bash", "-c", code]
+    assert "export MORE" in str(values(done.text)["setup"])
