@@ -36,10 +36,27 @@ def test_a_loop_with_an_array_runs_once() -> None:
     assert code.count("files=(*.in)") == 1
 
 
-def test_an_array_of_a_loop_with_programs_is_set_again_alone() -> None:
-    script = SLURM + LOOP.format("a b", "-v") + "for file in ${files[@]}; do ./other $file; done\n"
-    code = values(job_file(script).text)["command"][2]
-    assert code.startswith("files=(*.in)\nfor file in")
+ELEMENTS = """for one in a b; do
+  tools[$i]="./tool --name $one"
+  i=$((i + 1))
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (LOOP.format("a b", "-v"), "files"),
+        (ELEMENTS, "tools"),
+        ("mapfile -t names < list\n", "names"),
+        ("read -ra words < list\n", "words"),
+        ("declare -A rates=([a]=1 [b]=2)\n", "rates"),
+    ],
+)
+def test_an_array_reaches_the_program_by_its_value(start: str, name: str) -> None:
+    found = values(job_file(f"{SLURM}{start}for one in ${{{name}[@]}}; do ./other $one; done\n").text)
+    assert f'export array_{name}="$(declare -p {name})"' in str(found["setup"])
+    assert found["command"][2].startswith(f'eval "$array_{name}"\nfor one in')
 
 
 def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:

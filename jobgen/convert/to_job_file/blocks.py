@@ -9,7 +9,7 @@ from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import definitions_of, state
+from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
@@ -106,6 +106,9 @@ class Body:
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
         names = self._unexported(statements, later)
+        for name in sorted({*definitions_of(self.script, later).names, *self.used}):
+            if name.startswith(OF_ARRAY) and (array := name.removeprefix(OF_ARRAY)) in by_value(self.script):
+                code += f'\nexport {name}="$(declare -p {array})"'
         for name in names:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
@@ -164,7 +167,8 @@ class Body:
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        return [name for name in found if name not in known | set(" ".join(message).split())]
+        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
+        return [name for name in found if name not in known]
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""
