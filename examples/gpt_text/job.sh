@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 8548470c54bd4a8949e13c630a28ff7375e05d754dd52f5de6939ddcde7936ad ========
+# ======== jobgen runtime 0.2.0, SHA-256 8d58d1a4e2b55db150cf972a13a0e1a9e37261500e765aa935bf477127fc98b1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -297,10 +297,10 @@ job_eval() { # CODE: run it, keep the options, traps and directory of this scrip
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
-  set +eu
+  set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -eu +fx
+  set -euo pipefail +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.job_options import (
-    JobCommand,
-    file_options,
+from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
+from jobgen.commands.job_plan import (
     job_file,
-    job_options,
     note_launcher,
     plan_of,
     print_warnings,
     template_dirs,
-    template_option,
     warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE, OptionType

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.job_options import (
-    JobCommand,
-    file_options,
-    job_file,
-    job_options,
-    plan_of,
-    template_dirs,
-    template_option,
-)
+from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
+from jobgen.commands.job_plan import job_file, plan_of, template_dirs
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError
 from jobgen.schedulers.table import COMMANDS
