@@ -15,7 +15,7 @@ from .engines import spec_of
 from .settings import Settings
 
 TEXT_OPTIONS = ("tokenizer", "text_key", "learn", "chat_template", "documents", "held_out")
-GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp", "recompute")
+GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
 HELD_OUT = 0.1
 
 
@@ -43,7 +43,7 @@ def text(add: Callable[..., Any]) -> None:
         type=Path,
         metavar="FILE|DIR",
         help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
-        "template (default: every byte is a token)",
+        "template (default: those of --model hf:DIR, otherwise every byte is a token)",
     )
     add(
         "--text-key",
@@ -107,7 +107,7 @@ def gpt(add: Callable[..., Any]) -> None:
         action="store_true",
         default=None,
         help="activation checkpointing: keep the input of each block only, and compute the rest again in the "
-        "backward pass; blocks with experts are kept",
+        "backward pass; for gpt, whose blocks with experts are kept, and hf:DIR",
     )
     add(
         "--peak-tflops",
@@ -161,6 +161,8 @@ def check(settings: Settings) -> None:
         )
     _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
     _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+    recomputes = settings.model == "gpt" or is_hf(settings.model)
+    _only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
 
 
 def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:

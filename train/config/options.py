@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CommonMistake
-from . import language
+from . import finetuning, language
 from .converters import (
     SCHEDULERS,
     augmentation,
@@ -77,6 +77,7 @@ def parser() -> Parser:
         "text (--task text)": language.text,
         "transformer (--model gpt)": language.gpt,
         "mixture of experts (--model moe)": experts,
+        "fine-tuning": finetuning.options,
         "watching": observation,
         "checkpoints and survival": checkpoints,
         "launchers": launchers,

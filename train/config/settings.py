@@ -117,6 +117,13 @@ class Settings:
     recompute: bool | None
     peak_tflops: float | None
 
+    init_from: Path | None
+    lora: int | None
+    lora_alpha: float | None
+    lora_dropout: float | None
+    lora_targets: tuple[str, ...] | None
+    attention: str | None
+
     @property
     def has_experts(self) -> bool:
         """True if the model has DeepSpeed's mixture of experts."""
@@ -138,6 +145,7 @@ PATHS = (
     "tensorboard",
     "csv",
     "checkpoint_dir",
+    "init_from",
 )
 
 

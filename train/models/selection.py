@@ -24,7 +24,7 @@ def build(settings: Settings, shape: Any, outputs: int, division: Division = WHO
     if settings.model == "moe":
         return moe.build(shape, outputs, moe.experts(settings))
     if is_hf(settings.model):
-        return hf.build(settings.model, outputs, shape, division.config)
+        return hf.build(settings, outputs, shape, division.config)
     return models.build(settings.model, shape, outputs)
 
 
