@@ -179,3 +179,8 @@ def test_a_second_shell_removes_the_quotes_in_values() -> None:
     code = 'eval "exec python3 t.py -v $MORE --host $HOSTNAME"'
     assert values(done.text)["command"] == ["bash", "-c", code]
     assert "export MORE" in str(values(done.text)["setup"])
+
+
+def test_a_variable_that_only_the_new_scheduler_sets_has_a_remark() -> None:
+    done = convert("#SBATCH -N 1\ncd $PBS_O_WORKDIR\nPBS_JOBID=3\n./a $PBS_JOBID\n", "pbspro")
+    assert [one.what for one in done.remarks if "was not set" in one.why] == ["$PBS_O_WORKDIR"]

@@ -128,7 +128,8 @@ def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
     if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
-        yield Remark(program.line, "$$", f"{why}: set a variable in setup")
+        lost = any(map(_OWN_NUMBER.search, code))
+        yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
