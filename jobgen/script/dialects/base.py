@@ -55,6 +55,8 @@ class Dialect:
     own_values: Mapping[str, tuple[tuple[str, str], ...]] = {}
     # Options that count something for each device, and the options for a node or a rank.
     per_device: Mapping[str, str] = {}
+    of_cores: tuple[str, ...] = ()  # options that request memory for each core
+    no_counterpart: Mapping[str, str] = {}  # options that are refused as directives, and the reason
     # Resources of a whole job, and the options for those of a node or of a rank.
     job_totals: Mapping[str, str] = {}
     names_option = ""  # that passes variables to a job

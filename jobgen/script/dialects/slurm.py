@@ -48,6 +48,7 @@ class SlurmDialect(Dialect):
         "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
+    of_cores = ("--mem-per-cpu",)
     names_option = "--export"
     size_options = (*SLURM.keys.memory, "--tmp")
     component_words = frozenset({"hetjob", "packjob"})
