@@ -14,11 +14,10 @@ import click
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
 from jobgen.commands.job_plan import (
     job_file,
-    note_launcher,
     plan_of,
+    print_notes,
     print_warnings,
     template_dirs,
-    warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
@@ -254,9 +253,8 @@ def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
 
     if plan.spec.runtime == "beside" and output is None:
         raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
-    warn_of_secrets(plan.spec)
     text = render(plan, template_dirs(template_dir), cache_dir())
-    note_launcher(plan.spec)
+    print_notes(plan)
     return text
 
 
@@ -292,18 +290,19 @@ def _submit(
         plan = plan_of(scheduler, given, program, layer, site, job)
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
-        warn_of_secrets(plan.spec)
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
-        note_launcher(order.plan.spec)
+        if order.repeats is None:
+            print_notes(order.plan)
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
     submitted = submission.submit(order, text, new)
-    note_launcher(order.plan.spec)
+    if order.repeats is None:
+        print_notes(order.plan)
     return _report(submitted, wait)
 
 

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from jobgen.commands.accepted import is_bare
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, dashed_option, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 
 if TYPE_CHECKING:
     pass
-
-_DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
-
 
 # The options of most jobs, in the order of the short help.
 _FIRST = (
@@ -106,8 +103,8 @@ class JobCommand(click.Command):
         if strays:
             self._explain(words, ctx.obj or ())
             hint = "the program goes after --"
-            if strays[0].startswith(_DASHES):
-                hint = f"did you mean {shown('--' + strays[0][1:])}, with hyphens?"
+            if option := dashed_option(strays[0]):
+                hint = f"did you mean {shown(option)}, with hyphens?"
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
 

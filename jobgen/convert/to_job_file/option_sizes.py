@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import counted
-from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.accelerators import ACCELERATORS, Accelerator
 from jobgen.launch.default_launcher import default_launcher
 from jobgen.options import BY_KEY
 from jobgen.schedulers.base import Scheduler
