@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jobgen.runs.submission import Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
+_FEW = 5  # options that a beginning can stand for
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
 
@@ -78,6 +79,8 @@ def _of_option(error: click.NoSuchOption, ours: Sequence[str], program: Sequence
     known = [one for each in context.command.get_params(context) for one in each.opts] if context else []
     begun = [one for one in known if one.startswith(name)]
     hint = nearest(name, begun or known, cutoff=0.75 * (len(begun) != 1))
+    if not hint and 1 < len(begun) <= _FEW:
+        hint = f"; did you mean {one_of(begun)}?"
     hint = hint or ("" if program else "; the program's own options go after --")
     return f"there is no option {shown(name)}{hint}"
 
@@ -158,6 +161,10 @@ class _Group(click.Group):
             if name in SCHEDULERS:
                 command = f"jobgen {SCHEDULERS[name].command_name} --dialect {name}"
                 raise JobgenError(f"there is no command {name}: use {command}")
+            from jobgen.commands.advice import program_advice
+
+            if advice := program_advice(args, ctx.obj):
+                raise JobgenError(advice)
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
 

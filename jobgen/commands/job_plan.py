@@ -34,6 +34,7 @@ def plan_of(
     """
     from jobgen.config import left_out
     from jobgen.plan import expansion
+    from jobgen.plan.launch_method import filter_note
     from jobgen.plan.survival import note
 
     try:
@@ -48,6 +49,7 @@ def plan_of(
             raise
         raise JobgenError(f"{error}{use}") from None
     notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
+    notes += (filter_note(plan.spec, plan.scheduler),)
     for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
         click.echo(visible(f"jobgen: note: {text}"), err=True)
     if below is not None and below.is_default:

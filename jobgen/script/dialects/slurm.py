@@ -39,6 +39,7 @@ class SlurmDialect(Dialect):
     not_in_scripts = {
         "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
         "--open-mode": "leave --open-mode out, jobs of jobgen append to their log",
+        "--error": "leave --error out, jobs of jobgen have one log file, which --log names",
         "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
     }  # fmt: skip
     own_values = {
