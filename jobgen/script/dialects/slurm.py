@@ -49,6 +49,9 @@ class SlurmDialect(Dialect):
         "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
+    no_counterpart = {
+        "--ntasks": "ranks that the nodes do not share equally have no counterpart: --ranks-per-node is that of each"
+    }
     of_cores = ("--mem-per-cpu",)
     names_option = "--export"
     size_options = (*SLURM.keys.memory, "--tmp")
