@@ -3,7 +3,7 @@
 It runs our engine and a loop by hand in turn, on one model and one set of random 32 x 32 colour images. Rank
 0 prints the seconds of every round as JSON.
 
-throughput_ranks.py ddp|deepspeed|pipeline|colossalai ROUNDS ours|other
+throughput_ranks.py ddp|fsdp|deepspeed|pipeline|colossalai ROUNDS ours|other
 
 The last argument is the side that is built first.
 """
@@ -24,6 +24,7 @@ from jobgen.train import config, data, device, engines, evaluation, loop, models
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import distributed, nn
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 SAMPLES, BATCH, SHAPE = 4096, 32, (3, 32, 32)
@@ -40,6 +41,7 @@ def main(kind: str, rounds: int, first: str) -> None:
     samples = images()
     by_hand = {
         "ddp": torch_loop,
+        "fsdp": fsdp_loop,
         "deepspeed": deepspeed_loop,
         "pipeline": pipeline_loop,
         "colossalai": colossalai_loop,
@@ -84,8 +86,14 @@ def ours(kind: str, samples: data.Data, me: ranks.Ranks, mine: device.Device) ->
 
 def torch_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
     model: nn.Module = models.cnn(SHAPE, 10)
-    if me.world_size > 1:
-        model = DistributedDataParallel(model)
+    return by_torch(DistributedDataParallel(model) if me.world_size > 1 else model, samples, me)
+
+
+def fsdp_loop(samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
+    return by_torch(fully_shard(models.cnn(SHAPE, 10)), samples, me)
+
+
+def by_torch(model: nn.Module, samples: data.Data, me: ranks.Ranks) -> Callable[[], None]:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.002)
 
     def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

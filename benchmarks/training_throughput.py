@@ -1,7 +1,7 @@
 """Images per second on 1 and 2 CPU ranks. Both sides run in turn in the same processes.
 
-Our ddp is compared with a torch loop written by hand, our deepspeed engine and pipeline with DeepSpeed's own
-minimal loops, our colossalai engine with ColossalAI's Booster.
+Our ddp and fsdp are compared with torch loops written by hand, our deepspeed engine and pipeline with
+DeepSpeed's own minimal loops, our colossalai engine with ColossalAI's Booster.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ STARTS = ("ours", "other", "ours", "other")
 SAMPLES = 4096  # as in throughput_ranks.py, which would import torch
 AGAINST = {
     "ddp": "a torch loop by hand",
+    "fsdp": "a loop by hand with fully_shard",
     "deepspeed": "DeepSpeed's minimal loop",
     "pipeline": "DeepSpeed's minimal pipeline",
     "colossalai": "ColossalAI's Booster, torch_ddp",

@@ -11,6 +11,10 @@ From stage 1 on, gradients are collected in a bucket of half precision, reduce_b
 model. Stage 3 keeps it; stages 1 and 2 have it in the backward pass, before there are gradients in fp32.
 With offload and at stage 3, the gradients that fill the bucket exist beside it. Stage 3 also has whole
 weights, of at most stage3_max_live_parameters elements. These sums are within 5 % of the peaks on an H100.
+
+FSDP shards the 16 bytes in fp32. Of the weights outside of blocks, which stay whole from the forward to the
+backward pass, and of two blocks, it has weights and gradients in half precision, and gradients in fp32 that
+are exchanged. With accumulation, the gradients of all weights are whole. This sum is not proven on a GPU.
 """
 
 import os
@@ -43,15 +47,18 @@ class Model(NamedTuple):
     """The number of parameters of a model and of its largest layer.
 
     by_layer: at ZeRO 3, each layer is divided among the ranks before the next one is made
+    block, outside: numbers of parameters of the largest block, and outside of all blocks
     """
 
     parameters: int
     largest: int
     by_layer: bool = False
+    block: int = 0
+    outside: int = 0
 
 
-def needs(model: Model, nodes: int, per_node: int, buffers: Buffers) -> Iterator[Need]:
-    """Yield the memory of each ZeRO stage, without and with the offload that it supports."""
+def needs(model: Model, nodes: int, per_node: int, buffers: Buffers, accumulation: int = 1) -> Iterator[Need]:
+    """Yield the memory of each ZeRO stage, without and with the offload that it supports, and of FSDP."""
     everything, ranks = model.parameters, nodes * per_node
     whole = int(everything * 4 * per_node * HOST_BUFFERS)  # each rank builds the model on the host first
     largest, buffer = 4 * model.largest, 2 * buffers.reduce_bucket_size
@@ -80,6 +87,9 @@ def needs(model: Model, nodes: int, per_node: int, buffers: Buffers) -> Iterator
         host = int(everything * max(fp32_copy, on_host / nodes) * HOST_BUFFERS)
         options = f"--zero-stage 3 --offload {option}"
         yield Need(f"ZeRO 3, {what} on the host", options, on_device + at_once, host)
+    whole_gradients = 4 * everything if accumulation > 1 else 0
+    at_once = 8 * (model.outside + 2 * model.block) + whole_gradients
+    yield Need("FSDP", "--engine fsdp", 16 * everything // ranks + at_once, whole)
 
 
 def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = False) -> list[str]:
@@ -100,7 +110,15 @@ def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = Fals
     ]
 
 
-def table(model: Model, nodes: int, per_node: int, device: float, host: float, buffers: Buffers) -> list[str]:
+def table(
+    model: Model,
+    nodes: int,
+    per_node: int,
+    device: float,
+    host: float,
+    buffers: Buffers,
+    accumulation: int = 1,
+) -> list[str]:
     """Return lines that compare the memory of each stage with that of a device and of a node, in bytes."""
     bucket = 2 * buffers.reduce_bucket_size
     lines = [
@@ -110,7 +128,7 @@ def table(model: Model, nodes: int, per_node: int, device: float, host: float, b
         f"precision, per device and per node, of {_in_words(device)} and {_in_words(host)}; activations need "
         "more:",
     ]
-    for need in needs(model, nodes, per_node, buffers):
+    for need in needs(model, nodes, per_node, buffers, accumulation):
         lacks = [
             name
             for name, has, wants in (("device", device, need.device), ("node", host, need.host))

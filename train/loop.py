@@ -49,12 +49,14 @@ class Training:
         work: Work | None = None,
         best: Best | None = None,
     ) -> None:
-        self._source = task.train.augmented(settings.augment, settings.seed)
+        source = task.train.augmented(settings.augment, settings.seed)
+        self._source = source.divided(*engine.share, *batch)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         data = partial(self._watch.part, "data")
         by_token = measures.objective.by_token
         self._train_set = Feed(self._source, device.torch, settings.workers, data, by_token)
-        self._test_set = Feed(task.test, device.torch, settings.workers)
+        test = task.test.divided(*engine.share, batch.micro, 1)
+        self._test_set = Feed(test, device.torch, settings.workers)
         self._reports = SideStream(device.torch)
         self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(
@@ -79,12 +81,16 @@ class Training:
         Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if the ranks vote for
         a stop.
         """
-        for epoch in range(self._at.epoch, self._length.epochs + 1):
-            if self._is_over() and self._evaluation_step == self._step:
-                break
-            self._end_epoch(epoch, *self._steps(epoch))
-        if self._scores is None:  # a run that resumes after its last step
-            self._evaluate()
+        try:
+            for epoch in range(self._at.epoch, self._length.epochs + 1):
+                if self._is_over() and self._evaluation_step == self._step:
+                    break
+                self._end_epoch(epoch, *self._steps(epoch))
+            if self._scores is None:  # a run that resumes after its last step
+                self._evaluate()
+        finally:
+            self._train_set.close()
+            self._test_set.close()
         self._profile.finish()
         for line in (*table(self._rows, self._measures.metrics), *self._watch.lines()):
             self._run.line(line)
@@ -222,8 +228,11 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate, and update the best evaluation and a schedule that depends on it."""
         start = time.monotonic()
+        steps = self._settings.eval_steps
+        most = steps and steps * self._batch.micro * self._batch.accumulation * self._engine.share.size
         with self._watch.part("evaluate"):
-            scores = evaluate(self._engine, self._test_set, self._measures, self._device, self._batch.micro)
+            parts = self._engine, self._test_set, self._measures, self._device
+            scores = evaluate(*parts, self._batch.micro, most)
         self._evaluation = time.monotonic() - start
         self._alive()
         self._scores, self._evaluation_step = scores, self._step

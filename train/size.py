@@ -12,7 +12,7 @@ from .config.converters import is_hf
 from .data import Task
 from .device import Device
 from .explain import Model
-from .models import hf, moe, selection
+from .models import blocks, hf, moe, selection
 
 
 def of_model(settings: Settings, samples: Task) -> Model:
@@ -21,7 +21,11 @@ def of_model(settings: Settings, samples: Task) -> Model:
     layers = [sum(p.numel() for p in m.parameters(recurse=False)) for m in model.modules()]
     total = sum(p.numel() for p in model.parameters())
     total += moe.extra(settings, model) if settings.has_experts else 0
-    return Model(total, max(layers), by_layer=settings.model == "gpt")
+    parts = [list(block.parameters()) for block in blocks.of(model)]
+    block = max((sum(p.numel() for p in part) for part in parts), default=0)
+    inside = {id(p) for part in parts for p in part}
+    outside = sum(p.numel() for p in model.parameters() if id(p) not in inside)
+    return Model(total, max(layers), settings.model == "gpt", block, outside)
 
 
 def _dense(settings: Settings, samples: Task) -> nn.Module:

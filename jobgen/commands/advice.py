@@ -12,8 +12,8 @@ from jobgen.launch.command_line import begins_launch
 from jobgen.launch.program_launcher import launchers_in
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.detection import detect
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
+from jobgen.schedulers.detection import of_machine
+from jobgen.schedulers.table import COMMANDS, named, queued
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
@@ -87,7 +87,7 @@ def stray_advice(words: Sequence[str], command: str, program: Sequence[str]) -> 
 
 def _queue() -> str:
     """Return the command of this machine's scheduler, or that of another one if it has none."""
-    scheduler = SCHEDULERS[detect()[0]]
+    scheduler = of_machine().scheduler
     return list(queued())[-1] if scheduler.behaviour.one_host else scheduler.command_name
 
 

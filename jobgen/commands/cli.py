@@ -315,15 +315,13 @@ def _submit(
 
 def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
     """Return the scheduler of this machine, and the options with its dialect; None without one."""
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
 
-    name, reason = detect()
-    row = SCHEDULERS[name]
-    if row.behaviour.one_host:
+    here = of_machine()
+    if here.scheduler.behaviour.one_host:
         return None, given
-    click.echo(f"jobgen: note: the scheduler is {row.title}{reason}", err=True)
-    dialect = given["dialect"] or (None if "dialect" in row.lacks else name)
-    return row.command_name, {**given, "dialect": dialect}
+    click.echo(f"jobgen: note: the scheduler is {here.scheduler.title}{here.reason}", err=True)
+    return here.scheduler.command_name, {**given, "dialect": given["dialect"] or here.dialect}
 
 
 def _report(job: Submission, wait: bool) -> int | None:

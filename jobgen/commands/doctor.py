@@ -11,7 +11,7 @@ from jobgen.commands.job_options import JobCommand, file_options, job_options, t
 from jobgen.commands.job_plan import job_file, plan_of, template_dirs
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS
+from jobgen.schedulers.table import COMMANDS
 from jobgen.values.parsers import choice, whole
 
 if TYPE_CHECKING:
@@ -37,6 +37,13 @@ def _doctor(
         raise JobgenError("--json and --recipe contradict each other; leave one of them out")
     layer = job_file(job, no_job, settings, program)
     kind, dialect = _scheduler(scheduler, layer, site, os.path.dirname(job or ""))
+    if not program and layer is None and all(value in (None, ()) for value in given.values()):
+        program, given = ("python3",), {**given, "launcher": "none"}
+        click.echo(
+            "jobgen: note: without a job this examines the machine; for a job add its options and program, "
+            "as in: jobgen doctor --nodes 2 --venv DIR -- train.py",
+            err=True,
+        )
     plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
     from jobgen.doctor import verdict_table
     from jobgen.doctor.examination import examine, verdicts
@@ -62,10 +69,10 @@ def _scheduler(
         from jobgen.sites.loader import load
 
         return load(place, None, beside).file.scheduler, None
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
 
-    found = SCHEDULERS[detect()[0]]
-    return found.command_name, None if "dialect" in found.lacks else found.name
+    here = of_machine()
+    return here.scheduler.command_name, here.dialect
 
 
 doctor = JobCommand(
@@ -92,7 +99,8 @@ doctor = JobCommand(
     ],
     short_help="Check the environment that a job will have.",
     help="Check the environment that the script of a job will have, and print a remedy for each problem. All "
-    "options of a job are accepted. Status 0: no problem stops the job; 1: a problem does; 2: bad input.",
+    "options of a job are accepted; without any, the machine is examined. Status 0: no problem stops the "
+    "job; 1: a problem does; 2: bad input.",
 )
 doctor.own = ("json", "recipe", "limit")
 doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

@@ -11,12 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.errors import INTERRUPTED
 from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
 from jobgen.runs.job_query import SCHEDULERS, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.schedulers.jobs import LIVE, Job
+from jobgen.secrets import masked
 from jobgen.values import arrays
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
@@ -168,10 +170,14 @@ def _remove_environment(run: Path) -> None:
 
 
 def with_cause(state: State) -> State:
-    """Return the state of a failed run with the rank that failed first and its error; others as they are."""
+    """Return the state of a failed run with the rank that failed first and its error, or with the fault that
+    the script found; others as they are."""
     if state.state != "failed" or not state.attempts:
         return state
     cause = rank_ends.first_failure(Path(state.run), state.attempts)
+    if not cause:
+        events = run_directory.events(Path(state.run) / f"attempt-{state.attempts}")
+        cause = next((masked(event.value) for event in events if event.what == "fault"), "")
     return state._replace(reason="; ".join(filter(None, (state.reason, cause))))
 
 
@@ -251,7 +257,7 @@ def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str,
             return "unknown", f"its last attempt saved (status {seen.status}), and {silent}", None
         return ("cancelled" if seen.cancelled else "resumable"), "", None
     if seen.status is not None:
-        word = "cancelled" if seen.cancelled else "failed"
+        word = "cancelled" if seen.cancelled or seen.status == INTERRUPTED else "failed"
         return ("finished", "", None) if seen.status == 0 else (word, _meaning(seen.status), None)
     if last:
         return last.state, last.reason if last.status is None or last.reason else _meaning(last.status), None

@@ -4,11 +4,13 @@ job_end() {
   local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
+    job_note fault "$job_sourcing has called exit"
     status=71
   fi
   job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
+  ((status != 130)) || what='was interrupted: status 130'
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"

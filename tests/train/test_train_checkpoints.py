@@ -135,11 +135,11 @@ def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> Non
 
 
 def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
-    from jobgen.train.commands import export
+    from jobgen.train.checkpoints import whole
 
     assert "error" not in two_ranks["moe-ep2"]
     both = [
-        export.weights(checkpoints.at(folder / name / "first"), ema=ema)
+        whole.weights(checkpoints.at(folder / name / "first"), ema=ema)
         for name, ema in (("moe", False), ("moe-ep2", False), ("moe-ep2", True))
     ]
     assert both[0].keys() == both[1].keys() == both[2].keys()

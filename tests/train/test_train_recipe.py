@@ -600,7 +600,16 @@ def test_the_bucket_counts_from_zero_1_on() -> None:
         [need.device for need in explain.needs(explain.Model(10**6, 10**5), 1, 4, explain.Buffers(bucket))]
         for bucket in (0, 10**9)
     )
-    assert [round(b - a, -8) for a, b in zip(small, large, strict=True)] == [0, *[2_000_000_000] * 6]
+    assert [round(b - a, -8) for a, b in zip(small, large, strict=True)] == [0, *[2_000_000_000] * 6, 0]
+
+
+def test_fsdp_shards_all_but_what_is_gathered() -> None:
+    model = explain.Model(10**9, 10**7, block=2 * 10**7, outside=10**8)
+    one, four = (list(explain.needs(model, nodes, 1, explain.Buffers()))[-1] for nodes in (1, 4))
+    assert (one.options, one.device - four.device) == ("--engine fsdp", 12 * 10**9)
+    assert one.device == 16 * 10**9 + 8 * (10**8 + 4 * 10**7)
+    accumulating = list(explain.needs(model, 4, 1, explain.Buffers(), accumulation=2))[-1]
+    assert accumulating.device - four.device == 4 * 10**9
 
 
 def test_explain_counts_the_steps() -> None:

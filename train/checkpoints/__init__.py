@@ -7,6 +7,7 @@ DIR/step-000123/             the checkpoint after step 123; named so only when a
     rank-00000.pt            of each rank: random states, buffers, losses that are not reported yet
     ema-00.pt                averaged weights, one file for each part of a model that the ranks divide
     model.pt                 ddp: model, optimizer, schedule, loss scale
+    fsdp.pt, fsdp/           fsdp: schedule and loss scale; sharded tensors of torch.distributed.checkpoint
     model.pt, colossalai-00000.pt   colossalai: the same, but one file of optimizer states per rank
     deepspeed/               deepspeed, pipeline: a checkpoint of DeepSpeed, readable by DeepSpeed's tools
 DIR/.step-000123.….writing   a checkpoint that is being written, or that a killed run has left
@@ -19,6 +20,7 @@ with storage.py, and rescue.py writes one when the training hangs. Importing the
 import torch.
 """
 
+from . import foreign
 from .directory import (
     BEST,
     FOLDER,
@@ -47,6 +49,7 @@ __all__ = [
     "batch_before",
     "check",
     "find",
+    "foreign",
     "identity",
     "ids",
     "jump",

@@ -20,7 +20,7 @@ from ..config.recipe import Recipe
 from ..device import Device
 from ..errors import TrainingFailure
 from ..report import Run
-from . import storage
+from . import fingerprint, storage
 from .directory import Checkpoint, Entries, Progress
 from .publication import Publisher
 from .resume import identity
@@ -131,24 +131,11 @@ class Saver(Publisher):
 
 def largest(module: nn.Module) -> torch.Tensor:
     """Return the sum of the greatest magnitudes of the weights to train, not finite if one of them is not."""
-    weights = [_held(p) for p in module.parameters() if p.requires_grad]
+    weights = [fingerprint.held(p) for p in module.parameters() if p.requires_grad]
     weights = [each for each in weights if each.numel() and each.untyped_storage().nbytes()]
     device = weights[0].device if weights else "cpu"
     norms = [each.abs().amax().float().to(device) for each in weights]
     return torch.stack(norms).sum() if norms else torch.zeros(())
-
-
-def _held(parameter: Any) -> torch.Tensor:
-    """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
-    if hasattr(parameter, "to_local"):  # a DTensor
-        local: torch.Tensor = parameter.detach().to_local()
-        return local
-    share: torch.Tensor | None = getattr(parameter, "ds_tensor", None)
-    if share is None:
-        weights: torch.Tensor = parameter.detach()
-        return weights
-    before = distributed.get_rank(parameter.ds_process_group) * share.ds_numel  # type: ignore[attr-defined]
-    return share.detach().flatten()[: max(0, parameter.ds_numel - before)]
 
 
 def _place(progress: Progress) -> tuple[int, int, int]:
@@ -164,6 +151,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
         "settings": to_record(how.settings),
         "deepspeed": how.config,
         "shape": samples.train.shape,
+        "outputs": samples.outputs,
         "classes": list(samples.classes),
         "versions": {name: report.versions().get(name) for name in ("torch", "deepspeed")},
     }
@@ -175,6 +163,7 @@ def restore(engine: "Engine", checkpoint: Checkpoint, universal: bool, device: D
     universal: load DeepSpeed's universal form of it
     """
     directory, before = checkpoint.directory, checkpoint.record["world_size"]
+    fingerprint.check(engine.module, checkpoint)
     rank, now = distributed.get_rank(), distributed.get_world_size()
     with _universal(checkpoint, run) if universal else nullcontext() as universal_form:
         engine.load(directory, universal_form)

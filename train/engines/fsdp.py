@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from ..checkpoints import sharded, storage
+from ..checkpoints.sharded import FILE, FOLDER, MODEL
 from ..config.deepspeed.query import precision
 from ..data.feed import MicroBatches
 from ..errors import CommonMistake
@@ -27,8 +28,7 @@ from .batch_norm import normalise_in_fp32
 from .ema import ShardedAverage
 from .tuning import with_compile
 
-FOLDER, FILE = "fsdp", "fsdp.pt"
-MODEL, OPTIMIZER = "model", "optimizer"
+OPTIMIZER = "optimizer"
 CASTS = {"bf16": torch.bfloat16, "fp16": torch.float16}  # of gathered weights; the shards are fp32
 AUTOCASTS = {"autocast": torch.bfloat16, "autocast-fp16": torch.float16}
 
@@ -74,13 +74,12 @@ class FsdpEngine:
         self.module.to(dtype)
         for parameter in self.module.parameters():
             parameter.data = parameter.data.contiguous()  # fully_shard has no other memory format
+        for block in (every or [self.module]) if job.speed.compile else ():
+            # The forward pass alone: equal blocks share the graph, which does not have fully_shard's hooks.
+            block.forward = with_compile(block.forward, job.speed)
         for block in every:
-            if job.speed.compile:
-                block.compile(mode=job.speed.compile, dynamic=False)
             again = free and block is not last
             fully_shard(block, mesh=self._mesh, reshard_after_forward=again, mp_policy=policy)
-        if job.speed.compile and not every:
-            self.module.compile(mode=job.speed.compile, dynamic=False)
         return fully_shard(self.module, mesh=self._mesh, reshard_after_forward=False, mp_policy=policy)
 
     def _check_weights(self) -> None:
@@ -163,7 +162,7 @@ class FsdpEngine:
         """Write the sharded tensors first: all ranks write them together, also if the disk of one is full."""
         tensors = self._weights()
         states = {OPTIMIZER: sharded.split(self.optimizer.state_dict(), OPTIMIZER, tensors)}
-        save(storage.Sharded(tensors), directory / FOLDER)
+        save(sharded.Sharded(tensors), directory / FOLDER)
         if self.share.rank == 0:
             states |= {"scheduler": self.scheduler.state_dict(), "scaler": self._scaler.state_dict()}
             save({**states, "names": self._names(), "client": client}, directory / FILE)

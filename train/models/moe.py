@@ -96,7 +96,6 @@ def _layer(width: int, expert: nn.Module, options: Experts) -> Any:
         ep_size=options.parallel,
         k=options.top_k,
         capacity_factor=options.capacity,
-        eval_capacity_factor=max(options.capacity, float(options.number)),  # no sample is dropped
         min_capacity=options.min_capacity,
         use_residual=options.residual,
         noisy_gate_policy=options.noisy_gate,
@@ -117,7 +116,7 @@ class Mixture(nn.Module):
         return output
 
 
-class MixtureModel(nn.Sequential):
+class MixtureModel(gpt.Decoder):
     """A model with layers that contain a Mixture. aux_weight: weight of the sum of their balances"""
 
     def __init__(self, *layers: nn.Module, aux_weight: float) -> None:

@@ -10,19 +10,18 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of, state
-from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE
-from jobgen.script.commands import commands
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported
+from jobgen.script.syntax import LATER, Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
-# Commands that set variables of the shell that are not in the text of the script.
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
@@ -50,12 +49,24 @@ def _working(statements: Sequence[Node]) -> list[Node]:
     return found
 
 
+def _reads_status(statement: Node, strict: bool) -> bool:
+    """Return whether the status of a pipeline matters: in a condition, or if an error ends the script."""
+    places = ("if_statement", "while_statement", "list", "negated_command")
+    found = list(statement.all("pipeline"))
+    return any(strict or "$?" in statement.text or one.under(*places) for one in found)
+
+
 def _end_before(statement: Node, start: int) -> int:
     """Return the end of the statement before, which may have left the block with the comments on it."""
     before = statement.previous()
     while before is not None and before.type == "comment":
         before = before.previous()
     return max(start, before.end if before is not None else start)
+
+
+def _sets(command: Command) -> bool:
+    """Return whether a command sets variables of the shell that are not in the text of the script."""
+    return command.name in _SETS or (command.name == "printf" and "-v" in command.literals)
 
 
 class Body:
@@ -95,7 +106,9 @@ class Body:
         for name in names:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
-        start = [] if strict or not code else ["set +e"]
+        pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
+        unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
+        start = [f"set {' '.join(unset)}"] if unset and code else []
         if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
@@ -124,7 +137,10 @@ class Body:
         if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
-        return first is None or not start_directory.is_absolute(self.script, first)
+        if first is None or not start_directory.is_absolute(self.script, first) or first.node.under(*LATER):
+            return True
+        before = [one for one in self.script.tree.children if one.end <= first.node.start]
+        return any(effects_of(self.script, one).kinds & OF_DIRECTORY for one in before)
 
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
@@ -138,7 +154,7 @@ class Body:
                 elif name in read and name not in known:
                     found[name] = None
         sets = [command for one in (*self.files, *statements) for command in commands(one)]
-        if any(command.name in _SETS for command in sets):
+        if any(map(_sets, sets)):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
                 name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
@@ -228,7 +244,10 @@ class Body:
             return False
         if definitions_of(self.script, [statement]).definitions:
             return False
-        names = {command.name for command in commands(statement)}
+        found = list(commands(statement))
+        if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) or any(map(_sets, found)):
+            return False
+        names = {command.name for command in found}
         after = statement.next()
         background = after is not None and after.type == "&"
         return not background and bool(names) and not names & {*STATE, "", *self.script.functions}

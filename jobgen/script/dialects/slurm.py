@@ -81,6 +81,7 @@ class SlurmDialect(Dialect):
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
     default_nodes = 1
+    hides_devices = True
     needs_shebang = True
 
     # Conversion
@@ -89,6 +90,7 @@ class SlurmDialect(Dialect):
         "gpus": ("--gpus-per-node", "--gres", "--gpus", "--gpus-per-task"),
     }  # fmt: skip
     feature_separator = "&"
+    own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
