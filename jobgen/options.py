@@ -13,10 +13,11 @@ from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.default_launcher import defaults_text
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import queued
-from jobgen.secrets import masked_word
+from jobgen.secrets import masked_prose, masked_word
 from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
 from jobgen.values.text_files import check_word
 
+PROSE = ("name", "comment")  # options whose value may be a sentence
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
@@ -73,7 +74,8 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
     """
     lines = [text] if isinstance(text, str) else text
     parsed = tuple(_parse(option, line, origin) for line in lines)
-    return parsed if option.multiple else parsed[0], shown(" ".join(map(masked_word, lines)))
+    hide = masked_prose if option.key in PROSE else masked_word
+    return parsed if option.multiple else parsed[0], shown(" ".join(map(hide, lines)))
 
 
 def _parse(option: Option, value: str, origin: str) -> Any:
