@@ -59,6 +59,12 @@ CASES: dict[str, list[str]] = {
     "fsdp": ["--engine", "fsdp", *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine"],
     "fsdp-sgd": ["--engine", "fsdp", "--optimizer", "sgd", "--momentum", "0.9", "--accumulation", "2"],
     "fsdp-fp16": ["--engine", "fsdp", "--precision", "fp16", "--ema", "0.9"],
+    **{
+        f"{name}-async": [
+            *("--engine", name, *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine", "--async-save")
+        ]
+        for name in ("ddp", "fsdp")
+    },
     "fsdp-bf16": ["--engine", "fsdp", "--precision", "bf16"],
     "moe": ["--model", "moe", "--noisy-gate", "rsample"],
     "moe-ep2": ["--model", "moe", "--expert-parallel", "2", "--zero-stage", "2", "--ema", "0.9"],
@@ -146,6 +152,20 @@ def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> 
     assert sum(".deepspeed_experts.3." in name for name in both[0]) == 2
     experts = [name for name in both[1] if "deepspeed_experts" in name and name.endswith("weight")]
     assert not any(torch.equal(both[1][name], both[2][name]) for name in experts)
+
+
+@pytest.mark.parametrize("engine", ["ddp", "fsdp"])
+def test_asynchronous_saves_change_nothing(engine: str, two_ranks: Results, folder: Path) -> None:
+    from jobgen.train.commands import export
+
+    assert two_ranks[f"{engine}-async"]["whole"] == two_ranks[engine]["whole"]
+    both = [folder / name / "first" / "checkpoints" for name in (engine, f"{engine}-async")]
+    assert checkpoints.ids(both[0]) == checkpoints.ids(both[1])
+    for name in checkpoints.ids(both[0]):
+        for ema in (False, True):
+            plain, later = (export.weights(checkpoints.at(place / name), ema) for place in both)
+            assert plain.keys() == later.keys()
+            assert all(torch.equal(value, later[key]) for key, value in plain.items()), name
 
 
 @pytest.mark.parametrize("name", RESIZED)

@@ -16,7 +16,9 @@ module_needs("torch", "deepspeed", "numpy", "sklearn")
 from benchmarks.checkpoint_kills import BAD, kill  # noqa: E402
 
 
-@pytest.mark.parametrize(("kind", "moments"), [("ddp", 12), ("zero1", 5)])
+@pytest.mark.parametrize(
+    ("kind", "moments"), [("ddp", 12), ("ddp-async", 8), ("fsdp", 5), ("fsdp-async", 8), ("zero1", 5)]
+)
 def test_killed_while_saving(kind: str, moments: int) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")

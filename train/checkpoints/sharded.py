@@ -18,6 +18,7 @@ from torch import distributed
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
@@ -65,7 +66,7 @@ def join(state: Any, name: str, tensors: Tensors, table: Metadata, mesh: DeviceM
 def write(tensors: Mapping[str, torch.Tensor], folder: Path, writer: FileWriter, group: Any) -> None:
     """Write the tensors below `folder`, on all ranks of `group`. Errors of the disk are noted in `writer`."""
     try:
-        save(dict(tensors), storage_writer=_Writer(folder, writer), process_group=group)
+        save(dict(tensors), storage_writer=_Writer(folder, writer, group), process_group=group)
     except CheckpointException as error:
         causes = {rank: cause for rank, (cause, _) in error.failures.items()}
         if not all(isinstance(cause, OSError) for cause in causes.values()):
@@ -73,6 +74,13 @@ def write(tensors: Mapping[str, torch.Tensor], folder: Path, writer: FileWriter,
         mine = causes.get(distributed.get_rank())
         if isinstance(mine, OSError):
             writer.fail(mine, folder)
+
+
+def staged(tensors: Mapping[str, torch.Tensor]) -> Tensors:
+    """Return copies of the tensors in the host's memory."""
+    scalars = {name: tensor.clone() for name, tensor in tensors.items() if not tensor.ndim}
+    copies: Tensors = BlockingAsyncStager().stage({**tensors, **scalars})
+    return copies
 
 
 def table(folder: Path) -> Metadata:
@@ -114,8 +122,9 @@ class _Files(FileSystem):
 
 
 class _Writer(FileSystemWriter):
-    def __init__(self, folder: Path, writer: FileWriter) -> None:
-        super().__init__(folder, sync_files=False)  # the FileWriter does it
+    def __init__(self, folder: Path, writer: FileWriter, group: Any) -> None:
+        ahead = 10_000_000 if group is None else 0  # bytes of copies from the device; a thread uses no device
+        super().__init__(folder, sync_files=False, per_thread_copy_ahead=ahead)  # the FileWriter syncs
         self.fs = _Files(writer)
 
     def storage_meta(self) -> StorageMeta:

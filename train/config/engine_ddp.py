@@ -25,6 +25,7 @@ SPEC = EngineSpec(
     options=("static_graph", "bucket_mb"),
     replicated=True,
     compiles=True,
+    async_saves=True,
     no_experts="its expert layer is DeepSpeed's",
     reasons=_reasons,
 )

@@ -43,6 +43,7 @@ SPEC = EngineSpec(
     layout="sharded",
     any_ranks=True,
     compiles=True,
+    async_saves=True,
     casts_weights=True,
     no_experts="its expert layer is DeepSpeed's",
     set_defaults=_set_defaults,
