@@ -30,8 +30,7 @@ from typing import Any
 import torch
 from jobgen.train import checkpoints, config, data, device, engines, evaluation, loop, peers, ranks, report
 from jobgen.train.addresses import free_port
-from jobgen.train.checkpoints import agreement, save
-from jobgen.train.commands import export
+from jobgen.train.checkpoints import agreement, save, whole
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from torch import nn
@@ -201,7 +200,7 @@ def _report_saves(saver: save.Saver, pipe: int) -> None:
 class Left:
     """The content of a directory of checkpoints, compared with that of the undisturbed run."""
 
-    def __init__(self, folder: Path, undisturbed: dict[str, export.Weights]) -> None:
+    def __init__(self, folder: Path, undisturbed: dict[str, whole.Weights]) -> None:
         self.drafts = len(list(folder.glob(".step-*.writing")))
         latest = folder / checkpoints.LATEST
         self.latest = latest.read_text().strip() if latest.exists() else None
@@ -210,10 +209,10 @@ class Left:
         if self.latest and self.latest not in self.whole:
             self.wrong.append(f"latest names {self.latest}, whole are {self.whole}")
 
-    def _whole(self, path: Path, undisturbed: dict[str, export.Weights]) -> bool:
+    def _whole(self, path: Path, undisturbed: dict[str, whole.Weights]) -> bool:
         try:
             found = checkpoints.at(path)
-            weights = export.weights(found, ema=False)  # verifies the hash of every file
+            weights = whole.weights(found, ema=False)  # verifies the hash of every file
         except Exception as error:
             self.wrong.append(str(error))
             return False
@@ -230,7 +229,7 @@ class Left:
         return int(name.rpartition("-")[2])
 
 
-def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, export.Weights], float]:
+def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, whole.Weights], float]:
     """Return the weights after each step, and the seconds of a step with its save."""
     place.mkdir()
     trial = Trial(kind, samples, place, keep=None)
@@ -241,7 +240,7 @@ def undisturbed(kind: str, samples: data.Data, place: Path) -> tuple[dict[str, e
     assert statuses == [0] * RANKS, (place / "rank-0.log").read_text()
     folder = place / checkpoints.FOLDER
     weights = {
-        name: export.weights(checkpoints.at(folder / name), ema=False) for name in checkpoints.ids(folder)
+        name: whole.weights(checkpoints.at(folder / name), ema=False) for name in checkpoints.ids(folder)
     }
     assert len(weights) == STEPS_AN_EPOCH * EPOCHS
     return weights, seconds

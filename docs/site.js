@@ -7,3 +7,16 @@ const improve = () => {
 };
 new MutationObserver(improve).observe(document.body, { childList: true, subtree: true });
 improve();
+
+// A question is searched for by its words, not by every word that begins with one of them: "in" is no part of "init".
+// Words that say nothing about the subject are left out. A single word may be incomplete.
+const QUERY = 2; // the type of the message to the worker of the search
+const send = Worker.prototype.postMessage;
+Worker.prototype.postMessage = function (message, ...rest) {
+  if (message?.type === QUERY && typeof message.data === "string" && !/["+~^*]/.test(message.data)) {
+    const every = message.data.toLowerCase().match(/[^\s?!,;()]+/g) ?? [];
+    const words = every.filter((one) => !STOP.has(one));
+    if (words.length && every.length > 1) message = { ...message, data: words.map((one) => `${one}^1`).join(" ") };
+  }
+  return send.call(this, message, ...rest);
+};

@@ -9,6 +9,10 @@ from jobgen.runs.exit_statuses import COMMANDS, EVERY_COMMAND, JOB, MORE, TRAINI
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/exit-statuses.md"
 _TEXT = """\
+---
+words: exit status code return codes meaning all statuses
+---
+
 # Exit statuses
 
 This page is generated from `jobgen/runs/exit_statuses.py`.

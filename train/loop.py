@@ -49,12 +49,14 @@ class Training:
         work: Work | None = None,
         best: Best | None = None,
     ) -> None:
-        self._source = task.train.augmented(settings.augment, settings.seed)
+        source = task.train.augmented(settings.augment, settings.seed)
+        self._source = source.divided(*engine.share, *batch)
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         data = partial(self._watch.part, "data")
         by_token = measures.objective.by_token
         self._train_set = Feed(self._source, device.torch, settings.workers, data, by_token)
-        self._test_set = Feed(task.test, device.torch, settings.workers)
+        test = task.test.divided(*engine.share, batch.micro, 1)
+        self._test_set = Feed(test, device.torch, settings.workers)
         self._reports = SideStream(device.torch)
         self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(
@@ -85,6 +87,9 @@ class Training:
             if self._saver:
                 self._saver.wait()
             raise
+        finally:
+            self._train_set.close()
+            self._test_set.close()
         if self._saver:
             self._saver.wait()
         return result

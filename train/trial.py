@@ -70,7 +70,7 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
 def _first(task: Task, device: Device, micro: int) -> Micro:
     """Return the first training samples."""
     indices = np.arange(min(micro, len(task.train)))
-    feed = Feed(task.train, device.torch, workers=1)
+    feed = Feed(task.train, device.torch, workers=0 if task.train.in_python else 1)
     sample: Micro = _attempt(
         lambda: next(iter(next(feed.batches([Step([Piece(indices, len(indices))], len(indices))]))[0])),
         "a batch is a pair (inputs, targets), or a mapping, of tensors with one row for each sample",

@@ -14,6 +14,7 @@ For the variables of the ranks see ranks.py.
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import best, checkpoints, config, explain, hang, ranks, report, signals, sinks
 from .accelerators import ACCELERATORS
-from .config import batches, recipe, refusals, speed
+from .config import batches, finetuning, recipe, refusals, speed
 from .config.engines import spec_of
 from .config.schedules import Plan as Schedule
 from .errors import BadInput, CommonMistake, TargetMissed
@@ -142,6 +143,9 @@ def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _P
     place = checkpoints.place(settings, run.directory)
     resume = checkpoints.LATEST if attempt(os.environ) > 1 and checkpoints.any_in(place) else settings.resume
     checkpoint = checkpoints.find(resume, place) if resume else None
+    settings = finetuning.restored(settings) if checkpoint else settings
+    if settings.init_from:
+        checkpoints.foreign.kind(settings.init_from)
     how = recipe.resolve(
         settings, me.world_size, checkpoints.batch_before(checkpoint) if checkpoint else None
     )
@@ -190,6 +194,8 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
         )
     schedule = how.schedule(per_epoch, criterion.higher)
     neighbours = _connect(plan, mine, run)
+    if samples.temporary:
+        shutil.rmtree(samples.temporary, ignore_errors=True)
     run.clock.mark("peers")
     intact = _intact(plan, mine, run)
     if intact and intact.universal:
@@ -236,7 +242,7 @@ def _saver(
     plan: _Plan, engine: "Engine", samples: "Task", mine: "Device", intact: _Intact | None, run: report.Run
 ) -> "Saver":
     """Return the saver of the engine, after the engine has loaded the checkpoint."""
-    from .checkpoints import save
+    from .checkpoints import fingerprint, save
 
     start = checkpoints.Progress()
     if intact:
@@ -245,6 +251,8 @@ def _saver(
     folder = checkpoints.place(plan.settings, run.directory)
     assert folder is not None
     facts = save.facts(plan.how, samples, plan.me.world_size)
+    if plan.settings.lora:
+        facts["base"] = fingerprint.of(engine.module)
     saver = save.Saver(engine, mine, run, folder, facts, start)
     if intact:
         checkpoint = intact.checkpoint.directory

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 dd4cb8bac18a8cb1f2b1b87e664bcfb78d312b31bf3a89a078be435b15e5a298 ========
+# ======== jobgen runtime 0.2.0, SHA-256 d23fd3474457fdd32159faef1530cbbfa017df31838f5edb4890ff980d0727fe ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -106,6 +106,7 @@ job_end() {
   job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
+  ((status != 130)) || what='was interrupted: status 130'
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"
@@ -294,10 +295,10 @@ job_eval() { # CODE: run it, keep the options, traps and directory of this scrip
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
-  set +eu
+  set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -eu +fx
+  set -euo pipefail +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||
@@ -780,6 +781,8 @@ job_judge() { # sets job_status to the status of the job
     job_say "stopped by timeout after $job_launcher_timeout, the wall time"
   elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
+  elif [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]] && job_save_requested; then
+    job_say "rank $rank on $host was ended by $job_save_signal, the request to save, which its program does not handle"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
@@ -788,6 +791,7 @@ job_judge() { # sets job_status to the status of the job
     job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
   ((job_silent_count == 0 || job_status == 75)) || job_judge_silent
+  [[ $job_last_signal != INT ]] || ((job_status <= 128)) || job_status=130  # the user has ended it
   [[ -z ${job_runs_training_module:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
     job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
 }

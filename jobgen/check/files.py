@@ -16,6 +16,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.script import directives
 from jobgen.script.script import Policy
+from jobgen.script.syntax import has_errors
 
 if TYPE_CHECKING:
     from jobgen.jobfile.schema import CheckTable
@@ -27,6 +28,16 @@ _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
 # The name of the output of a job, which may begin with its script.
 _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
+
+
+# The ends of the names of scripts, and of texts that are none unless they have a directive.
+_SCRIPT = re.compile(r"\.(?:sh|bash|sbatch|slurm|pbs|qsub|job)$")
+_OTHER_TEXT = re.compile(r"\.(?:md|rst|txt|py|ipynb|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h|log)$", re.I)
+_SHELL = re.compile(rb"#!.*?(?:\b|_)(?:ba|da|k|z|c|tc|a)?sh\b")
+
+
+class NoScript(JobgenError):
+    """A file that can be read, but is no batch script."""
 
 
 class FileChecks(NamedTuple):
@@ -64,6 +75,7 @@ class FileChecks(NamedTuple):
 
         Raises:
             JobgenError: the file cannot be read, or is too long for a script.
+            NoScript: it is empty, no text, or a text of another kind.
         """
         if beside := _table_beside(path):
             policies = (*self.policies, Policy(JOB_FILE, beside.require, beside.forbidden_modules))
@@ -72,7 +84,7 @@ class FileChecks(NamedTuple):
             found = self._of_job(path)
         else:
             if source is None:
-                source = read_source(path)
+                source = read_script(path)
                 self._say_guess(path, source)
             folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
             found = check(source, _name(path), self.scheduler, folder, self.version, self.policies)
@@ -195,6 +207,31 @@ def _has_directives(path: str) -> bool:
     except OSError:
         return False
     return b"\0" not in start and start.startswith(b"#") and re.search(_DIRECTIVE, start) is not None
+
+
+def read_script(path: str) -> bytes:
+    """Return the bytes of a file that may be a batch script."""
+    source = read_source(path)
+    if what := _other_kind(path, source):
+        raise NoScript(f"{shown(path)} (command line): {what}")
+    return source
+
+
+def _other_kind(path: str, source: bytes) -> str:
+    """Return what a file is that is no script; empty for a script."""
+    if not source.strip():
+        return "is empty"
+    if source.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is in UTF-16, which no shell reads: save it in UTF-8"
+    if b"\0" in source:
+        return "is no text, so no batch script"
+    if re.search(_DIRECTIVE, source) or _SHELL.match(source):
+        return ""
+    if source.startswith(b"#!"):
+        return "is a program of another language, and has no directive of PBS or Slurm"
+    if _OTHER_TEXT.search(path) or (not _SCRIPT.search(path) and has_errors(source)):
+        return "is no batch script: it has no #! line and no directive of PBS or Slurm"
+    return ""
 
 
 def read_source(path: str) -> bytes:

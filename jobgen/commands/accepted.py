@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.base import Scheduler
@@ -23,3 +26,10 @@ def accepts(scheduler: Scheduler, key: str, word: str = "") -> bool:
 
 
 _NODE_STEPS = {row.node_step for row in SCHEDULERS.values()}
+
+
+def is_bare(takes: Collection[str], name: str, following: str) -> bool:
+    """Return whether a word is an option with a value in jobgen that a scheduler's command has without one,
+    and no value follows."""
+    bare = (row.grammar.long_options.get(name[2:], "=") != "=" for row in SCHEDULERS.values())
+    return name in takes and not re.match(r"[^-]", following) and any(bare)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from jobgen.errors import one_of, shown
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.detection import detect
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
+from jobgen.schedulers.detection import of_machine
+from jobgen.schedulers.table import COMMANDS, named, queued
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
@@ -46,7 +46,7 @@ def script_advice(path: str, name: str | None) -> str:
 
 def _queue() -> str:
     """Return the command of this machine's scheduler, or that of another one if it has none."""
-    scheduler = SCHEDULERS[detect()[0]]
+    scheduler = of_machine().scheduler
     return list(queued())[-1] if scheduler.behaviour.one_host else scheduler.command_name
 
 

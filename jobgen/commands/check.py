@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jobgen.commands.parameter_types import OptionType
-from jobgen.errors import JobgenError, nearest, shown
+from jobgen.errors import JobgenError, nearest, shown, visible
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.versions import version
 from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
@@ -138,16 +138,27 @@ def _check(
             if found.severity in reported and found.rule in chosen - ignored
         ]
 
+    others = 0
+
+    def checked(path: str) -> list[Finding]:
+        """Return the findings of a file; what is no script has a message."""
+        nonlocal others
+        try:
+            return _fix(path, findings, write) if fix else findings(path)
+        except files.NoScript as error:
+            others += 1
+            if len(scripts) == others:  # nothing was checked
+                raise
+            click.echo(f"jobgen: {visible(str(error))}", err=True)
+            return []
+
     with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
-        if fix:
-            report = [found for path in work.of(scripts) for found in _fix(path, findings, write)]
-        else:
-            report = [found for path in work.of(scripts) for found in findings(path)]
+        report = [found for path in work.of(scripts) for found in checked(path)]
         report = list(dict.fromkeys(report))  # several scripts may start the same one
     if not fix:
         _print(report, form)
     if form == "text":
-        click.echo(formats.summary(report, len(scripts)) + " after these fixes" * fix, err=True)
+        click.echo(formats.summary(report, len(scripts) - others) + " after these fixes" * fix, err=True)
     return int(any(found.severity in ("error", *(["warning"] if strict else [])) for found in report))
 
 
@@ -160,7 +171,7 @@ def _fix(path: str, findings: Callable[..., list[Finding]], write: bool) -> list
         raise JobgenError("--write (command line): standard input cannot be written; name a file")
     if path.endswith(".toml"):
         return findings(path)
-    old = files.read_source(path)
+    old = files.read_script(path)
     new = fix.fixed(old, partial(findings, path))
     click.echo(fix.difference(path, old, new), nl=False)
     if write and new != old:
@@ -186,6 +197,6 @@ check = click.Command(
     short_help="Report errors in batch scripts and job files.",
     help=f"Report errors in batch scripts for {_TITLES} or a plain shell, and in job files. A FILE may be a "
     "folder, whose job files and scripts with directives are read, or - for standard input. The status is 1 "
-    "if there are errors.",
+    "if there are errors, and 2 if nothing that is named is a script.",
     epilog="Example: jobgen check job.sh",
 )

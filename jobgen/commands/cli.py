@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.job_options import (
-    JobCommand,
-    file_options,
+from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
+from jobgen.commands.job_plan import (
     job_file,
-    job_options,
     note_launcher,
     plan_of,
     print_warnings,
     template_dirs,
-    template_option,
     warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE, OptionType
@@ -312,15 +309,13 @@ def _submit(
 
 def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
     """Return the scheduler of this machine, and the options with its dialect; None without one."""
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
 
-    name, reason = detect()
-    row = SCHEDULERS[name]
-    if row.behaviour.one_host:
+    here = of_machine()
+    if here.scheduler.behaviour.one_host:
         return None, given
-    click.echo(f"jobgen: note: the scheduler is {row.title}{reason}", err=True)
-    dialect = given["dialect"] or (None if "dialect" in row.lacks else name)
-    return row.command_name, {**given, "dialect": dialect}
+    click.echo(f"jobgen: note: the scheduler is {here.scheduler.title}{here.reason}", err=True)
+    return here.scheduler.command_name, {**given, "dialect": given["dialect"] or here.dialect}
 
 
 def _report(job: Submission, wait: bool) -> int | None:

@@ -31,11 +31,11 @@ def _target(text: str) -> str:
     dialects = {name: row.title for name, row in SCHEDULERS.items() if row.command_name == text != name}
     if len(dialects) < 2:
         return _target_word(text)
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
 
-    name, reason = detect()
-    if name in dialects and reason.startswith(", because"):  # without a doubt
-        return name
+    here = of_machine()
+    if here.scheduler.name in dialects and here.certain:
+        return here.scheduler.name
     raise ValueError(f"has several dialects: use {one_of(f'{key} ({dialects[key]})' for key in dialects)}")
 
 

@@ -7,18 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.job_options import (
-    JobCommand,
-    file_options,
-    job_file,
-    job_options,
-    plan_of,
-    template_dirs,
-    template_option,
-)
+from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
+from jobgen.commands.job_plan import job_file, plan_of, template_dirs
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS
+from jobgen.schedulers.table import COMMANDS
 from jobgen.values.parsers import choice, whole
 
 if TYPE_CHECKING:
@@ -69,10 +62,10 @@ def _scheduler(
         from jobgen.sites.loader import load
 
         return load(place, None, beside).file.scheduler, None
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
 
-    found = SCHEDULERS[detect()[0]]
-    return found.command_name, None if "dialect" in found.lacks else found.name
+    here = of_machine()
+    return here.scheduler.command_name, here.dialect
 
 
 doctor = JobCommand(

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
-from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.commands.accepted import is_bare
+from jobgen.commands.answer_trial import try_answer
+from jobgen.convert.to_job_file.option_sizes import OptionWords, Typed
 from jobgen.convert.to_job_file.scheduler_options import (
     Advice,
-    OptionWords,
-    Typed,
     long_names,
     of_scheduler,
     owner,
@@ -25,6 +25,7 @@ from jobgen.convert.to_job_file.scheduler_options import (
 )
 from jobgen.errors import one_of
 from jobgen.launch.launchers import EACH_DEVICE, LAUNCHERS
+from jobgen.launch.program_launcher import launchers_in
 from jobgen.options import BY_KEY, shell_text
 from jobgen.schedulers.table import COMMANDS, named
 from jobgen.script.dialects.table import DIALECTS, of_script
@@ -38,9 +39,9 @@ _OTHERS = {
 }  # fmt: skip
 
 
-def hint(command: click.Command, words: Sequence[str]) -> str:
+def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = ()) -> str:
     """Return the sentence on the options of other programs among these words; empty without one."""
-    typed = _typed(words, command)
+    typed = _typed(words, command)._replace(started=_started_ranks(program))
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
     target = of_script(named(name, typed.ours.get("--dialect")).name) if name else None
     typed_words, answers, of_schedulers = [], list[Advice](), dict[str, list[OptionWords]]()
@@ -55,34 +56,39 @@ def hint(command: click.Command, words: Sequence[str]) -> str:
         elif row:
             of_schedulers.setdefault(row.name, []).append(option)
         else:
+            typed.kept.extend(words_typed)
             continue
         typed_words.append(" ".join(map(_shown, words_typed)))
+    if not typed_words:
+        return ""
     answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
-    return _sentence(typed_words, answers, typed) if typed_words else ""
+    use, remarks = _advice(answers, typed)
+    if name and use:
+        trial = try_answer(command, [*typed.kept, *shlex.split(" ".join(use))], name, program)
+        names_ranks = any(one.startswith("--ranks-per-node") for one in use)
+        if trial.fault and trial.fault != try_answer(command, typed.kept, name, program).fault:
+            use, remarks = [], [f"there is no counterpart, as jobgen refuses {trial.fault}"]
+        elif trial.devices and names_ranks and "gpu" not in " ".join(typed_words).lower():
+            remarks += [f"this requests {trial.devices}, one for each rank; --accelerator cpu requests none"]
+    owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
+    what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
+    text = "; ".join(dict.fromkeys([f"use {' '.join(use)}"] * bool(use) + remarks))
+    return f"{' '.join(typed_words)} (command line): {what}; {text or 'leave it out, jobgen needs none'}"
 
 
-def of_value(name: str, message: str, texts: Mapping[str, object]) -> str:
-    """Return jobgen's words for a value that it refuses with this message, if another program takes it."""
-    flag = message.partition(" ")[0]
-    row = of_script(named(name, None).name)
-    option = next((one for one in BY_KEY.values() if one.flag == flag), None)
-    if option is None or not isinstance(text := texts.get(option.key), str):
+def _started_ranks(program: Sequence[str]) -> str:
+    """Return the ranks that a launcher in the program starts on a node, or gpu for one for each device;
+    empty without a launcher that is started once on each node."""
+    found = launchers_in(tuple(program)) if program else None
+    if found is None or not LAUNCHERS[found.calls[-1][0]].once_a_node:
         return ""
-    if (why := row.scheduler.lacks.get(option.key, "")) and why not in message:
-        return f"; {why}"
-    for pattern, words in row.own_values.get(flag, ()):
-        if found := re.fullmatch(pattern, text):
-            return f"; use {found.expand(words)}"
-    if texts.get("launcher") is None and "launcher" in message:
-        able = [one for one, launcher in LAUNCHERS.items() if flag in launcher.line.same]
-        return f"; use --launcher {one_of(able)} {shell_text(option.key, text)}" if able else ""
-    if flag[2:] not in row.scheduler.grammar.long_options:
-        return ""
-    value = row.read_value(option.key, text)
-    return f"; use {flag} {value}" if value != text and JobFile().try_add(option.key, value) else ""
+    kind, options = found.calls[-1]
+    count = next((options[one] for one in LAUNCHERS[kind].line.local_ranks if one in options), None)
+    return count if count and number(count) else EACH_DEVICE[0]
 
 
-def _sentence(typed_words: Sequence[str], answers: Sequence[Advice], typed: Typed) -> str:
+def _advice(answers: Sequence[Advice], typed: Typed) -> tuple[list[str], list[str]]:
+    """Return the options of jobgen in the answers, as a shell takes them, and the remarks."""
     values = dict[str, Any]()
     items: list[tuple[str, Any]] = [item for one in answers for item in one.values.items()]
     for key, value in items:
@@ -90,19 +96,16 @@ def _sentence(typed_words: Sequence[str], answers: Sequence[Advice], typed: Type
         values[key] = [*both, *value] if isinstance(both, list) else value
         if isinstance(both, dict):
             values[key] = {**both, **value}
+    replaced = {key for one in answers for key in one.replaced}
     given = [key for key in values if BY_KEY[key].flag in typed.ours and not BY_KEY[key].multiple]
+    given = [key for key in given if key not in replaced]
     use = [one for key, value in values.items() if key not in given for one in _typed_option(key, value)]
-    advice = [f"use {' '.join(use)}"] * bool(use)
-    advice += [
+    remarks = [
         f"{BY_KEY[key].flag} is given already"
         for key in given
         if str(values[key]) != typed.ours[BY_KEY[key].flag]
     ]
-    advice += [remark for one in answers for remark in one.remarks]
-    owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
-    what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
-    use_text = "; ".join(dict.fromkeys(advice)) or "leave it out, jobgen needs none"
-    return f"{' '.join(typed_words)} (command line): {what}; {use_text}"
+    return use, remarks + [remark for one in answers for remark in one.remarks]
 
 
 def _shown(word: str) -> str:
@@ -125,7 +128,7 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
     options = [one for one in command.params if isinstance(one, click.Option)]
     takes = {flag: not one.is_flag for one in options for flag in (*one.opts, *one.secondary_opts)}
     pairs = {name for row in LAUNCHERS.values() for name in row.line.pairs}
-    typed, at = Typed({}, [], tuple(takes)), 0
+    typed, at = Typed({}, [], tuple(takes), []), 0
     while at < len(words):
         name, equals, value = words[at].partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
@@ -133,15 +136,19 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
         if name in pairs:
             own_value = list(words[at + 1 : at + 3])
         short = name[:2] if re.match(r"-[^-]", name) else ""
-        if takes.get(name) or takes.get(short):
+        start = at
+        bare = is_bare([one for one in takes if takes[one]], words[at], following)
+        if (takes.get(name) or takes.get(short)) and not bare:
             typed.ours[name] = value if equals else following
             at += 1 + bool(name in takes and not equals)
-        elif name.startswith("-") and (name not in takes or (short and own_value)):
-            if "".join(option := [words[at], *own_value]).isprintable():
-                typed.foreign.append(option)
+        elif name.startswith("-") and (bare or name not in takes or (short and own_value)):
             at += 1 + len(own_value)
+            if "".join(option := [words[start], *own_value]).isprintable():
+                typed.foreign.append(option)
+                continue
         else:
             at += 1
+        typed.kept.extend(words[start:at])
     return typed
 
 
@@ -177,6 +184,10 @@ def _of_launcher(option: OptionWords, typed: Typed) -> Advice | None:
         return _argument(owners, word if "_" in word else text, option, typed)
     if key and not value:
         return Advice(owners, {}, (f"{name} needs a value",))
+    if key == "nodes" and (ends := re.fullmatch(r"(\d+):(\d+)", value)):
+        if ends[1] != ends[2]:
+            return Advice(owners, {}, ("a range of nodes has no counterpart: --nodes is one number",))
+        value = ends[1]
     if key == "ranks":
         return _shared(owners, number(value) or 0, typed)
     if key == "ranks_per_node" and value in EACH_DEVICE:
@@ -207,7 +218,8 @@ def _shared(owners: Sequence[str], total: int, typed: Typed) -> Advice:
     if total and each and not nodes and total % each == 0:
         return Advice(owners, {"nodes": total // each})
     if not total or total % (nodes or 1):
-        return Advice(owners, {}, (f"use --ranks-per-node: the ranks of one of the {nodes} nodes",))
+        why = f"{total} ranks on {nodes} nodes have no counterpart: --ranks-per-node is that of each node"
+        return Advice(owners, {}, (why,))
     return Advice(owners, {"ranks_per_node": total // (nodes or 1)})
 
 

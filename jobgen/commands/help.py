@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from jobgen.commands import topics
 from jobgen.commands.terminal import columns
 from jobgen.errors import JobgenError, nearest, shown
 
@@ -35,7 +36,9 @@ def _command_help(ctx: click.Context, words: Sequence[str]) -> str:
         if command is None:
             return ""
         ctx = click.Context(command, parent=ctx, info_name=word, **command.context_settings)
-    return ctx.get_help() + "\n" if words else ""
+    page = f"about-{words[0]}" if words else ""
+    more = f"\nThe page of the documentation: jobgen help {page}\n" if page in topics.topics() else ""
+    return f"{ctx.get_help()}\n{more}" if words else ""
 
 
 def _rule_text(words: Sequence[str]) -> str:
@@ -46,6 +49,8 @@ def _rule_text(words: Sequence[str]) -> str:
 
     if words[0] in RULES:
         return formats.text_of(RULES[words[0]]) + "\n"
+    if words[0] in topics.topics():
+        return ""
     if hint := nearest(words[0], RULES):
         raise JobgenError(f"help: there is no rule {shown(words[0])}{hint}")
     return ""
@@ -53,17 +58,21 @@ def _rule_text(words: Sequence[str]) -> str:
 
 def _page(words: Sequence[str], commands: Sequence[str]) -> str:
     """Return the page with this name, or the first one that a search finds, and the names of others."""
-    from jobgen.commands import topics
     from jobgen.runs.exit_statuses import meaning
 
     known = topics.topics()
     if not words:
         return "".join(f"{one.name:<20}  {one.title}\n" for one in known.values())
-    question = " ".join(words)
-    found = [known[question]] if question in known else topics.search(question)
-    if not found:
-        hint = nearest(question, (*commands, *known)) or "; jobgen help lists all pages"
-        raise JobgenError(f"help: there is no command or page of the name {shown(question)}{hint}")
+    question, name = " ".join(words), "-".join(words).lower()
+    hits = [known[name]] if name in known else topics.search(question)
+    if not hits:
+        raise JobgenError(f"help: no page answers {shown(question)}{_hint(question, (*commands, *known))}")
     head = f"Exit status {question} of a job: {meaning(int(question))}.\n\n" if question.isdecimal() else ""
-    more = "".join(f"  jobgen help {one.name:<20}  {one.title}\n" for one in found[1 : 1 + _OTHERS])
-    return head + topics.for_terminal(found[0], columns()) + (f"\nOther pages:\n{more}" if more else "")
+    more = "".join(f"  jobgen help {one.name:<20}  {one.title}\n" for one in hits[1 : 1 + _OTHERS])
+    return head + topics.for_terminal(hits[0], columns()) + (f"\nOther pages:\n{more}" if more else "")
+
+
+def _hint(question: str, names: Sequence[str]) -> str:
+    better = topics.corrected(question)
+    meant = f"; did you mean {better}?" if better else nearest(question, names)
+    return meant or "; jobgen help without words lists all pages"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import jobgen
-from jobgen.commands.parameter_types import FILE, OptionType
+from jobgen.commands.parameter_types import FILE, OptionType, scheduler_word
 from jobgen.errors import shown
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
-from jobgen.values.parsers import choice
+from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
     from jobgen.options import Option
@@ -38,10 +37,6 @@ _SWEEP = """
 """
 
 
-def _kind(text: str) -> str:
-    return choice(*SCHEDULERS)(named(text, None).name if text in COMMANDS else text)
-
-
 @click.command(
     "init",
     short_help="Write a job file to start from; --ask asks six questions.",
@@ -50,7 +45,7 @@ def _kind(text: str) -> str:
 )
 @click.option(
     "--scheduler",
-    type=OptionType(_kind),
+    type=OptionType(scheduler_word),
     metavar="|".join(SCHEDULERS),
     help="Scheduler of the job file.  [default: the one that is found]",
 )
@@ -84,6 +79,10 @@ def init(scheduler: str | None, output: str, force: bool, asks: bool) -> None:
         why = ""
     write_script(output, starter(kind, site, live, program), force=force, executable=False)
     click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
+    made = live or {}
+    if examples := [f"{key} = {value!r}" for key, value in _demands(site).items() if key not in made]:
+        about = "examples of the site, for which you may have other values"
+        click.echo(f"jobgen: note: {about}: {', '.join(examples)}", err=True)
 
 
 def _next(kind: str, output: str) -> str:
@@ -133,8 +132,20 @@ def starter(
 
 def _site_live(site: Site) -> dict[str, Any]:
     """Return the values that a job at a site must set: two nodes, and the mandatory options."""
-    demanded = {key: example for key, example in site.file.mandatory.items() if key not in site.values}
-    return {"nodes": 2, **{key: example for key, example in demanded.items() if not key.startswith("-")}}
+    return {"nodes": 2, **_demands(site)}
+
+
+def _demands(site: Site | None) -> dict[str, Any]:
+    """Return the options that a job at a site must set, with the examples of the site."""
+    demands: dict[str, Any] = {}
+    if site is None:
+        return demands
+    for key, example in site.file.mandatory.items():
+        if key.startswith("-"):
+            demands.setdefault("directive", []).append(f"{key}={example}")
+        elif key not in site.values:
+            demands[key] = example
+    return demands
 
 
 def _lines(option: Option, kind: str, values: Mapping[str, Any]) -> list[str]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import click
 
-from jobgen.errors import JobgenError, shown, visible
+from jobgen.commands.accepted import is_bare
+from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 
 if TYPE_CHECKING:
-    from jobgen.plan.plan import Plan
-    from jobgen.spec import Layer, Specification
+    pass
 
 _DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
 
@@ -85,26 +85,33 @@ class JobCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
         words = list(args)
-        if any(re.match(r"-h\w", word) for word in words):  # such as -hostfile, which is not -h
-            self._explain(words)
+        takes = {
+            name
+            for one in self.params
+            if isinstance(one, click.Option) and not one.is_flag
+            for name in one.opts
+        }
+        bare = any(is_bare(takes, *pair) for pair in pairwise([*words, ""]))
+        if bare or any(re.match(r"-h\w", word) for word in words):  # such as -hostfile, which is not -h
+            self._explain(words, ctx.obj or ())
         try:
             strays = super().parse_args(ctx, args)
         except click.NoSuchOption:
-            self._explain(words)
+            self._explain(words, ctx.obj or ())
             raise
         if scripts := [word for word in (*strays, ctx.params.get("scheduler")) if word and _is_script(word)]:
             from jobgen.commands.advice import script_advice
 
             raise JobgenError(script_advice(scripts[0], ctx.params.get("scheduler") or self.name))
         if strays:
-            self._explain(words)
+            self._explain(words, ctx.obj or ())
             hint = "the program goes after --"
             if strays[0].startswith(_DASHES):
                 hint = f"did you mean {shown('--' + strays[0][1:])}, with hyphens?"
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
 
-    def _explain(self, words: Sequence[str]) -> None:
+    def _explain(self, words: Sequence[str], program: Sequence[str]) -> None:
         """Raise the error about options with one hyphen, or of other programs, if there are any."""
         known = {name for parameter in self.params for name in parameter.opts}
         known -= {f"-{name}" for row in LAUNCHERS.values() for name in row.line.from_script}
@@ -113,7 +120,7 @@ class JobCommand(click.Command):
                 raise JobgenError(f"there is no option {flag}; did you mean -{flag}?")
         from jobgen.commands.foreign_options import hint
 
-        if sentence := hint(self, words):
+        if sentence := hint(self, words, program):
             raise JobgenError(sentence)
 
 
@@ -180,94 +187,3 @@ def template_option() -> click.Parameter:
         multiple=True,
         help="Templates that come before the packaged ones; also JOBGEN_TEMPLATE_PATH. Repeatable.",
     )
-
-
-_YES_NO = {True: "yes", False: "no"}  # the text of a switch
-
-
-def plan_of(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
-    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
-    also searched in the folder of the job file. A job file that was not typed is named on standard error.
-
-    Raises:
-        JobgenError: a value is wrong.
-    """
-    from jobgen.config import left_out, read_spec
-    from jobgen.plan import expansion
-    from jobgen.plan.plan import resolve
-    from jobgen.plan.survival import note
-    from jobgen.spec import COMMAND_LINE, SiteName
-
-    texts = {key: _YES_NO.get(value, value) for key, value in given.items()}
-    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    try:
-        plan = resolve(read_spec(scheduler, texts, program, below, site=place))
-    except JobgenError as error:
-        from jobgen.commands.foreign_options import of_value
-
-        if not (use := of_value(scheduler, str(error), texts)):
-            raise
-        raise JobgenError(f"{error}{use}") from None
-    notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
-    for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
-        click.echo(visible(f"jobgen: note: {text}"), err=True)
-    if below is not None and below.is_default:
-        click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
-    print_warnings(plan)
-    return plan
-
-
-def print_warnings(plan: Plan) -> None:
-    """Print the warnings on a job."""
-    from jobgen.script import deepspeed_config, foreign_variables
-
-    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
-    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
-        click.echo(visible(f"jobgen: warning: {text}"), err=True)
-
-
-def job_file(
-    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
-) -> Layer | None:
-    """Return the given job file, or the default one if it exists, with the changes of ``--set``.
-
-    Raises:
-        JobgenError: it cannot be read, or something in it is wrong.
-    """
-    if ignored and path is not None:
-        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
-    found = path is None and not ignored and os.path.exists(JOB_FILE)
-    if path is None and not found and not settings:
-        return None
-    from jobgen.jobfile.reader import read_job
-
-    return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
-
-
-def note_launcher(spec: Specification) -> None:
-    """Print a note on the launcher of a script if no option names it."""
-    from jobgen.plan.launch_method import note
-
-    if text := note(spec):
-        click.echo(f"jobgen: note: {visible(text)}", err=True)
-
-
-def warn_of_secrets(spec: Specification) -> None:
-    """Print a warning on each secret that the script contains."""
-    from jobgen.rendering.secret_warnings import secret_warnings
-
-    for text in secret_warnings(spec):
-        click.echo(visible(f"jobgen: warning: {text}"), err=True)
-
-
-def template_dirs(given: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders that were typed, then those of JOBGEN_TEMPLATE_PATH."""
-    path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
-    return (*given, *(folder for folder in path.split(os.pathsep) if folder))

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from jobgen.errors import JobgenError, shown
-from jobgen.values.parsers import path
+from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
+from jobgen.values.parsers import choice, path
 
 
 class OptionType(click.ParamType):  # type: ignore[type-arg]  # generic from Click 8.4 on
@@ -26,6 +27,11 @@ class OptionType(click.ParamType):  # type: ignore[type-arg]  # generic from Cli
             return self._parse(value)
         except ValueError as error:
             raise JobgenError(f"{name}{shown(value)} (command line): {error}") from None
+
+
+def scheduler_word(text: str) -> str:
+    """Return the name of a scheduler in the table from its name or its command."""
+    return choice(*SCHEDULERS)(named(text, None).name if text in COMMANDS else text)
 
 
 FILE = OptionType(path)

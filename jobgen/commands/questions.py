@@ -6,13 +6,16 @@ import os
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import click
 
+from jobgen.commands.parameter_types import scheduler_word
 from jobgen.errors import JobgenError, one_of
 from jobgen.options import BY_KEY
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named
+from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites import loader
 from jobgen.sites.site_file import Site
 
@@ -34,7 +37,9 @@ def ask(scheduler: str, site: Site | None) -> Replies:
     kind, site = _ask("Scheduler or site", site.name if site else scheduler, _place)
     options = _ask("Nodes x GPUs of each node (0: CPUs only)", _first_nodes(kind), _nodes)
     options |= _ask("Time limit", "1h", lambda text: {"walltime": _value("walltime", text)})
-    options |= _ask("Queue, and account ('-' for none)", "-", _queue)
+    needs = {key for key in ("queue", "account") if site and key in site.file.mandatory}
+    which = "Queue ('-' for the default one) and account" if needs else "Queue, and account ('-' for none)"
+    options |= _ask(which, None if needs else "-", partial(_queue, site))
     options |= _ask("Environment: module NAME, conda NAME or venv DIR ('-' for none)", "-", _environment)
     program = _ask("Program and its arguments ('-' for the training module)", "-", _program)
     return Replies(kind, site, options, program)
@@ -44,14 +49,22 @@ def _first_nodes(kind: str) -> str:
     return "1x0" if SCHEDULERS[kind].behaviour.one_host else "2x4"
 
 
-def _ask(question: str, default: str, parse: Callable[[str], Any]) -> Any:
+def _ask(question: str, default: str | None, parse: Callable[[str], Any]) -> Any:
     def convert(text: str) -> Any:
         try:
             return parse(text.strip())
         except (JobgenError, ValueError) as error:
             raise click.UsageError(str(error)) from None
 
-    return click.prompt(question, default=default, value_proc=convert, err=True)
+    try:
+        return click.prompt(question, default=default, value_proc=convert, err=True)
+    except click.Abort as error:
+        if not isinstance(error.__context__, EOFError):
+            raise
+        click.echo(err=True)
+        raise JobgenError(
+            f"init --ask: the input ended before the answer to {question!r}; without questions: jobgen init"
+        ) from None
 
 
 def _value(key: str, text: str) -> str:
@@ -64,8 +77,8 @@ def _value(key: str, text: str) -> str:
 
 
 def _place(text: str) -> tuple[str, Site | None]:
-    if text in COMMANDS or text in SCHEDULERS:
-        return (named(text, None).name if text in COMMANDS else text), None
+    with suppress(ValueError):
+        return scheduler_word(text), None
     from jobgen.sites.display import scheduler
 
     try:
@@ -84,13 +97,22 @@ def _nodes(text: str) -> dict[str, Any]:
     return {"nodes": nodes, **({"gpus_per_node": devices} if devices else {"accelerator": "cpu"})}
 
 
-def _queue(text: str) -> dict[str, Any]:
+def _queue(site: Site | None, text: str) -> dict[str, Any]:
     words = [] if text == "-" else text.replace(",", " ").split()
     if len(words) > 2:
         raise ValueError("use QUEUE, or QUEUE ACCOUNT")
-    return {
+    options = {
         key: _value(key, word) for key, word in zip(("queue", "account"), words, strict=False) if word != "-"
     }
+    if site:
+        queue = site.file.queues.get(options.get("queue", ""))
+        for key, example in {**site.file.mandatory, **(queue.mandatory if queue else {})}.items():
+            if key in ("queue", "account") and key not in options and key not in site.values:
+                raise ValueError(
+                    f"{site.title} requires the {key}, such as {example}: type QUEUE ACCOUNT, or - ACCOUNT "
+                    "for the default queue"
+                )
+    return options
 
 
 def _environment(text: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import click
 
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, counted, nearest, one_of, shown, visible
-from jobgen.schedulers.table import SCHEDULERS, queued
+from jobgen.schedulers.table import queued
 
 if TYPE_CHECKING:
     from jobgen.schedulers.base import Scheduler
@@ -138,7 +138,7 @@ def detect(as_json: bool) -> int:
 @click.option("--submit-test", is_flag=True, help="On PBS, submit a job of one minute, and delete it.")
 def new(name: str | None, output: str | None, shared: str | None, force: bool, submit_test: bool) -> None:
     from jobgen.rendering.script_file import write_script
-    from jobgen.schedulers.detection import detect
+    from jobgen.schedulers.detection import of_machine
     from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
     from jobgen.site_making.host_facts import host_facts
     from jobgen.sites import host_match
@@ -147,7 +147,7 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
 
     if shared is not None and output is not None:
         raise JobgenError("site new: --shared and -o name two files; leave one of them out")
-    scheduler = SCHEDULERS[detect()[0]]
+    scheduler = of_machine().scheduler
     if scheduler.behaviour.one_host:
         commands = " nor ".join(row.command for row in queued().values())
         raise JobgenError(

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert.result import Remark
-from jobgen.script.command_kinds import PRINT
+from jobgen.launch.command_line import is_python
+from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.wrappers import WRAPPERS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
@@ -35,6 +38,13 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(1, "carriage returns", why, lost=False)
 
 
+def names_devices(script: Script) -> bool:
+    """Return whether the code of a script has words of accelerators."""
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    words = r"(?i)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b"
+    return re.search(words, code) is not None or "gpu" in (script.request.queue or "").lower()
+
+
 def own_name(script: Script) -> Iterator[Remark]:
     """Yield a remark on each command that names the file of the script."""
     for command in script.commands:
@@ -44,8 +54,18 @@ def own_name(script: Script) -> Iterator[Remark]:
             yield Remark(command.line, script.name, why, lost=False)
 
 
-def in_directory(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each program that srun finds in the working directory, and a shell does not."""
+_CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docker", "podman"}
+# Beginnings of programs that are installed, and not compiled beside the script.
+_INSTALLED = re.compile(
+    r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
+    r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|valgrind|spack|make|cmake|nextflow|snakemake"
+    r"|\w*Foam$|xhpl|ior|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
+)
+
+
+def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
+    """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
+    ``unknown`` that is each one whose name is not known otherwise."""
     step = source.scheduler.node_step
     launches = [one for one in script.launches if one.kind == step and one.program]
     starts = {one.command.node.start for one in launches}
@@ -54,6 +74,8 @@ def in_directory(script: Script, source: Dialect) -> Iterator[Remark]:
     for launch in launches:
         name = script.constants.value(launch.program[0]) or "/"
         made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
-        if "/" not in name and made:
+        known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
+        other = unknown and not _INSTALLED.match(name) and re.fullmatch(r"[\w.+-]+", name)
+        if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
             yield Remark(launch.line, name, why, lost=False)

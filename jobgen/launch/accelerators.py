@@ -121,7 +121,7 @@ ACCELERATORS = {
             "edf": "",
         },
         network=("NCCL_SOCKET_IFNAME={names}",),
-        marks=("rocm",),
+        marks=("rocm", "rocr", "hipcc"),
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",

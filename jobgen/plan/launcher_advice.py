@@ -8,6 +8,7 @@ from jobgen.launch.program_launcher import LauncherChain
 from jobgen.options import shell_text
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import Specification
+from jobgen.values.devices import number_of
 from jobgen.values.parsers import number
 
 _COUNTS = ("nodes", "ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
@@ -22,6 +23,7 @@ class _Options:
         self.values: dict[str, str] = {}
         self.arguments: list[str] = []
         self.left: list[tuple[str, str]] = []  # option, and the option with its value
+        self.each_device = False  # a rank for each device
         row = LAUNCHERS[kind]
         keys, spelled = _keys(row.line), {_dashed(name): name for name in row.line.more}
         for option, value in options.items():
@@ -34,7 +36,9 @@ class _Options:
                 self.arguments += text.split(" ", 1) if row.of_mpi else [text.replace(" ", "=", 1)]
             elif key and key not in (*_COUNTS, "launcher_arg") and value:
                 self.values[key] = value
-            elif key != "" and not (key == "ranks_per_node" and value in EACH_DEVICE):
+            elif key == "ranks_per_node" and value in EACH_DEVICE:
+                self.each_device = True
+            elif key != "":
                 self.left.append((option, text))
 
     def count(self, key: str) -> int | None:
@@ -56,7 +60,7 @@ def advice(found: LauncherChain, spec: Specification, scheduler: Scheduler) -> s
     for options in read:
         values |= options.values
     use = [f"--launcher {launcher}"]
-    use += [shell_text(key, str(value)) for key, value in values.items() if key not in spec.origins]
+    use += [shell_text(key, str(value)) for key, value in values.items() if not _is_given(key, value, spec)]
     use += [f"--launcher-arg={shlex.quote(one)}" for options in read for one in options.arguments]
     parts = [f"use {' '.join([*use, '--', _program(found)])}"]
     for (name, _), options in zip(found.calls, read, strict=True):
@@ -67,6 +71,11 @@ def advice(found: LauncherChain, spec: Specification, scheduler: Scheduler) -> s
     if found.text:
         parts.append("the other commands of the text go into --setup")
     return "; ".join(parts)
+
+
+def _is_given(key: str, value: object, spec: Specification) -> bool:
+    """Return whether an option is given; the ranks that the launcher starts replace others."""
+    return key in spec.origins and (key != "ranks_per_node" or value == spec.ranks_per_node)
 
 
 def _dashed(name: str) -> str:
@@ -92,6 +101,8 @@ def _counts(read: list[_Options], spec: Specification, once_a_node: bool) -> dic
     each, total = last.count("ranks_per_node"), last.count("ranks")
     if each is None and total and total % nodes == 0:
         each = total // nodes
+    if last.each_device:
+        each = number_of(spec.gpus_per_node) if spec.ranks_per_node else None
     if total and total != (each or 0) * nodes:
         last.leave("ranks")
     found = {"nodes": nodes if nodes > 1 else None, "ranks_per_node": each}

@@ -43,6 +43,7 @@ JOB = {
     74: "the preflight found a fault",
     RESUMABLE: "not finished, but can go on",
     124: "stopped at the wall time",
+    INTERRUPTED: "interrupted by Ctrl-C",
 }
 TRAINING = {
     1: "the training failed",
@@ -56,7 +57,7 @@ def meaning(status: int | None, training: bool = False) -> str:
     """Return an exit status of a job in words; ``training`` if the program is jobgen's training module."""
     if status is None:
         return "no end is recorded: it runs, or was killed with its script"
-    if status > 128:  # 128 plus a signal from the shell, 256 plus a signal from PBS
+    if status > 128 and status != INTERRUPTED:  # 128 plus a signal from the shell, 256 plus a signal from PBS
         with suppress(ValueError):
             return f"killed by {signal.Signals(status - (256 if status > 256 else 128)).name}"
     return (TRAINING if training else {}).get(status) or JOB.get(status) or "failed"

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.errors import INTERRUPTED
 from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
 from jobgen.runs.job_query import SCHEDULERS, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
@@ -251,7 +252,7 @@ def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str,
             return "unknown", f"its last attempt saved (status {seen.status}), and {silent}", None
         return ("cancelled" if seen.cancelled else "resumable"), "", None
     if seen.status is not None:
-        word = "cancelled" if seen.cancelled else "failed"
+        word = "cancelled" if seen.cancelled or seen.status == INTERRUPTED else "failed"
         return ("finished", "", None) if seen.status == 0 else (word, _meaning(seen.status), None)
     if last:
         return last.state, last.reason if last.status is None or last.reason else _meaning(last.status), None

@@ -145,6 +145,11 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             parent, depth = parent.parent, depth - 1
 
 
+def has_errors(source: bytes) -> bool:
+    """Return whether a text has errors of syntax as a script of bash."""
+    return _parser().parse(source).root_node.has_error
+
+
 def _braced(source: bytes) -> tuple[bytes, list[int]]:
     """Return a script with braces around names that tree-sitter misreads, and the offsets of the braces."""
     found = list(_MISREAD.finditer(source))

@@ -9,6 +9,7 @@ job_end() {
   job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
+  ((status != 130)) || what='was interrupted: status 130'
   ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
   [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
   job_note ended "$status"

@@ -6,7 +6,7 @@ job_setup() {
   trap 'job_setup_failed "$?" "$LINENO"' ERR
   set -E
   # shellcheck disable=SC2016  # job_eval expands it
-  job_eval 'set -e; source <(job_body setup); job_here=$PWD' ${job_arguments[@]+"${job_arguments[@]}"}
+  job_eval 'set -eo pipefail; source <(job_body setup); job_here=$PWD' ${job_arguments[@]+"${job_arguments[@]}"}
   set +E
   trap - ERR
 }

@@ -18,10 +18,10 @@ job_eval() { # CODE: run it, keep the options, traps and directory of this scrip
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
   shift  # a sourced script sees the arguments of its caller
-  set +eu
+  set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -eu +fx
+  set -euo pipefail +fx
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||

@@ -16,6 +16,8 @@ job_judge() { # sets job_status to the status of the job
     job_say "stopped by timeout after $job_launcher_timeout, the wall time"
   elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
+  elif [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]] && job_save_requested; then
+    job_say "rank $rank on $host was ended by $job_save_signal, the request to save, which its program does not handle"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"
     job_show_log "$rank" "$host"
@@ -24,6 +26,7 @@ job_judge() { # sets job_status to the status of the job
     job_say "$job_launcher_name was ended by a signal after every rank had ended with status 0"
   fi
   ((job_silent_count == 0 || job_status == 75)) || job_judge_silent
+  [[ $job_last_signal != INT ]] || ((job_status <= 128)) || job_status=130  # the user has ended it
   [[ -z ${job_runs_training_module:-} || $job_status != 0 ]] || grep -q '"state": *"finished"' "$job_dir/status.json" 2> /dev/null ||
     job_die 73 "$job_launcher_name ended with status 0, but $job_dir/status.json does not say that the training finished"
 }

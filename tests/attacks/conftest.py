@@ -47,15 +47,20 @@ def fill(folder: Path) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, tools: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory: job.sh, and the runs ``one`` and ``two``. There is no scheduler on PATH."""
-    fill(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "loop").symlink_to("loop")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{tools}")
+    """The current directory: job.sh, and the runs ``one`` and ``two``. There is no scheduler on PATH.
+
+    Its parent has nothing else: other tests write beside ``tmp_path`` while a command reads ``..``.
+    """
+    here = tmp_path / "place"
+    here.mkdir()
+    fill(here)
+    (here / "folder").mkdir()
+    (here / "loop").symlink_to("loop")
+    (here / "dangling").symlink_to("nowhere")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", f"{here / 'bin'}:{tools}")
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     monkeypatch.setenv("XDG_CACHE_HOME", cache)  # what a test has downloaded serves all
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    return tmp_path
+    monkeypatch.setenv("HOME", str(here))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "config"))
+    return here

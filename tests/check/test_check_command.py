@@ -391,3 +391,48 @@ def test_a_toml_with_directives_in_a_folder_is_no_job_file() -> None:
     Path("jobs/notes.toml").write_text("#SBATCH --nodes=1\n")
     Path("jobs/job.sh").write_bytes(Path(BAD).read_bytes())
     assert jobgen("jobs").stderr == "1 error found in 1 script\n"
+
+
+OTHERS = {
+    "empty.sh": (b"", "is empty"),
+    "blank.sh": (b" \n\n", "is empty"),
+    "picture.png": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "is no text, so no batch script"),
+    "wide.sh": ("#!/bin/bash\n".encode("utf-16"), "is in UTF-16, which no shell reads: save it in UTF-8"),
+    "README.md": (b"# Title\n\nText about it.\n", "is no batch script: it has no #! line and no directive"),
+    "LICENSE": (b"You may (or may not) use it; that's it.\n", "is no batch script: it has no #! line"),
+    "train.py": (b"import torch\n", "is no batch script: it has no #! line and no directive"),
+    "tool": (b"#!/usr/bin/env python3\nprint()\n", "is a program of another language"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("options", [(), ("--fix",), ("--format", "json")])
+def test_what_is_no_script_has_a_sentence(name: str, options: tuple[str, ...]) -> None:
+    """Alone it is a mistake; beside scripts it is left out, as in ``jobgen check *``."""
+    content, sentence = OTHERS[name]
+    Path(name).write_bytes(content)
+    done = jobgen(*options, name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"jobgen: {name} (command line): {sentence}")
+    beside = jobgen(*options, name, GOOD)
+    assert beside.returncode == 0
+    assert sentence in beside.stderr
+    assert jobgen(name, BAD).returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#SBATCH -N 1\nhostname\n",
+        "srun python3 x.py\n",
+        "#!/bin/bash\nhostname\n",
+        "#!/usr/bin/env bash\necho\n",
+    ],
+)
+def test_what_may_be_a_script_is_checked(text: str) -> None:
+    Path("job").write_text(text)
+    assert jobgen("job").stderr.endswith(" in 1 script\n")
+    assert jobgen("-", stdin=text).stderr.endswith(" in 1 script\n")
+    python = Path("job.py")
+    python.write_text("#!/usr/bin/env python3\n#SBATCH -N 1\nprint()\n")  # sbatch runs it
+    assert jobgen(python).stderr.endswith(" in 1 script\n")

@@ -58,6 +58,25 @@ def test_a_wrong_answer_is_asked_again(at: int, wrong: str, sentence: str, tmp_p
 
 
 def test_nothing_is_written_without_all_answers(tmp_path: Path) -> None:
-    status, _, made = answered(tmp_path, "slurm", "2x4")
-    assert (status, made) == (130, {})
+    status, text, made = answered(tmp_path, "slurm", "2x4")
+    assert (status, made) == (2, {})
+    assert "the input ended before the answer to 'Time limit'" in text
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_site_requires_is_asked_for(tmp_path: Path) -> None:
+    """A wrong answer is asked again; the job file has no example in its place."""
+    status, text, made = answered(
+        tmp_path, "polaris", "10x4", "1h", "-", "prod", "prod m123", "-", "train.py"
+    )
+    assert status == 0
+    assert text.count("ALCF Polaris requires the account, such as PROJECT") == 2
+    assert made["job"]["account"] == "m123"
+    assert "examples of the site, for which you may have other values: directive" in text
+    assert jobgen("pbs", cwd=tmp_path).returncode == 0
+
+
+def test_what_a_queue_of_a_site_requires(tmp_path: Path) -> None:
+    _, text, made = answered(tmp_path, "fasrc", "1x4", "1h", "kempner", "kempner lab", "-", "train.py")
+    assert "requires the account" in text
+    assert made["job"]["account"] == "lab"

@@ -266,3 +266,10 @@ def test_a_license_is_a_resource_of_the_site() -> None:
     done = convert("#SBATCH -N 1 -L ansys:2\n./a", "pbspro")
     assert "#PBS -l ansys=2\n" in done.text
     assert remarks(done) == [(False, 2, "--licenses=ansys:2")]
+
+
+@pytest.mark.parametrize("request_", ["nodes=1:ppn=8,mem=8", "select=1:ncpus=2:mem=512kb"])
+def test_a_size_of_less_than_a_mebibyte_has_a_remark(request_: str) -> None:
+    done = convert(f"#PBS -l {request_}\n./a", "slurm")
+    assert "#SBATCH --mem=1M\n" in done.text
+    assert [one.lost for one in done.remarks if "1 MiB is requested" in one.why] == [False]

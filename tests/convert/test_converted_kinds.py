@@ -189,8 +189,30 @@ def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "rocm"), [("module load rocm", True), ("spack install a +cuda ~rocm", False), ("# rocm", False)]
+    ("line", "rocm"),
+    [
+        ("module load rocm", True),
+        ("export ROCR_VISIBLE_DEVICES=0", True),
+        ("spack install a +cuda ~rocm", False),
+        ("# rocm", False),
+    ],
 )
 def test_the_accelerator_of_a_script(line: str, rocm: bool) -> None:
     text = f"#!/bin/bash\n#SBATCH -N 1 --gpus-per-node=1\n{line}\n./a\n"
     assert ('accelerator = "rocm"' in job_file(text).text) == rocm
+
+
+@pytest.mark.parametrize(
+    ("directive", "line", "noted"),
+    [
+        ("PBS -l nodes=1:ppn=3", "nvidia-smi", True),
+        ("PBS -l nodes=1:ppn=3", "singularity exec --nv a.sif ./a", True),
+        ("PBS -l nodes=1:ppn=3 -q gpu", "./a", True),
+        ("PBS -l nodes=1:ppn=3:gpus=1", "nvidia-smi", False),
+        ("PBS -l nodes=1:ppn=3", "./a  # no GPU", False),
+        ("PBS -l nodes=1:ppn=3", "# nvidia-smi\n./a", False),
+    ],
+)
+def test_devices_without_a_request(directive: str, line: str, noted: bool) -> None:
+    done = convert(f"#{directive}\n{line}", "slurm")
+    assert ((False, 2, "GPUs") in remarks(done)) == noted

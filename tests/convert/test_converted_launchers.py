@@ -450,3 +450,12 @@ def test_a_launcher_and_a_program_in_variables() -> None:
     text = "#PBS -l nodes=1:ppn=8\nW=/tmp/$USER\nRUN='aprun -n'\nEXEC=$W/a\nlet n=8\n$RUN $n $EXEC -b"
     done = convert(text, "slurm").text
     assert done.endswith('srun --ntasks="$n" --kill-on-bad-exit=1 --mpi=pmi2 $EXEC -b\n')
+
+
+@pytest.mark.parametrize(
+    ("program", "noted"),
+    [("solver", True), ("gmx_mpi mdrun", False), ("python t.py", False), ("sleep 5", False)],
+)
+def test_a_program_without_a_path_for_another_scheduler(program: str, noted: bool) -> None:
+    done = convert(f"#SBATCH -N 1 -n 4\nsrun {program}\nmpirun python x.py", "pbspro")
+    assert any("in the working directory, too" in one.why for one in done.remarks) == noted

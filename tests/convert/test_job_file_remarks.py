@@ -48,6 +48,7 @@ DIFFERENCES = {
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
     ),
+    "a variable that Slurm does not set": (SLURM, "", "./a $SLURM_TASK_ARRAY_ID", 3, "not set by Slurm", False),
     "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
     "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
     "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
@@ -246,3 +247,20 @@ def test_a_process_that_the_program_leaves_for_later_has_a_remark(after: str, lo
 def test_only_what_ends_the_job_has_a_remark(body: str, names: list[str]) -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2\n{body}\nsrun ./a\n")
     assert [one.what for one in done.remarks if one.why.startswith("if it fails")] == names
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "log"),
+    [
+        ("#SBATCH -N 1 -t 10", "mv slurm-$SLURM_JOB_ID.out x", "slurm-%j.out"),
+        ("#SBATCH -N 1 -t 10 -a 1-3", "gzip slurm-*.out", "slurm-%A_%a.out"),
+        ("#SBATCH -N 1 -t 10", "mv out x", None),
+    ],
+)
+def test_the_name_of_a_log_that_the_script_uses(head: str, line: str, log: str | None) -> None:
+    assert values(job_file(f"#!/bin/bash\n{head}\nsrun ./a\n{line}\n").text).get("log") == log
+
+
+def test_a_log_of_pbs_has_another_name() -> None:
+    done = job_file("#!/bin/bash\n#PBS -N x\n#PBS -l nodes=1:ppn=4\nmpirun ./a\nmv x.o$PBS_JOBID y\n")
+    assert (False, 5, "x.o$PBS_JOBID") in [(one.lost, one.line, one.what) for one in done.remarks]

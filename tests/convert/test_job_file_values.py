@@ -36,6 +36,28 @@ PROGRAMS = {
         'O=(\n  --label\n#  --cpu-bind="none"\n  -K  # at once\n)\nsrun "${O[@]}" ./a',
         {"launcher_arg": ["--label"], "command": ["./a"]},
     ),
+    "threads after the program": (
+        "srun -c 2 ./a\nexport OMP_NUM_THREADS=1\n./b",
+        {"env": None, "command": ["./a"]},
+    ),
+    "names of files made of two variables": (
+        "D=$(date +%F)\nsrun ./a $OUT/$D*x.fits",
+        {"command": ["bash", "-c", "exec ./a $OUT/$D*x.fits"], "setup": "set -eu\nD=$(date +%F)\nexport D\n"},
+    ),
+    "variables of a rank without a launcher": (
+        "RANK=3\nexport WORLD_SIZE=$(nproc)\n./a $RANK",
+        {
+            "command": ["env", "WORLD_SIZE=$script_WORLD_SIZE", "./a", "3"],
+            "setup": "set -eu\nexport WORLD_SIZE=$(nproc)\nscript_WORLD_SIZE=${WORLD_SIZE-}\n",
+        },
+    ),
+    "variables of a rank that a shell reads": (
+        "MASTER_PORT=123\nfor i in 1 2; do ./a $MASTER_PORT $i; done",
+        {
+            "command": ["env", "MASTER_PORT=$MASTER_PORT", "bash", "-c", "set -eu\nfor i in 1 2; do ./a $MASTER_PORT $i; done"],
+            "setup": "set -eu\nMASTER_PORT=123\nexport MASTER_PORT\n",
+        },
+    ),
     "options before the first command": (
         "module load cuda/12\nexport A=1\nif true; then export B=2; fi\nexport C=3\nsrun ./a",
         {
@@ -367,7 +389,13 @@ def test_options_of_an_empty_variable(value: str) -> None:
     [
         (
             "export MASTER_ADDR=localhost MASTER_PORT=$((1 + 2))\nexport WORLD_SIZE=4\n./a",
-            ["env", "WORLD_SIZE=$WORLD_SIZE", "MASTER_ADDR=$MASTER_ADDR", "MASTER_PORT=$MASTER_PORT", "./a"],
+            [
+                "env",
+                "WORLD_SIZE=$script_WORLD_SIZE",
+                "MASTER_ADDR=$MASTER_ADDR",
+                "MASTER_PORT=$MASTER_PORT",
+                "./a",
+            ],
             "none",
         ),
         (
@@ -393,7 +421,7 @@ def test_one_process_has_the_rank_variables_of_the_script(
 
 def test_rank_variables_are_beside_the_tasks_that_a_library_must_not_see() -> None:
     done = job_file("#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nexport WORLD_SIZE=2\npython a.py\n")
-    words = ["env", "-u", "SLURM_NTASKS_PER_NODE", "WORLD_SIZE=$WORLD_SIZE", "python3", "a.py"]
+    words = ["env", "-u", "SLURM_NTASKS_PER_NODE", "WORLD_SIZE=$script_WORLD_SIZE", "python3", "a.py"]
     assert values(done.text)["command"] == words
 
 

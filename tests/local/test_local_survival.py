@@ -28,11 +28,12 @@ ENV = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']
 
 
 def script_of(directory: Path, launcher: str, program: Sequence[object], *options: object) -> Path:
-    need_command("bash", launcher)
-    if launcher != "mpirun":
+    need_command("bash", *([launcher] if launcher != "none" else []))
+    if launcher not in ("mpirun", "none"):
         need_package("torch")
     (directory / "seen").mkdir(exist_ok=True)
-    words = ("local", "--ranks-per-node", "2", "--launcher", launcher, *options)
+    ranks = ("--ranks-per-node", "2") if launcher != "none" else ("--accelerator", "cpu")
+    words = ("local", *ranks, "--launcher", launcher, *options)
     place = jobs.env_options({"PROBE_DIR": directory / "seen"})
     script = directory / "job.sh"
     script.write_text(jobs.render(*words, *place, program=program))
@@ -112,6 +113,26 @@ def test_ctrl_c_saves_and_leaves(tmp_path: Path, launcher: str) -> None:
     assert "STATUS=75" in output, output
     assert "got INT: asking every rank to save and exit" in output
     assert [(tmp_path / "seen" / f"stopped-{rank}").read_text() for rank in (0, 1)] == ["SIGUSR1 1"] * 2
+    assert gone(tmp_path)
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "torchrun", "none"])
+def test_ctrl_c_of_a_program_that_knows_nothing_of_it(tmp_path: Path, launcher: str) -> None:
+    """It is an interruption, not the failure of a rank."""
+    plain = f"import time; open({str(tmp_path / 'ready-0')!r}, 'w'); time.sleep(600)"
+    terminal = Terminal(script_of(tmp_path, launcher, [program(tmp_path, plain)]))
+    terminal.read(lambda: (tmp_path / "ready-0").exists())
+    terminal.ctrl_c()
+    output = terminal.end()
+    assert "STATUS=130" in output, output
+    assert "was ended by USR1, the request to save, which its program does not handle" in output
+    assert "was interrupted: status 130" in output
+    assert "failed first" not in output
+    assert "failed with status" not in output
+    [state] = json.loads(jobs.jobgen("status", "--json", cwd=tmp_path).stdout)
+    assert state["state"] == "cancelled"
+    assert state["reason"].startswith("status 130: interrupted by Ctrl-C")
+    assert "failed" not in state["reason"]
     assert gone(tmp_path)
 
 

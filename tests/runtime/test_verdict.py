@@ -9,7 +9,7 @@ FILES = ("verdict",)
 
 
 def judge(shell: Shell, launcher: int, code: str = "", world: int = 3) -> Done:
-    lines = f"""JOBGEN_WORLD_SIZE={world} job_launcher_name=mpirun job_status={launcher} job_hosts=(a b) JOBGEN_HERE=${{HERE-a}}
+    lines = f"""JOBGEN_WORLD_SIZE={world} job_launcher_name=mpirun job_status={launcher} job_save_signal=USR1 job_hosts=(a b) JOBGEN_HERE=${{HERE-a}}
     sleep() {{ command sleep 0.05; }}
     {code or ":"}
     job_judge
@@ -237,3 +237,24 @@ def test_the_host_of_the_script_is_not_asked(shell: Shell) -> None:
     judge(shell, 3, f"{REACH}; JOBGEN_HERE=b")
     assert not list(shell.folder.glob("asked-*"))
     assert not (shell.run_dir / "bad-hosts").exists()
+
+
+@pytest.mark.parametrize(
+    ("control", "last", "status", "result"),
+    [
+        ("save INT", "INT", 138, 130),
+        ("save INT", "INT", 143, 130),
+        ("save INT", "INT", 3, 3),
+        ("save deadline", "", 138, 138),
+        ("save TERM", "TERM", 138, 138),
+        ("", "", 138, 138),
+    ],
+)
+def test_a_program_without_a_handler(shell: Shell, control: str, last: str, status: int, result: int) -> None:
+    """It did not fail, it was asked to leave; Ctrl-C is an interruption."""
+    all_end(shell, 0, status, 0)
+    (shell.logs / "control").write_text(f"{control}\n" if control else "")
+    done = judge(shell, 1, f"job_last_signal={last}")
+    assert done.out == f"{result}\n"
+    sentence = "rank 1 on a was ended by USR1, the request to save, which its program does not handle"
+    assert (sentence in done.said) == bool(control and status == 138)

@@ -94,7 +94,7 @@ def run(words: list[str]) -> tuple[int, str, str]:
 def follow(form: Form, *more: str) -> Followed:
     """Follow the answer to a form, and the one on the rest of it; ``more`` are other options of jobgen."""
     state = Followed([*form.command, *words(form), *more], PROGRAM, (), 2, "")
-    for _ in range(3):
+    for _ in range(5):
         status, out, err = run([*state.words, "--", *state.program])
         state = replace(state, status=status, script=out)
         if status == 0:

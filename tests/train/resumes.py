@@ -16,8 +16,7 @@ from typing import Any
 
 import torch
 from jobgen.train import checkpoints, config, data, device, engines, evaluation, loop, peers, ranks, report
-from jobgen.train.checkpoints import agreement, save
-from jobgen.train.commands import export
+from jobgen.train.checkpoints import agreement, save, whole
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.errors import BadInput
@@ -119,7 +118,7 @@ class Training:
         model = engines.model(found.settings, shape, outputs, self.mine)
         given = {}
         for ema in (False, True) if found.settings.ema else (False,):
-            weights = export.weights(found, ema)
+            weights = whole.weights(found, ema)
             model.load_state_dict(weights)
             model.eval()
             with torch.no_grad():

@@ -141,11 +141,11 @@ def test_exported_weights_are_the_engine_s(name: str, two_ranks: Results) -> Non
 
 
 def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> None:
-    from jobgen.train.commands import export
+    from jobgen.train.checkpoints import whole
 
     assert "error" not in two_ranks["moe-ep2"]
     both = [
-        export.weights(checkpoints.at(folder / name / "first"), ema=ema)
+        whole.weights(checkpoints.at(folder / name / "first"), ema=ema)
         for name, ema in (("moe", False), ("moe-ep2", False), ("moe-ep2", True))
     ]
     assert both[0].keys() == both[1].keys() == both[2].keys()
@@ -156,14 +156,14 @@ def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> 
 
 @pytest.mark.parametrize("engine", ["ddp", "fsdp"])
 def test_asynchronous_saves_change_nothing(engine: str, two_ranks: Results, folder: Path) -> None:
-    from jobgen.train.commands import export
+    from jobgen.train.checkpoints import whole
 
     assert two_ranks[f"{engine}-async"]["whole"] == two_ranks[engine]["whole"]
     both = [folder / name / "first" / "checkpoints" for name in (engine, f"{engine}-async")]
     assert checkpoints.ids(both[0]) == checkpoints.ids(both[1])
     for name in checkpoints.ids(both[0]):
         for ema in (False, True):
-            plain, later = (export.weights(checkpoints.at(place / name), ema) for place in both)
+            plain, later = (whole.weights(checkpoints.at(place / name), ema) for place in both)
             assert plain.keys() == later.keys()
             assert all(torch.equal(value, later[key]) for key, value in plain.items()), name
 

@@ -15,7 +15,7 @@ module_needs("torch", "numpy", "tokenizers", "transformers")
 import numpy as np  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
 from jobgen.train.config import language  # noqa: E402
-from jobgen.train.data import text  # noqa: E402
+from jobgen.train.data import documents, text, tokens  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 from jobgen.train.models import selection  # noqa: E402
 
@@ -28,18 +28,18 @@ from jobgen.train.models import selection  # noqa: E402
 )
 def test_every_token_is_predicted_once(lengths: list[int], context: int, held_out: float) -> None:
     """For any division into files, but for less than one sequence at the end."""
-    tokens = np.arange(sum(lengths))
-    pieces = np.split(tokens, np.cumsum(lengths)[:-1])
-    if len(tokens) < 2 * context + 1:
-        with pytest.raises(CommonMistake, match=f"the data has {len(tokens)} tokens"):
-            text.split(pieces, context, held_out)
+    every = np.arange(sum(lengths))
+    corpus = tokens.Corpus(tuple(np.split(every, np.cumsum(lengths)[:-1])), None, np.zeros(1, np.int64))
+    if len(every) < 2 * context + 1:
+        with pytest.raises(CommonMistake, match=f"the data has {len(every)} tokens"):
+            text.split(corpus, context, held_out)
         return
-    train, test = text.split(pieces, context, held_out)
+    train, test = text.split(corpus, context, held_out)
     assert min(len(train), len(test)) >= 1
     inputs, targets = zip(*(part.batch(np.arange(len(part))) for part in (train, test)), strict=True)
     seen = np.concatenate([each.flatten() for each in inputs])
-    assert seen.tolist() == tokens[: len(seen)].tolist()
-    assert len(tokens) - 1 - len(seen) < context
+    assert seen.tolist() == every[: len(seen)].tolist()
+    assert len(every) - 1 - len(seen) < context
     assert all((after == before + 1).all() for before, after in zip(inputs, targets, strict=True))
 
 
@@ -62,7 +62,7 @@ def test_files_follow_each_other(tmp_path: Path) -> None:
     last, _ = task.test.batch(np.arange(len(task.test)))
     told = bytes([*inputs.flatten().tolist(), *last.flatten().tolist()])
     assert told == "ab\x00cdé\x000123456789\x00x".encode()[:16]
-    assert text.files([place]) == [place / name for name in ("a", "b", "sub/c", "sub/d")]
+    assert documents.files([place]) == [place / name for name in ("a", "b", "sub/c", "sub/d")]
 
 
 def test_a_tokenizer_file(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_tokenizer_file(tmp_path: Path) -> None:
     assert plain.outputs == 64  # the vocabulary, rounded up
     kept = data.of(asked(*options, "--cache", str(tmp_path / "cache")))
     assert np.array_equal(kept.train.batch(np.arange(3))[0], plain.train.batch(np.arange(3))[0])
-    [tokens] = (tmp_path / "cache").iterdir()
-    before = tokens.stat().st_mtime_ns
+    [folder] = (tmp_path / "cache").iterdir()
+    before = folder.stat().st_mtime_ns
     data.of(asked(*options, "--cache", str(tmp_path / "cache")))
-    assert tokens.stat().st_mtime_ns == before
+    assert folder.stat().st_mtime_ns == before
 
 
 def test_a_model_of_transformers_may_have_exactly_the_vocabulary_of_its_tokenizer(tmp_path: Path) -> None:

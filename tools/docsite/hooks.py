@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +14,11 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from jobgen.commands import topics  # noqa: E402
 from tools.docsite import commands, files, links, options, python, recording, report, rules, training  # noqa: E402
 
 GENERATED: dict[str, Callable[[], str]] = {
+    "words.js": lambda: f"const STOP = new Set({json.dumps(sorted(topics.STOP))});\n",
     "reference/commands.md": commands.page,
     "reference/options.md": options.page,
     "reference/job-file.md": files.job_page,
@@ -63,17 +65,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-# The weight of the pages of a folder, or of a page, in the search; people search for a symptom or for a task.
-BOOSTS = {"trouble/": 6, "interactive.md": 6, "group.md": 6, "install.md": 4, "arrays.md": 2, "rules/": 0.2, "reference/": 0.4, "sites/": 0.4,
-          "changelog.md": 0.1, "contributing.md": 0.1, "overview.md": 0.5, "examples/": 0.5}  # fmt: skip
+# The weights of the pages that are not part of the package.
+_WEIGHTS = {"rules/": 0.67, "reference/": 0.8, "sites/": 0.8, "changelog.md": 0.56, "contributing.md": 0.56, "overview.md": 0.84, "examples/": 0.84}  # fmt: skip
+_STEP = 4  # the power of all weights: the search of the site needs larger differences
+
+
+def _boost(place: str) -> float:
+    """Return the weight of a page in the search of the site."""
+    others = (weight for start, weight in _WEIGHTS.items() if place.startswith(start))
+    return float(next(others, topics.weight(place)) ** _STEP)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Return the text of a page with its links as links of the site, and with the words that it is found by."""
     place = page.file.src_uri
-    boost = next((value for start, value in BOOSTS.items() if place.startswith(start)), 1)
-    page.meta.setdefault("search", {"boost": boost})
+    page.meta.setdefault("search", {"boost": _boost(place)})
     if words := page.meta.get("words"):  # the search weighs tags most
-        page.meta["tags"] = [*re.findall(r"\w+", markdown.partition("\n")[0].lower()), *words.split()]
+        page.meta["tags"] = topics.subjects(f"{page.title} {words}")
     text = links.rewritten(markdown, place)
     return text.replace(TERMINAL, recording.html()) if TERMINAL in text else text

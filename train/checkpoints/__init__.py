@@ -20,6 +20,7 @@ with storage.py, and rescue.py writes one when the training hangs. Importing the
 import torch.
 """
 
+from . import foreign
 from .directory import (
     BEST,
     FOLDER,
@@ -48,6 +49,7 @@ __all__ = [
     "batch_before",
     "check",
     "find",
+    "foreign",
     "identity",
     "ids",
     "jump",

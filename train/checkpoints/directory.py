@@ -7,6 +7,7 @@ a share of the files. For most checkpoints it takes less time than importing tor
 import hashlib
 import json
 import os
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -18,6 +19,7 @@ from .. import atomic
 from ..config import Settings, from_record
 from ..errors import BadInput, CannotSave
 
+STEP = re.compile(r"step-(\d+)")  # the names of checkpoints
 RECORD, LATEST, BEST, FOLDER = "checkpoint.json", "latest", "best", "checkpoints"
 WRITING, REPLACED, REMOVING = ".writing", ".replaced", ".removing"  # suffixes of names that begin with a dot
 

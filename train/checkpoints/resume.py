@@ -4,21 +4,19 @@ In agreement.py, all ranks verify its files together.
 """
 
 import math
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..config import MOE_OPTIONS, language
+from ..config import MOE_OPTIONS, finetuning, language
 from ..config.batches import ACCUMULATION, MICRO, TOTAL, Before, stages_of
 from ..config.deepspeed.query import PRECISION_BLOCKS, enabled, optimizer_name
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..errors import BadInput, CommonMistake, suggestion
-from .directory import BEST, FOLDER, LATEST, RECORD, Checkpoint, complete, id_in, ids, put_back, read
-
-STEP = re.compile(r"step-(\d+)")
+from . import foreign
+from .directory import BEST, FOLDER, LATEST, RECORD, STEP, Checkpoint, complete, id_in, ids, put_back, read
 
 
 def find(request: str, directory: Path | None) -> Checkpoint:
@@ -56,6 +54,8 @@ def at(place: Path) -> Checkpoint:
         return _best(place)
     if (place / RECORD).is_file() or STEP.fullmatch(place.name):
         return _by_id(place)
+    if what := foreign.description(place):
+        raise BadInput(f"{place} is {what}; only a checkpoint of this module can be resumed")
     for folder in (place, place / FOLDER):
         put_back(folder)
         if any_in(folder):
@@ -179,7 +179,7 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "drop-last": settings.drop_last or None,
         "global-batch": how.batch.micro * how.batch.accumulation * how.parallel,
     }
-    same |= language.identity(settings)
+    same |= language.identity(settings) | finetuning.identity(settings)
     return same | {name.replace("_", "-"): getattr(settings, name) for name in MOE_OPTIONS}
 
 

@@ -21,7 +21,7 @@ from ..config.recipe import Recipe
 from ..device import Device
 from ..errors import TrainingFailure
 from ..report import Run
-from . import storage
+from . import fingerprint, storage
 from .directory import Checkpoint, Entries, Progress
 from .publication import Publisher
 from .resume import identity
@@ -65,7 +65,7 @@ class Saver(Publisher):
     @property
     def needed(self) -> float:
         """The seconds that another save would take, after the one that is under way."""
-        return self.seconds * (2 if self._thread else 1)
+        return self.seconds * (2 if self._thread and self._thread.is_alive() else 1)
 
     @property
     def saved_step(self) -> int:
@@ -99,15 +99,12 @@ class Saver(Publisher):
         draft = self.begin(_name(progress))
         writer = storage.FileWriter(draft, self.group)
         if self.group is None:
-            try:
-                self._states(draft, progress, writer.save)
-            except OSError as error:
-                writer.fail(error, draft)
+            self._states(draft, progress, writer, writer.save)
             self._complete(draft, progress, writer, best, start)
             self.report()
             return
         snapshot = storage.Snapshot()
-        self._states(draft, progress, snapshot.save)
+        self._states(draft, progress, writer, snapshot.save)
         arguments = snapshot, draft, progress, writer, best, start
         self._thread = Thread(target=self._write_later, args=arguments, daemon=True)
         self._thread.start()
@@ -147,9 +144,14 @@ class Saver(Publisher):
         """Note that there is a checkpoint of this position."""
         self._saved_at = _place(progress)
 
-    def _states(self, draft: Path, progress: Progress, save: Callable[[Any, Path], None]) -> None:
-        """Save the states of this rank by `save`."""
-        self.engine.save(draft, save, progress.numbers())
+    def _states(
+        self, draft: Path, progress: Progress, writer: storage.FileWriter, save: Callable[[Any, Path], None]
+    ) -> None:
+        """Save the states of this rank by `save`: by `writer`, or by a snapshot for it."""
+        try:
+            self.engine.save(draft, save, progress.numbers())
+        except OSError as error:
+            writer.fail(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
         save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
         average = self.engine.average
@@ -192,24 +194,11 @@ class Saver(Publisher):
 
 def largest(module: nn.Module) -> torch.Tensor:
     """Return the sum of the greatest magnitudes of the weights to train, not finite if one of them is not."""
-    weights = [_held(p) for p in module.parameters() if p.requires_grad]
+    weights = [fingerprint.held(p) for p in module.parameters() if p.requires_grad]
     weights = [each for each in weights if each.numel() and each.untyped_storage().nbytes()]
     device = weights[0].device if weights else "cpu"
     norms = [each.abs().amax().float().to(device) for each in weights]
     return torch.stack(norms).sum() if norms else torch.zeros(())
-
-
-def _held(parameter: Any) -> torch.Tensor:
-    """Return the weights of a parameter that this rank holds: at ZeRO 3 a share, without what fills it up."""
-    if hasattr(parameter, "to_local"):  # a DTensor
-        local: torch.Tensor = parameter.detach().to_local()
-        return local
-    share: torch.Tensor | None = getattr(parameter, "ds_tensor", None)
-    if share is None:
-        weights: torch.Tensor = parameter.detach()
-        return weights
-    before = distributed.get_rank(parameter.ds_process_group) * share.ds_numel  # type: ignore[attr-defined]
-    return share.detach().flatten()[: max(0, parameter.ds_numel - before)]
 
 
 def _name(progress: Progress) -> str:
@@ -229,6 +218,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
         "settings": to_record(how.settings),
         "deepspeed": how.config,
         "shape": samples.train.shape,
+        "outputs": samples.outputs,
         "classes": list(samples.classes),
         "versions": {name: report.versions().get(name) for name in ("torch", "deepspeed")},
     }
@@ -240,6 +230,7 @@ def restore(engine: "Engine", checkpoint: Checkpoint, universal: bool, device: D
     universal: load DeepSpeed's universal form of it
     """
     directory, before = checkpoint.directory, checkpoint.record["world_size"]
+    fingerprint.check(engine.module, checkpoint)
     rank, now = distributed.get_rank(), distributed.get_world_size()
     with _universal(checkpoint, run) if universal else nullcontext() as universal_form:
         engine.load(directory, universal_form)

@@ -24,8 +24,10 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
-from .storage import FileWriter
+from .storage import FileWriter, Together
 
+FOLDER, FILE = "fsdp", "fsdp.pt"  # in a checkpoint: the tensors, and what is not sharded
+MODEL = "model"  # the names of weights begin with it
 SHARDED = "__sharded__"
 MODULES = ("torch.distributed.checkpoint.metadata", "torch.distributed.checkpoint.filesystem")
 Tensors = dict[str, torch.Tensor]
@@ -63,24 +65,27 @@ def join(state: Any, name: str, tensors: Tensors, table: Metadata, mesh: DeviceM
     return state
 
 
-def write(tensors: Mapping[str, torch.Tensor], folder: Path, writer: FileWriter, group: Any) -> None:
-    """Write the tensors below `folder`, on all ranks of `group`. Errors of the disk are noted in `writer`."""
-    try:
-        save(dict(tensors), storage_writer=_Writer(folder, writer, group), process_group=group)
-    except CheckpointException as error:
-        causes = {rank: cause for rank, (cause, _) in error.failures.items()}
-        if not all(isinstance(cause, OSError) for cause in causes.values()):
-            raise RuntimeError(str(error)) from None
-        mine = causes.get(distributed.get_rank())
-        if isinstance(mine, OSError):
-            writer.fail(mine, folder)
+class Sharded(Together):
+    """Tensors by name, of which each rank holds a share."""
 
+    def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        self._tensors = dict(tensors)
 
-def staged(tensors: Mapping[str, torch.Tensor]) -> Tensors:
-    """Return copies of the tensors in the host's memory."""
-    scalars = {name: tensor.clone() for name, tensor in tensors.items() if not tensor.ndim}
-    copies: Tensors = BlockingAsyncStager().stage({**tensors, **scalars})
-    return copies
+    def write(self, folder: Path, writer: FileWriter) -> None:
+        """Write the tensors, on all ranks. Errors of the disk are noted in `writer`."""
+        try:
+            save(self._tensors, storage_writer=_Writer(folder, writer), process_group=writer.group)
+        except CheckpointException as error:
+            causes = {rank: cause for rank, (cause, _) in error.failures.items()}
+            if not all(isinstance(cause, OSError) for cause in causes.values()):
+                raise RuntimeError(str(error)) from None
+            mine = causes.get(distributed.get_rank())
+            if isinstance(mine, OSError):
+                writer.fail(mine, folder)
+
+    def staged(self) -> "Sharded":
+        scalars = {name: tensor.clone() for name, tensor in self._tensors.items() if not tensor.ndim}
+        return Sharded(BlockingAsyncStager().stage({**self._tensors, **scalars}))
 
 
 def table(folder: Path) -> Metadata:
@@ -122,8 +127,9 @@ class _Files(FileSystem):
 
 
 class _Writer(FileSystemWriter):
-    def __init__(self, folder: Path, writer: FileWriter, group: Any) -> None:
-        ahead = 10_000_000 if group is None else 0  # bytes of copies from the device; a thread uses no device
+    def __init__(self, folder: Path, writer: FileWriter) -> None:
+        # Bytes to copy from the device ahead. A thread has the tensors on the host.
+        ahead = 10_000_000 if writer.group is None else 0
         super().__init__(folder, sync_files=False, per_thread_copy_ahead=ahead)  # the FileWriter syncs
         self.fs = _Files(writer)
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import torch
@@ -37,10 +37,16 @@ _NUMPY = [
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
-class Sharded(NamedTuple):
-    """Tensors by name of which each rank holds a share. All ranks write them together; see sharded.py."""
+class Together:
+    """A state that all ranks write together, into a directory."""
 
-    tensors: Mapping[str, torch.Tensor]
+    def write(self, folder: Path, writer: "FileWriter") -> None:
+        """Write it below `folder` by `writer.open`, on all ranks of `writer.group`."""
+        raise NotImplementedError
+
+    def staged(self) -> "Together":
+        """Return a copy in the host's memory."""
+        raise NotImplementedError
 
 
 class FileWriter:
@@ -48,23 +54,21 @@ class FileWriter:
 
     failure: the first file that could not be written, and the reason. An error is recorded instead of raised,
     and later writes are skipped: DeepSpeed's ranks wait for each other while they save, also for a rank whose
-    disk is full. group: the ranks that write sharded tensors together (None: all, in the default group)
+    disk is full. group: the ranks that write states together (None: all, in the default group)
     """
 
     def __init__(self, directory: Path, group: Any = None) -> None:
-        self._directory, self._group = directory, group
+        self._directory, self.group = directory, group
         self.entries: Entries = {}
         self.failure: dict[str, Any] | None = None
 
     def save(self, state: Any, file: Path) -> None:
         """Write `state` to `file` with torch.save. The file is on the disk when this returns.
 
-        `Sharded` is written by all ranks, into a directory of that name.
+        `Together` is written by all ranks, into a directory of that name.
         """
-        if isinstance(state, Sharded):
-            from . import sharded  # its import takes a quarter of a second
-
-            return sharded.write(state.tensors, file, self, self._group)
+        if isinstance(state, Together):
+            return state.write(file, self)
         if self.failure:
             return
         try:
@@ -112,10 +116,8 @@ class Snapshot:
             writer.save(state, file)
 
     def _copy(self, state: Any) -> Any:
-        if isinstance(state, Sharded):
-            from . import sharded
-
-            return Sharded(sharded.staged(state.tensors))
+        if isinstance(state, Together):
+            return state.staged()
         if isinstance(state, torch.Tensor):
             # Weights that layers share stay one tensor, and have one copy in the file.
             key = state.data_ptr(), state.storage_offset(), state.shape, state.stride(), state.dtype

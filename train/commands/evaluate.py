@@ -3,29 +3,22 @@
 The checkpoint or exported file determines the task and the model.
 """
 
-import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from inspect import signature
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from .. import checkpoints, data, device, engines, peers, ranks, trees
-from ..addresses import free_port
-from ..config import Settings, commands, from_record
+from .. import data, device, engines, trees
+from ..config import commands
 from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
-from ..engines.deepspeed_patches import EXPERTS
-from ..errors import BadInput, CommonMistake, TargetMissed
+from ..errors import CommonMistake, TargetMissed
 from ..evaluation import Measures, Scores, check_target, evaluate, measures
 from ..metrics import class_pairs
 from ..trees import Tree, call
-from . import export
+from . import trained
 
 
 def main(argv: Sequence[str]) -> None:
@@ -34,10 +27,11 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if it cannot be evaluated, and TargetMissed if the accuracy is below --target-accuracy.
     """
     options = commands.evaluate().parse_args(argv)
-    settings, state = load(options.source, options.ema)
+    source = trained.load(options.source, options.ema)
+    settings = source.settings
     samples = data.of(replace(settings, data=options.data or settings.data, cache=None))
-    mine = alone()
-    model = model_with(settings, samples.train.shape, samples.outputs, mine, state, options.source)
+    mine = trained.alone()
+    model = trained.model_with(source, samples.train.shape, samples.outputs, mine)
     runner = Single(RUNNERS[options.with_](model, mine))
     what = measures(samples, settings.loss, settings.metric, settings.loss_by)
     check_target(what, options.target_accuracy)
@@ -49,75 +43,6 @@ def main(argv: Sequence[str]) -> None:
         print(line)
     if options.target_accuracy is not None and scores.metrics["accuracy"] < options.target_accuracy:
         raise TargetMissed(scores.metrics["accuracy"], options.target_accuracy)
-
-
-def load(source: Path, ema: bool) -> tuple[Settings, export.Weights]:
-    """Return the settings of the run that made `source`, and the weights of the whole model.
-
-    ema: return the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
-    """
-    if source.suffix not in commands.SUFFIXES or source.is_dir():
-        checkpoint = checkpoints.at(source)
-        return checkpoint.settings, export.weights(checkpoint, ema)
-    file = export.description(source)
-    try:
-        about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        settings = from_record(about["settings"])
-    except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{file}, which describes {source.name}, cannot be read: {error}") from None
-    if ema and not about["ema"]:
-        raise BadInput(f"{source} has no averaged weights: export them with --ema")
-    return settings, export.read(source)
-
-
-@contextmanager
-def whole_experts(state: export.Weights, mine: device.Device) -> Iterator[None]:
-    """Within the context, let each expert layer of DeepSpeed have all its experts."""
-    if not any(EXPERTS in f".{name}" for name in state):
-        yield
-        return
-    load_deepspeed(mine)
-    from deepspeed.moe.layer import MoE
-
-    own = MoE.__init__
-
-    def whole(self: Any, *args: Any, **named: Any) -> None:
-        call = signature(own).bind(self, *args, **named)
-        call.arguments["ep_size"] = 1
-        own(*call.args, **call.kwargs)
-
-    MoE.__init__ = whole
-    try:
-        yield
-    finally:
-        MoE.__init__ = own
-
-
-def alone() -> device.Device:
-    """Return the device of this process, which becomes a group of one rank."""
-    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
-    ranks.export(me, os.environ)
-    mine = device.choose(me, os.environ)
-    peers.connect(me, mine)
-    return mine
-
-
-def model_with(
-    settings: Settings, shape: Any, outputs: int, mine: device.Device, state: export.Weights, source: Path
-) -> nn.Module:
-    """Return the model of a run with the weights `state`, on the host. Raise BadInput if they do not fit.
-
-    shape, outputs: see models.selection.build
-    """
-    one = replace(settings, expert_parallel=None, min_capacity=0)  # the experts take a batch of any size
-    with whole_experts(state, mine):
-        model = engines.model(one, shape, outputs, mine)
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
-        reason = " ".join(str(error).split())
-        raise BadInput(f"{source} does not fit the model of its run: {reason}") from None
-    return model
 
 
 def _with_deepspeed(model: nn.Module, mine: device.Device) -> nn.Module:

@@ -1,54 +1,137 @@
-"""python -m jobgen.train export CKPT OUT: the weights of a checkpoint as one plain-torch state_dict.
+"""python -m jobgen.train export CKPT OUT: the trained weights of a checkpoint, for other programs.
 
-Its keys are the model's own, its values on the CPU, floats in fp32: `model.load_state_dict(torch.load(OUT))`.
-OUT.json has the task and the model. Its key rounded_to has the dtype of weights in half precision of which
-the checkpoint has no fp32 copy: those of experts, and those without a master copy (amp O3).
+OUT.pt or OUT.safetensors is one plain-torch state_dict: its keys are the model's own, its values on the CPU,
+floats in fp32, `model.load_state_dict(torch.load(OUT))`. A directory OUT is for `from_pretrained`: that of
+transformers with --format hf, for a model hf:DIR, or that of peft with --format peft. The adapters of a run
+with --lora are added to the weights, except with --format peft.
+
+OUT.json, or jobgen.json in a directory of transformers, has the task and the model. Its key rounded_to has
+the dtype of weights in half precision of which the checkpoint has no fp32 copy: those of experts, and those
+without a master copy (amp O3).
 """
 
 import os
-import re
-from collections import defaultdict
+import shutil
 from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from .. import atomic, checkpoints
-from ..checkpoints import storage
-from ..checkpoints.directory import Checkpoint, verify
-from ..config import commands
-from ..config.deepspeed.query import enabled
-from ..config.engines import spec_of
-from ..errors import BadInput
-
-Weights = dict[str, torch.Tensor]
-TIED = "tied_modules."  # in DeepSpeed's names of weights that two stages of a pipeline share
-SHARE = re.compile(r"zero_pp_rank_(\d+)_mp_rank_(\d+)_optim_states\.pt$")
+from ..checkpoints import whole
+from ..checkpoints.directory import Checkpoint
+from ..checkpoints.whole import Weights
+from ..config import commands, finetuning, to_record
+from ..config.converters import is_hf
+from ..errors import BadInput, CommonMistake
+from ..models import hf, lora
+from . import trained
 
 
 def main(argv: Sequence[str]) -> None:
     """Export the weights of the checkpoint that `argv` names.
 
     Raise BadInput if the checkpoint does not exist or is damaged, or if it lacks the requested averaged
-    weights.
+    weights or adapters.
     """
     options = commands.export().parse_args(argv)
-    checkpoint = checkpoints.at(options.checkpoint)
-    state = combine(checkpoint, options.ema)
-    write(in_fp32(state), options.output)
+    _check_output(options.output, options.format)
+    checkpoint, output = checkpoints.at(options.checkpoint), options.output
+    state = whole.combine(checkpoint, options.ema)
+    facts = _facts(checkpoint, state, options.ema)
+    model = trained.Trained(
+        checkpoint.directory, finetuning.restored(checkpoint.settings), whole.in_fp32(state), checkpoint
+    )
+    if options.format == commands.PEFT:
+        _adapter(model, checkpoint, output)
+    elif options.format == commands.STATE_DICT:
+        adapters = model.settings.lora is not None
+        write(
+            whole.in_fp32(_merged(model, checkpoint).state_dict()) if adapters else whole.in_fp32(state),
+            output,
+        )
+        atomic.write_json(trained.description(output), facts)
+    else:
+        _directory(model, checkpoint, output, options.max_shard_size, facts)
+    files = [output] if output.is_file() else [each for each in output.iterdir() if each.is_file()]
+    size = sum(file.stat().st_size for file in files)
+    print(f"{checkpoint.directory} -> {output}: {size} bytes")
+
+
+def _check_output(output: Path, form: str) -> None:
+    """Raise CommonMistake if the output cannot have this format."""
+    if form == commands.STATE_DICT:
+        if output.suffix not in commands.SUFFIXES:
+            raise CommonMistake(
+                f"OUT: {str(output)!r} does not end in {' or '.join(commands.SUFFIXES)}; a directory needs "
+                "--format hf or peft"
+            )
+    elif output.exists() and (output.is_file() or any(output.iterdir())):
+        raise CommonMistake(f"--format {form}: {output} exists, and is not an empty directory")
+
+
+def _facts(checkpoint: Checkpoint, state: Weights, ema: bool) -> dict[str, Any]:
+    """Return what is said of an exported model: its adapters are in its weights."""
     halves = {str(each.dtype) for each in state.values() if each.is_floating_point()} - {"torch.float32"}
-    facts = {key: checkpoint.record[key] for key in ("id", "settings", "shape", "classes", "progress")}
-    facts |= {"ema": options.ema, "rounded_to": min(halves, default=None)}
-    atomic.write_json(description(options.output), facts)
-    print(f"{checkpoint.directory} -> {options.output}: {options.output.stat().st_size} bytes")
+    facts = {key: checkpoint.record[key] for key in ("id", "shape", "classes", "progress")}
+    settings = to_record(finetuning.merged(checkpoint.settings))
+    return {**facts, "settings": settings, "ema": ema, "rounded_to": min(halves, default=None)}
 
 
-def description(file: Path) -> Path:
-    """Return the path of the JSON file that describes the exported `file`."""
-    return file.with_name(file.name + ".json")
+def _model(model: trained.Trained, checkpoint: Checkpoint) -> nn.Module:
+    return trained.model_with(
+        model, checkpoint.record["shape"], checkpoint.record["outputs"], trained.alone()
+    )
+
+
+def _merged(model: trained.Trained, checkpoint: Checkpoint) -> nn.Module:
+    network = _model(model, checkpoint)
+    return lora.merge(network) if model.settings.lora else network
+
+
+def _adapter(model: trained.Trained, checkpoint: Checkpoint, output: Path) -> None:
+    """Write the adapters of a run with --lora to a directory for peft."""
+    settings = model.settings
+    if settings.lora is None:
+        raise CommonMistake(f"--format peft: {checkpoint.directory} has no adapters: its run had no --lora")
+    base = settings.init_from or settings.model.removeprefix("hf:")
+    draft = _draft(output)
+    lora.save(_model(model, checkpoint), str(base), draft)
+    _publish(draft, output)
+
+
+def _directory(
+    model: trained.Trained, checkpoint: Checkpoint, output: Path, shard: str, facts: dict[str, Any]
+) -> None:
+    """Write the whole model to a directory for from_pretrained of transformers."""
+    if not is_hf(model.settings.model):
+        raise CommonMistake(
+            f"--format hf is for --model hf:DIR, and {checkpoint.directory} is of {model.settings.model}: "
+            "write a file.pt or .safetensors"
+        )
+    draft = _draft(output)
+    hf.save(_merged(model, checkpoint), model.settings, draft, shard)
+    atomic.write_json(draft / trained.ABOUT, facts)
+    _publish(draft, output)
+
+
+def _draft(output: Path) -> Path:
+    """Return a new directory beside `output`. Raise BadInput if it cannot be made."""
+    draft = output.with_name(f".{output.name}.writing")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        draft.mkdir()
+    except OSError as error:
+        raise BadInput(f"{output} cannot be written: {error.strerror or error}") from None
+    return draft
+
+
+def _publish(draft: Path, output: Path) -> None:
+    if output.is_dir():
+        output.rmdir()
+    draft.rename(output)
 
 
 def write(state: Weights, file: Path) -> None:
@@ -64,171 +147,3 @@ def write(state: Weights, file: Path) -> None:
         os.replace(draft, file)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror or error}") from None
-
-
-def read(file: Path) -> Weights:
-    """Return the weights in a file that `write` wrote. Raise BadInput if it cannot be read as such."""
-    try:
-        if file.suffix == ".safetensors":
-            from safetensors.torch import load_file
-
-            return load_file(file)
-        state: Weights = storage.load(file)
-        return state
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:  # a damaged file can raise almost any exception
-        reason = str(error).partition("\n")[0]
-        raise BadInput(f"{file} cannot be read as exported weights: {reason}") from None
-
-
-def weights(checkpoint: Checkpoint, ema: bool) -> Weights:
-    """Return the state_dict of the whole model, with floats in fp32. Raise BadInput as `combine` does."""
-    return in_fp32(combine(checkpoint, ema))
-
-
-def in_fp32(state: Weights) -> Weights:
-    return {
-        name: (tensor.float() if tensor.is_floating_point() else tensor).clone()
-        for name, tensor in state.items()
-    }
-
-
-def combine(checkpoint: Checkpoint, ema: bool) -> Weights:
-    """Return the state_dict of the whole model, combined from the files of all ranks.
-
-    It is the state that an evaluation uses. Weights in half precision are replaced by their fp32 copy if the
-    checkpoint has one. Raise BadInput if the checkpoint is damaged, or if `ema` is set and it has no averaged
-    weights.
-    """
-    verify(checkpoint.directory, checkpoint.record["files"])
-    if ema and checkpoint.settings.ema is None:
-        raise BadInput(f"{checkpoint.directory} has no averaged weights: its run had no --ema")
-    state = LAYOUTS[spec_of(checkpoint.settings).layout](checkpoint) | storage.buffers(checkpoint)
-    if ema:
-        state |= _average(checkpoint)
-    return state
-
-
-def _whole(checkpoint: Checkpoint) -> Weights:
-    """Return the weights of an engine that saves them in one file."""
-    state: Weights = storage.load(checkpoint.directory / "model.pt")["model"]
-    return state
-
-
-def _sharded(checkpoint: Checkpoint) -> Weights:
-    """Return the weights of an engine that saves them in the format of torch.distributed.checkpoint."""
-    from ..checkpoints import sharded
-    from ..engines import fsdp
-
-    state = sharded.whole(checkpoint.directory / fsdp.FOLDER, f"{fsdp.MODEL}.")
-    names = storage.load(checkpoint.directory / fsdp.FILE)["names"]
-    return state | {name: state[other] for name, other in names.items()}
-
-
-def _pipeline(checkpoint: Checkpoint) -> Weights:
-    """Return the weights of a pipeline, which DeepSpeed saves in one file per layer.
-
-    These files have the dtype of the computation; an fp32 copy replaces half precision where there is one.
-    """
-    state: Weights = {}
-    folder = checkpoint.directory / "deepspeed"
-    for file in sorted(folder.glob("layer_*-model_states.pt")):
-        layer = int(file.name.removeprefix("layer_").partition("-")[0])
-        state |= {f"{layer}.{name}": tensor for name, tensor in _load_with_code(file).items()}
-    return state | (_masters_of_shares(folder, state) if _half(checkpoint) else {})
-
-
-def _deepspeed(checkpoint: Checkpoint) -> Weights:
-    """Return the weights of a checkpoint of DeepSpeed.
-
-    The fp32 copy that ZeRO keeps is preferred: it is more exact than half precision, and at stage 3 it is the
-    only form that DeepSpeed can combine.
-    """
-    config, folder = checkpoint.record["deepspeed"], checkpoint.directory / "deepspeed"
-    stage = config["zero_optimization"]["stage"]
-    experts = sorted(folder.glob("layer_*_expert_*_model_states.pt"))
-    if stage == 3 or (stage and _half(checkpoint) and not experts):
-        os.environ.setdefault("DS_ACCELERATOR", "cpu")
-        from deepspeed.utils.zero_to_fp32 import get_fp32_state_dict_from_zero_checkpoint
-
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):  # it prints every step
-            return dict(get_fp32_state_dict_from_zero_checkpoint(str(checkpoint.directory), folder.name))
-    content = _load_with_code(folder / "mp_rank_00_model_states.pt")
-    state: Weights = content["module"]
-    if _half(checkpoint) and not experts:
-        state |= _masters_of_one_file(content, state)
-    for file in experts:
-        state |= _load_with_code(file)
-    return state
-
-
-def _masters_of_shares(folder: Path, state: Weights) -> Weights:
-    """Return the fp32 weights of a pipeline, combined from the shares of its ranks.
-
-    Each rank saves its share and the position of each parameter in it. The result has the parameters of
-    `state` that are complete.
-    """
-    os.environ.setdefault("DS_ACCELERATOR", "cpu")  # loading imports DeepSpeed, which would search for one
-    shards = [(match, file) for file in folder.iterdir() if (match := SHARE.search(file.name))]
-    pieces: dict[str, list[torch.Tensor]] = defaultdict(list)
-    stages: dict[str, str] = {}  # weights that two stages share are taken from the first one
-    for match, file in sorted(shards, key=lambda each: tuple(map(int, each[0].groups()))):
-        optimizer = _load_with_code(file)["optimizer_state_dict"]
-        shares = optimizer.get("single_partition_of_fp32_groups", ())
-        for places, share in zip(optimizer.get("param_slice_mappings", ()), shares, strict=False):
-            for name, place in places.items():
-                if stages.setdefault(name, match[2]) == match[2]:
-                    here = share[place.start : place.start + place.numel]
-                    pieces[name.removeprefix(TIED)].append(here)
-    whole = {name: torch.cat(some) for name, some in pieces.items() if name in state}
-    return {
-        name: flat.view(state[name].shape)
-        for name, flat in whole.items()
-        if flat.numel() == state[name].numel()
-    }
-
-
-def _masters_of_one_file(content: dict[str, Any], state: Weights) -> Weights:
-    """Return the fp32 weights at ZeRO stage 0, where every rank saves all of them.
-
-    Return {} if there are none, or if their shapes are not those of the parameters in order.
-    """
-    groups = (content.get("optimizer") or {}).get("fp32_groups") or []
-    names = [name for name in state if name not in content.get("buffer_names", ())]
-    if len(groups) != 1 or [each.shape for each in groups[0]] != [state[name].shape for name in names]:
-        return {}
-    return dict(zip(names, (each.detach() for each in groups[0]), strict=True))
-
-
-LAYOUTS = {
-    "one file": _whole,
-    "sharded": _sharded,
-    "deepspeed": _deepspeed,
-    "deepspeed, a file a layer": _pipeline,
-}
-
-
-def _half(checkpoint: Checkpoint) -> bool:
-    return enabled(checkpoint.record["deepspeed"], "bf16") or enabled(checkpoint.record["deepspeed"], "fp16")
-
-
-def _average(checkpoint: Checkpoint) -> Weights:
-    state: Weights = {}
-    for file in sorted(checkpoint.directory.glob("ema-*.pt")):
-        part = int(file.stem.removeprefix("ema-"))
-        weights = storage.load(file)["weights"]
-        share = 1 + max((int(at[2]) for name in weights if (at := re.search(EXPERT, name))), default=0)
-        for name, tensor in weights.items():
-            name = name.removeprefix(TIED)
-            # Each rank numbers its own experts from 0.
-            state[re.sub(EXPERT, lambda at: f"{at[1]}{int(at[2]) + part * share}", name)] = tensor  # noqa: B023
-    return state
-
-
-EXPERT = r"(\.deepspeed_experts\.)(\d+)"
-
-
-def _load_with_code(file: Path) -> Any:
-    """Load a file of DeepSpeed, which contains more than tensors and could therefore execute code."""
-    return torch.load(file, map_location="cpu", weights_only=False)

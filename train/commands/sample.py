@@ -11,7 +11,7 @@ from .. import loss_functions, trees
 from ..config import commands, language
 from ..data import text
 from ..errors import CommonMistake
-from . import evaluate
+from . import trained
 
 Choose = Callable[[torch.Tensor], int]
 Predict = Callable[[torch.Tensor], torch.Tensor]
@@ -23,7 +23,8 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if the source cannot be read or is not a language model.
     """
     options = commands.sample().parse_args(argv)
-    settings, state = evaluate.load(options.source, options.ema)
+    source = trained.load(options.source, options.ema)
+    settings = source.settings
     if settings.task != "text":
         raise CommonMistake(
             f"{options.source} was trained with --task {settings.task}; sample needs --task text"
@@ -32,9 +33,9 @@ def main(argv: Sequence[str]) -> None:
     prompt = alphabet.encode(options.prompt)
     if not prompt:
         raise CommonMistake("--prompt is empty: the model needs at least one token to go on with")
-    context, mine = language.size(settings).context, evaluate.alone()
+    context, mine = language.size(settings).context, trained.alone()
     outputs = text.vocabulary(settings, alphabet)
-    model = evaluate.model_with(settings, (context,), outputs, mine, state, options.source)
+    model = trained.model_with(source, (context,), outputs, mine)
     model = model.to(mine.torch).eval()
 
     def predict(window: torch.Tensor) -> torch.Tensor:

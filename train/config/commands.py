@@ -2,18 +2,36 @@
 
 from pathlib import Path
 
-from .converters import fraction, one_of, out_file, paths, real, whole
+from .converters import fraction, one_of, out_path, paths, real, size, whole
 from .options import Parser
 
 SUFFIXES = (".pt", ".safetensors")
+FORMATS = STATE_DICT, HF, PEFT = ("state_dict", "hf", "peft")
 RUNNERS = ("torch", "deepspeed")
 
 
 def export() -> Parser:
-    about = "Write the weights of a checkpoint to OUT, as one plain-torch state_dict."
+    about = "Write the trained weights of a checkpoint to OUT, for other programs."
     parser = Parser(prog="python -m jobgen.train export", description=about)
     parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
-    parser.add_argument("output", type=out_file(SUFFIXES), metavar="OUT", help="file.pt or .safetensors")
+    parser.add_argument(
+        "output", type=out_path, metavar="OUT", help="file.pt or .safetensors, or a directory"
+    )
+    parser.add_argument(
+        "--format",
+        type=one_of(FORMATS),
+        default=STATE_DICT,
+        metavar="|".join(FORMATS),
+        help="a file with one plain-torch state_dict (default); hf: a directory of transformers, for hf:DIR; "
+        "peft: a directory with the adapters of --lora, which the others add to the weights",
+    )
+    parser.add_argument(
+        "--max-shard-size",
+        type=size,
+        default="5GB",
+        metavar="SIZE",
+        help="hf: divide the weights into files of at most this size, such as 500MB (default: 5GB)",
+    )
     parser.add_argument("--ema", action="store_true", help="the averaged weights of a run with --ema")
     return parser
 

@@ -129,6 +129,20 @@ def seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
+@accepts("a number from 0 to below 1, such as 0.05", type="number", minimum=0, exclusiveMaximum=1)
+def below_one(text: str) -> float:
+    if not 0 <= _number(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to below 1, such as 0.05")
+    return float(text)
+
+
+@accepts("a list of names, such as q_proj,v_proj", pattern=r"[\w.]+(,[\w.]+)*")
+def names(text: str) -> tuple[str, ...]:
+    if not re.fullmatch(r"[\w.]+(,[\w.]+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of names, such as q_proj,v_proj")
+    return tuple(text.split(","))
+
+
 @accepts("a fraction above 0 and up to 1, such as 0.97", type="number", exclusiveMinimum=0, maximum=1)
 def fraction(text: str) -> float:
     if not 0 < _number(text) <= 1:
@@ -146,18 +160,19 @@ def paths(text: str) -> tuple[Path, ...]:
     return tuple(map(Path, text.split(",")))
 
 
-def out_file(suffixes: Sequence[str]) -> Callable[[str], Path]:
-    """Return a converter for a file to write, in an existing directory and with one of the suffixes."""
+def out_path(text: str) -> Path:
+    """Convert the path of a file or directory to write, in an existing directory."""
+    path = Path(text)
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no directory {path.absolute().parent}")
+    return path
 
-    def convert(text: str) -> Path:
-        file = Path(text)
-        if file.suffix not in suffixes:
-            raise argparse.ArgumentTypeError(f"{text!r} does not end in {' or '.join(suffixes)}")
-        if not file.absolute().parent.is_dir():
-            raise argparse.ArgumentTypeError(f"{text!r}: there is no directory {file.absolute().parent}")
-        return file
 
-    return convert
+def size(text: str) -> str:
+    """Check a size in bytes as transformers writes it."""
+    if not re.fullmatch(r"[1-9]\d*[KMG]i?B", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500MB or 5GB")
+    return text
 
 
 def _number(text: str) -> float:
@@ -199,6 +214,13 @@ def metric(text: str) -> str:
     """Convert the name of a metric of the evaluation. Which ones a run has is known with its data."""
     if not text.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not the name of a metric, such as loss or accuracy")
+    return text
+
+
+@accepts("the name of a key or column", pattern=r"(?s).+")
+def key(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("'' is not the name of a key or column")
     return text
 
 

@@ -12,12 +12,13 @@ class EngineSpec:
     """The properties of an engine.
 
     name: value of --engine; implementation: module:class below train/engines, called with a Job
-    layout: form of the weights in a checkpoint, one of LAYOUTS in commands/export.py
+    layout: form of the weights in a checkpoint, one of LAYOUTS in checkpoints/whole.py
     options: the options that only this engine has
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload
     replicated: every rank has the whole state, which any number of ranks can load
     async_saves: supports --async-save
+    adapters: supports --lora
     any_ranks: any number of ranks can load the sharded state
     casts_weights: weights are cast to half precision, and running statistics are not
     compiles: supports --compile and --sync-batchnorm
@@ -39,6 +40,7 @@ class EngineSpec:
     offloads: bool = False
     replicated: bool = False
     async_saves: bool = False
+    adapters: bool = False
     any_ranks: bool = False
     casts_weights: bool = False
     compiles: bool = False

@@ -24,6 +24,7 @@ SPEC = EngineSpec(
     layout="one file",
     options=("static_graph", "bucket_mb"),
     replicated=True,
+    adapters=True,
     compiles=True,
     async_saves=True,
     no_experts="its expert layer is DeepSpeed's",

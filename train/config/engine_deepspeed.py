@@ -42,6 +42,7 @@ SPEC = EngineSpec(
     layout="deepspeed",
     runs_deepspeed=True,
     offloads=True,
+    adapters=True,
     compiles=True,
     casts_weights=True,
     reasons=_reasons,

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from .converters import fraction, is_hf, is_own, one_of, real, whole
+from .converters import fraction, is_hf, is_own, key, one_of, real, whole
+from .engines import spec_of
 from .settings import Settings
 
-TEXT_OPTIONS = ("tokenizer", "held_out")
-GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp", "recompute")
+TEXT_OPTIONS = ("tokenizer", "text_key", "learn", "chat_template", "documents", "held_out")
+GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
 HELD_OUT = 0.1
 
 
@@ -40,8 +41,36 @@ def text(add: Callable[..., Any]) -> None:
     add(
         "--tokenizer",
         type=Path,
+        metavar="FILE|DIR",
+        help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
+        "template (default: those of --model hf:DIR, otherwise every byte is a token)",
+    )
+    add(
+        "--text-key",
+        type=key,
+        metavar="NAME",
+        help="text: key or column of records with the text or the messages (default: text, messages or "
+        "conversations, or prompt and completion)",
+    )
+    add(
+        "--learn",
+        type=one_of(("answers", "all")),
+        metavar="answers|all",
+        help="text: what is learned of chats, and of prompts with completions: answers (the assistant's "
+        "messages, the completions; default) or all",
+    )
+    add(
+        "--chat-template",
+        type=Path,
         metavar="FILE",
-        help="text: a JSON file of the package tokenizers (default: every byte is a token)",
+        help="text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
+    )
+    add(
+        "--documents",
+        type=one_of(("joined", "apart")),
+        metavar="joined|apart",
+        help="text: a token of a sequence attends to all before it (joined, the default), or to those of its "
+        "own document (apart)",
     )
     add(
         "--context",
@@ -78,7 +107,7 @@ def gpt(add: Callable[..., Any]) -> None:
         action="store_true",
         default=None,
         help="activation checkpointing: keep the input of each block only, and compute the rest again in the "
-        "backward pass; blocks with experts are kept",
+        "backward pass; for gpt, whose blocks with experts are kept, and hf:DIR",
     )
     add(
         "--peak-tflops",
@@ -107,7 +136,9 @@ def identity(settings: Settings) -> dict[str, Any]:
         return {}
     form = size(settings)._asdict() | {"mlp": settings.mlp or "gelu"} if settings.model == "gpt" else {}
     tokens = settings.tokenizer.name if settings.tokenizer else "bytes"
-    return form | {"context": size(settings).context, "held-out": settings.held_out, "tokenizer": tokens}
+    names = ("text_key", "learn", "documents", "held_out")
+    more = {name.replace("_", "-"): getattr(settings, name) for name in names}
+    return form | more | {"context": size(settings).context, "tokenizer": tokens}
 
 
 def check(settings: Settings) -> None:
@@ -119,6 +150,10 @@ def check(settings: Settings) -> None:
             raise CommonMistake(
                 f"--model {settings.model} is for images; --task text needs gpt, hf:DIR or PKG.MOD:NAME"
             )
+        if settings.documents == "apart" and spec_of(settings).pipelined:
+            raise CommonMistake(
+                "--documents apart needs an engine without stages: a pipeline passes on hidden states only"
+            )
     elif of_language and not is_own(settings.task):
         raise CommonMistake(
             f"--model {settings.model} is a language model: it needs --task text, or your own --dataset, not "
@@ -126,6 +161,8 @@ def check(settings: Settings) -> None:
         )
     _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
     _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+    recomputes = settings.model == "gpt" or is_hf(settings.model)
+    _only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
 
 
 def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:

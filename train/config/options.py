@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..errors import CommonMistake
-from . import language
+from . import finetuning, language
 from .converters import (
     SCHEDULERS,
     augmentation,
@@ -77,6 +77,7 @@ def parser() -> Parser:
         "text (--task text)": language.text,
         "transformer (--model gpt)": language.gpt,
         "mixture of experts (--model moe)": experts,
+        "fine-tuning": finetuning.options,
         "watching": observation,
         "checkpoints and survival": checkpoints,
         "launchers": launchers,
@@ -177,10 +178,9 @@ def data(add: Add) -> None:
     add(
         "--workers",
         type=whole(0),
-        default=0,
         metavar="N",
-        help="keep the images in the host's memory, and prepare batches in this number of threads "
-        "(default 0: all images are on the device, and batches are prepared there)",
+        help="prepare batches in this number of threads, from images in the host's memory, or of processes, "
+        "for data sets in Python (default: that of a DataLoader, or 0: all images are on the device)",
     )
     add(
         "--cache",

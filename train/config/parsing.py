@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CommonMistake, suggestion
-from . import language, options
-from .converters import is_own
+from . import finetuning, language, options
+from .converters import is_hf, is_own
 from .deepspeed import pipeline
 from .engines import ENGINES, spec_of
 from .settings import MOE_OPTIONS, PATHS, Settings
@@ -51,7 +51,11 @@ def parse(argv: Sequence[str]) -> Settings:
     if own and values["task"]:
         raise CommonMistake(f"--dataset {own} and --task {values['task']} both select the data: use one")
     values["task"] = own or values["task"] or "digits"
-    values["model"] = values["model"] or ("gpt" if values["task"] == "text" else "cnn")
+    values["model"] = values["model"] or _default_model(values["task"], values["init_from"])
+    if values["task"] == "text" and is_hf(values["model"]):
+        directory = Path(values["model"].removeprefix("hf:"))
+        has_tokens = values["tokenizer"] is None and (directory / "tokenizer.json").is_file()
+        values["tokenizer"] = directory if has_tokens else values["tokenizer"]
     if values["data"] is not None:
         values["data"] = tuple(path for paths in values["data"] for path in paths)
     values |= pipeline.choice(values)
@@ -60,6 +64,13 @@ def parse(argv: Sequence[str]) -> Settings:
     settings = Settings(**values)
     _check(settings)
     return settings
+
+
+def _default_model(task: str, init_from: Path | None) -> str:
+    if task != "text":
+        return "cnn"
+    of_transformers = init_from is not None and (init_from / "config.json").is_file()
+    return f"hf:{init_from.absolute()}" if init_from and of_transformers else "gpt"
 
 
 def from_record(values: Mapping[str, Any]) -> Settings:
@@ -94,6 +105,7 @@ def _check(settings: Settings) -> None:
     _check_engine(settings)
     _check_experts(settings)
     language.check(settings)
+    finetuning.check(settings)
     _check_checkpoints(settings)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
+from . import finetuning
 from .deepspeed import origin
 from .deepspeed.query import Config, enabled, optimizer_name, precision
 from .engines import ENGINES, spec_of
@@ -53,6 +54,7 @@ def _offload(zero: dict[str, Any], settings: Settings) -> Iterator[str]:
 
 def check_device(config: Config, settings: Settings, kind: str) -> None:
     """Raise CommonMistake for settings that this kind of device does not support."""
+    finetuning.check_device(settings, precision(config), kind)
     if ACCELERATORS[kind].deepspeed_kernels:
         return
     if config["zero_optimization"].get("zenflow") is not None:

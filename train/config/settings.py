@@ -27,7 +27,7 @@ class Settings:
 
     augment: tuple[str, ...]
     normalize: tuple[float, ...] | None
-    workers: int
+    workers: int | None
     cache: Path | None
     drop_last: bool | None
 
@@ -103,6 +103,10 @@ class Settings:
     local_rank: int | None
 
     tokenizer: Path | None
+    text_key: str | None
+    learn: str | None
+    chat_template: Path | None
+    documents: str | None
     context: int | None
     held_out: float | None
     size: str | None
@@ -112,6 +116,13 @@ class Settings:
     mlp: str | None
     recompute: bool | None
     peak_tflops: float | None
+
+    init_from: Path | None
+    lora: int | None
+    lora_alpha: float | None
+    lora_dropout: float | None
+    lora_targets: tuple[str, ...] | None
+    attention: str | None
 
     @property
     def has_experts(self) -> bool:
@@ -125,7 +136,17 @@ MOE_OPTIONS = (
 )
 
 
-PATHS = ("data", "cache", "tokenizer", "deepspeed_config", "tensorboard", "csv", "checkpoint_dir")
+PATHS = (
+    "data",
+    "cache",
+    "tokenizer",
+    "chat_template",
+    "deepspeed_config",
+    "tensorboard",
+    "csv",
+    "checkpoint_dir",
+    "init_from",
+)
 
 
 def to_record(settings: Settings) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Images keep the type in which they were read, mostly uint8, until they are on the device, which normalises
 them. Without workers, all images are in device memory. With workers, they stay in host memory, and threads
-select, augment and pin the batches in advance, in the order of the loop. Threads are used, not processes:
-they live as long as the run, share the arrays and avoid a fork under MPI. Copying releases the GIL.
+select, augment and pin the batches in advance, in the order of the loop. Threads share the arrays, and
+copying releases the GIL. Only samples that Python code makes are prepared in processes; see processes.py.
 """
 
 import functools
@@ -20,8 +20,9 @@ from .. import trees
 from ..accelerators import ACCELERATORS
 from ..loss_functions import tokens
 from ..trees import Tree
+from .processes import Processes
 from .sampling import Piece, Step
-from .sources import Source
+from .sources import Batch, Source
 
 Result = TypeVar("Result")
 AHEAD = 2  # steps that each worker prepares in advance
@@ -57,7 +58,8 @@ class MicroBatches:
 class Feed:
     """A source as micro batches on `device`.
 
-    workers: number of threads; part: returns the context in which the micro batches are prepared
+    workers: number of threads, or of processes for samples that Python code makes; None for the source's
+    own number, as of a DataLoader; part: returns the context in which the micro batches are prepared
     by_token: the unit of the loss is a token; all ranks then count the tokens of each step together
     """
 
@@ -65,25 +67,31 @@ class Feed:
         self,
         source: Source,
         device: torch.device,
-        workers: int = 0,
+        workers: int | None = 0,
         part: Callable[[], AbstractContextManager[None]] = nullcontext,
         by_token: bool = False,
     ) -> None:
         self._by_token = by_token
+        workers = source.workers if workers is None else workers
         self.size, self.indices = len(source), source.indices
         self._device, self._part = device, part
         # An accelerator gets a copy of all images. The CPU uses the arrays as they are.
         self._source = source if workers or device.type == "cpu" else source.resident(device)
         self._finish = source.scale.on(device) if source.scale else lambda inputs: inputs
         self._stream = SideStream(device) if self._source is source else None
-        threads = min(workers, 1) if source.sequential else workers
-        self._ahead = AHEAD * threads
-        self._pool = ThreadPoolExecutor(threads, "worker") if threads else None
+        count = min(workers, 1) if source.sequential else workers
+        self._ahead = AHEAD * count
+        self._pool, self._processes = None, None
+        if count and source.in_python:
+            self._processes = Processes(source, count, AHEAD, device.type != "cpu")
+        elif count:
+            self._pool = ThreadPoolExecutor(count, "worker")
 
     def batches(self, steps: Iterable[Step], epoch: int = 0) -> Iterator[tuple[MicroBatches, int]]:
         """Yield the micro batches of each step, and the number of samples counted over all ranks."""
-        self._source.start(epoch)
-        for prepare, step in self._preparations(self._source.located(steps)):
+        if not self._processes:
+            self._source.start(epoch)
+        for prepare, step in self._preparations(self._source.located(steps), epoch):
             count = len(step.pieces)
             if self._by_token:
                 prepare = self._with_factor(prepare())
@@ -101,8 +109,19 @@ class Feed:
                 micro = self._stream.run(make) if self._stream else make()
             yield micro
 
-    def _preparations(self, steps: Iterable[Step]) -> Iterator[tuple[Callable[[], list[Micro]], Step]]:
+    def close(self) -> None:
+        """End the processes, if there are any."""
+        if self._processes:
+            self._processes.close()
+
+    def _preparations(
+        self, steps: Iterable[Step], epoch: int
+    ) -> Iterator[tuple[Callable[[], list[Micro]], Step]]:
         """Yield for each step a function that returns its samples. It may use the device."""
+        if self._processes:
+            for batches, step in self._processes.batches(steps, epoch):
+                yield functools.partial(_micros, batches, step), step
+            return
         if self._pool is None:
             for step in steps:
                 yield functools.partial(self._prepare, step), step
@@ -144,6 +163,11 @@ class Feed:
     def _on_device(self, raw: Micro) -> Micro:
         inputs, targets = (trees.move_to(tree, self._device) for tree in raw[:2])
         return raw._replace(inputs=self._finish(inputs), targets=targets)
+
+
+def _micros(batches: list[Batch], step: Step) -> list[Micro]:
+    pairs = zip(batches, step.pieces, strict=True)
+    return [Micro(inputs, targets, piece.real) for (inputs, targets), piece in pairs]
 
 
 def _pin(leaf: Any) -> Any:

@@ -8,7 +8,7 @@ train, test     each one of
                 a map-style data set: __len__ and __getitem__, read when a sample is needed
                 an iterable data set, with the number of samples of an epoch as its length or as
                 train_samples, test_samples
-                a torch DataLoader, of which the data set, the sampler and collate_fn are used
+                a torch DataLoader, of which the data set, the sampler, collate_fn and num_workers are used
                 an object with __len__ and batch(indices) -> (inputs, targets)
 collate         from a list of samples to a batch (default: torch's default_collate)
 classes         names of the classes (default: 0, 1, ... up to the largest label)
@@ -108,15 +108,16 @@ def _source(result: Result, part: str, where: str) -> Source:
         return UserSource(data)
     if _is_arrays(data):
         return _arrays(data, result, where)
-    sampler = None
+    sampler, workers = None, 0
     if isinstance(data, DataLoader):
         loader: DataLoader[Any] = data
         data, collate, sampler = loader.dataset, collate or loader.collate_fn, _sampler(loader, where)
+        workers = loader.num_workers
     collate = collate or default_collate
     if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, IterableDataset):
-        return _items(data, collate, sampler, result, where)
+        return _items(data, collate, sampler, result, where, workers)
     if hasattr(data, "__iter__"):
-        return _stream(data, collate, result, part, where)
+        return _stream(data, collate, result, part, where, workers)
     raise BadInput(
         f"{where} is {type(data).__name__}; it must be (inputs, targets), a map-style or iterable data "
         "set, a DataLoader, or an object with __len__ and batch(indices)"
@@ -161,7 +162,7 @@ def _array(leaf: Any) -> Any:
     return array.astype(np.int64) if array.dtype.kind in "iu" and array.ndim == 1 else array
 
 
-def _items(samples: Any, collate: Any, sampler: Any, result: Result, where: str) -> Source:
+def _items(samples: Any, collate: Any, sampler: Any, result: Result, where: str, workers: int) -> Source:
     try:
         if not len(samples):
             raise BadInput(f"{where} has no samples")
@@ -169,10 +170,10 @@ def _items(samples: Any, collate: Any, sampler: Any, result: Result, where: str)
         inputs, _ = source.batch(np.zeros(1, np.int64))
     except (TypeError, ValueError, LookupError) as error:
         raise BadInput(f"{where}: its first sample cannot be read: {error!r}") from None
-    return Items(samples, collate, sampler, _scale_of(inputs, result, where))
+    return Items(samples, collate, sampler, _scale_of(inputs, result, where), workers)
 
 
-def _stream(samples: Any, collate: Any, result: Result, part: str, where: str) -> Source:
+def _stream(samples: Any, collate: Any, result: Result, part: str, where: str, workers: int) -> Source:
     length = result.get(f"{part}_samples", len(samples) if hasattr(samples, "__len__") else None)
     if not isinstance(length, int) or isinstance(length, bool) or length < 1:
         raise BadInput(
@@ -182,7 +183,7 @@ def _stream(samples: Any, collate: Any, result: Result, part: str, where: str) -
     if iter(samples) is samples:
         raise BadInput(f"{where} is an iterator, which ends after one epoch: give an object with __iter__")
     inputs, _ = Stream(samples, collate, length).batch(np.zeros(1, np.int64))
-    return Stream(samples, collate, length, _scale_of(inputs, result, where))
+    return Stream(samples, collate, length, _scale_of(inputs, result, where), workers)
 
 
 def _sampler(loader: Any, where: str) -> Any:
@@ -206,7 +207,6 @@ def _notes(result: Result) -> tuple[str, ...]:
     loaders = [result[part] for part in ("train", "test") if isinstance(result[part], DataLoader)]
     notes = {
         "batch_size, which --batch-size replaces": any(each.batch_size != 1 for each in loaders),
-        "num_workers, which --workers replaces": any(each.num_workers for each in loaders),
         "drop_last: every sample is used": any(each.drop_last for each in loaders),
     }
     return tuple(f"the DataLoader is used without its {what}" for what, there in notes.items() if there)

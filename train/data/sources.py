@@ -59,12 +59,16 @@ class Source:
     """The samples of a split.
 
     sequential: batches must be requested in order, by one thread
+    in_python: samples are made by the user's code, which other threads cannot do at the same time
+    workers: their number without --workers
     tokens: number of tokens to learn of each sample, if it is the same for all; otherwise 0
     scale: normalisation of the images, if the inputs are images; None for all other inputs, which keep their
     type
     """
 
     sequential = False
+    in_python = False
+    workers = 0
     tokens = 0
     scale: Scale | None = None
     _changes: Changes | None = None
@@ -88,6 +92,17 @@ class Source:
         """Called before the first batch of an epoch."""
         if self._changes:
             self._changes = self._changes._replace(epoch=epoch)
+
+    def detached(self) -> "Source":
+        """Return the source without what only the loop needs, for a worker process."""
+        return self
+
+    def divided(self, rank: int, ranks: int, micro: int, accumulation: int) -> "Source":
+        """Return the source for one of the ranks, which may read the samples of this rank only.
+
+        `batch` gets the same indices.
+        """
+        return self
 
     def resident(self, device: torch.device) -> "Source":
         """Return a source that keeps its samples in the memory of the device, or this one."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ class Task:
     sample, or for each of its elements; 0 if unknown. loss, metrics: those of a run without --loss and
     --metric; see loss_functions.py and metrics.py, or a function. notes: what the run tells the user of the
     data. loss_by: the unit of the loss without --loss-by, sample or token.
+    temporary: a directory to remove when all ranks of the host have the data.
     """
 
     train: Source
@@ -28,6 +30,7 @@ class Task:
     metrics: tuple[str | Callable[..., Any], ...] = ("accuracy",)
     notes: tuple[str, ...] = ()
     loss_by: str = "sample"
+    temporary: Path | None = None
 
     def by_token(self, choice: str | None, loss: str | None) -> bool:
         """Return whether the loss is a mean over tokens, by the values of --loss-by and --loss, if any.

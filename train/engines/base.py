@@ -15,6 +15,7 @@ from ..config.speed import CUDA_GRAPHS, Speed
 from ..data.feed import Micro, MicroBatches
 from ..device import Device
 from ..loss_functions import LossSum, Objective
+from ..models import lora
 from ..ranks import Ranks
 from ..trees import Tree
 from .ema import Average
@@ -98,7 +99,7 @@ class Job:
 
     config: DeepSpeed's dict, without schedule and amp; schedule: attaches the scheduler to an optimizer;
     loss: the loss to minimise; micro: maximum number of samples of a forward pass; plugin: '' for engines
-    without plug-ins
+    without plug-ins; adapters: checkpoints have only the weights that are trained
     """
 
     model: nn.Module
@@ -113,6 +114,21 @@ class Job:
     partition: str
     plugin: str
     speed: Speed
+    adapters: bool = False
+
+
+class Trained:
+    """The state of a model without the weights that are not trained."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        state = self._module.state_dict()
+        return {name: state[name] for name in lora.trained(self._module)}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        lora.load(self._module, state)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
 from . import optimizers
-from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of, value_of
+from .base import Job, Part, Save, Share, Trained, evaluation, loss_of, sum_of, value_of
 from .ema import Average
 from .tuning import with_compile
 
@@ -55,7 +55,7 @@ class DdpEngine:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._dtype, self._cast = precision(job.config)
-        self._type, self._speed = job.device.type, job.speed
+        self._type, self._speed, self._adapters = job.device.type, job.speed, job.adapters
         self.module = job.model.to(job.device.torch, self._dtype)
         whole = WithLoss(self.module, job.loss, self._dtype, self._autocast)
         self._outputs = with_compile(whole.outputs, job.speed)
@@ -179,7 +179,7 @@ class DdpEngine:
     def _states(self) -> dict[str, Any]:
         """Return the objects to load, in order: the schedule overwrites the optimizer's learning rate."""
         return {
-            "model": self.module,
+            "model": Trained(self.module) if self._adapters else self.module,
             "optimizer": self.optimizer,
             "scheduler": self.scheduler,
             "scaler": self._scaler,

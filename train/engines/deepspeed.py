@@ -1,9 +1,11 @@
 """DeepSpeed's data parallelism: ZeRO stages 0 to 3, offload to host memory, mixture of experts."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch import distributed
 
 from .. import trees
 from ..config.deepspeed.query import enabled
@@ -42,7 +44,7 @@ class DeepSpeedEngine(Common):
                 optimizer=client_optimizer(job.config, job.model),
                 lr_scheduler=job.schedule.attach,
             )
-        super().__init__(engine)
+        super().__init__(engine, adapters=job.adapters)
         if job.speed.compile:
             engine.compile(compile_kwargs={"mode": job.speed.compile, "dynamic": False})
         engine.train()  # called once, because it visits all modules
@@ -73,7 +75,12 @@ class DeepSpeedEngine(Common):
             with mistakes_of_the_config():
                 deepspeed.zero.Init(module=layer.to(half), config_dict_or_path=own_config, dtype=half)
 
-        return Division(divide, own_config)
+        @contextmanager
+        def change(weight: Any) -> Iterator[bool]:
+            with deepspeed.zero.GatheredParameters([weight], modifier_rank=0):
+                yield distributed.get_rank() == 0 or not hasattr(weight, "ds_id")  # buffers are not divided
+
+        return Division(divide, own_config, change)
 
     def _average(self, job: Job) -> Average:
         assert job.ema is not None

@@ -16,7 +16,7 @@ from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
 from . import deepspeed_patches, optimizers
-from .base import Save
+from .base import Save, Trained
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -24,7 +24,7 @@ CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 class Common:
     """The base class of DeepSpeed's engines, around the engine that deepspeed.initialize returns.
 
-    group: the ranks over which a pipeline divides the model, None without a pipeline
+    group: the ranks over which a pipeline divides the model, None without a pipeline; adapters: see base.Job
 
     DeepSpeed 0.19.8 provides the norm of the gradients except at ZeRO stage 0 in fp32 and autocast, and
     except with Muon. With Muon and experts or offload there is none. With
@@ -33,12 +33,14 @@ class Common:
     after an overflow, so that it would skip all later steps.
     """
 
-    def __init__(self, engine: Any, group: Any = None) -> None:
-        self._engine = engine
+    def __init__(self, engine: Any, group: Any = None, adapters: bool = False) -> None:
+        self._engine, self._adapters = engine, adapters
         self._group = group
         self._clip = float(engine.gradient_clipping())
         self._scaler = getattr(engine.optimizer, "torch_autocast_gradscaler", None)
         self._scale = 1.0
+        if adapters:  # DeepSpeed leaves out frozen weights, but not the second names of shared ones
+            engine.module_state_dict = lambda **options: Trained(engine.module).state_dict()
         self._clip_norm: torch.Tensor | None = None
         self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
         self._muon = engine.zero_optimization() and engine.optimizer_name() == "muon"
@@ -99,7 +101,13 @@ class Common:
         self._engine._copy_recovery_script = lambda path: None
         scaler = self._loss_scaler()
         state = {"jobgen": client, "scaler": scaler.state_dict() if scaler else None}
-        self._engine.save_checkpoint(str(directory), CHECKPOINT, client_state=state, save_latest=False)
+        self._engine.save_checkpoint(
+            str(directory),
+            CHECKPOINT,
+            client_state=state,
+            save_latest=False,
+            exclude_frozen_parameters=self._adapters,
+        )
         if torch.distributed.get_rank() == 0:
             (directory / "latest").write_text(CHECKPOINT)  # for DeepSpeed's tools
 
@@ -109,7 +117,9 @@ class Common:
         Raise TrainingFailure if DeepSpeed finds none. It would otherwise continue with the initial weights.
         """
         place = universal or directory / CHECKPOINT
-        path, client = self._engine.load_checkpoint(str(place.parent), place.name)
+        path, client = self._engine.load_checkpoint(
+            str(place.parent), place.name, load_module_strict=not self._adapters
+        )
         if path is None:
             raise TrainingFailure(f"DeepSpeed found no checkpoint in {place}")
         scaler = self._loss_scaler()

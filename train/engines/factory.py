@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from .. import loss_functions, randomness
+from ..checkpoints import initial
 from ..config import Settings, speed
 from ..config.batches import stages_of
 from ..config.engines import spec_of
@@ -14,7 +15,7 @@ from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..data import Task
 from ..device import Device
-from ..models import selection
+from ..models import hf, lora, selection
 from ..models.division import WHOLE, Division
 from ..ranks import Ranks
 from . import tuning
@@ -50,6 +51,7 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
         partition=settings.partition or "parameters",
         plugin=spec.plugin(settings) or "",
         speed=fast,
+        adapters=bool(settings.lora),
     )
     engine: Engine = kind(job)
     randomness.seed(settings.seed, ranks.rank)
@@ -59,7 +61,9 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
 def model(
     settings: Settings, shape: Any, outputs: int, device: Device, division: Division = WHOLE
 ) -> nn.Module:
-    """Return the model with the initial weights of --seed, which are the same on every rank.
+    """Return the model with its initial weights, the same on every rank, and the adapters of --lora.
+
+    The weights are those of --init-from, or random ones by --seed.
 
     shape, outputs, division: see selection.build
     """
@@ -68,4 +72,7 @@ def model(
         from .deepspeed_common import load_deepspeed
 
         load_deepspeed(device)  # the expert layer is DeepSpeed's
-    return selection.build(settings, shape, outputs, division)
+    network = selection.build(settings, shape, outputs, division)
+    if settings.init_from and not hf.reads(settings):
+        initial.load(network, settings.init_from, division)
+    return lora.add(network, settings)

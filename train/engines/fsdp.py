@@ -15,6 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from ..checkpoints import sharded, storage
+from ..checkpoints.sharded import FILE, FOLDER, MODEL
 from ..config.deepspeed.query import precision
 from ..data.feed import MicroBatches
 from ..errors import CommonMistake
@@ -27,8 +28,7 @@ from .batch_norm import normalise_in_fp32
 from .ema import ShardedAverage
 from .tuning import with_compile
 
-FOLDER, FILE = "fsdp", "fsdp.pt"
-MODEL, OPTIMIZER = "model", "optimizer"
+OPTIMIZER = "optimizer"
 CASTS = {"bf16": torch.bfloat16, "fp16": torch.float16}  # of gathered weights; the shards are fp32
 AUTOCASTS = {"autocast": torch.bfloat16, "autocast-fp16": torch.float16}
 
@@ -162,7 +162,7 @@ class FsdpEngine:
         """Write the sharded tensors first: all ranks write them together, also if the disk of one is full."""
         tensors = self._weights()
         states = {OPTIMIZER: sharded.split(self.optimizer.state_dict(), OPTIMIZER, tensors)}
-        save(storage.Sharded(tensors), directory / FOLDER)
+        save(sharded.Sharded(tensors), directory / FOLDER)
         if self.share.rank == 0:
             states |= {"scheduler": self.scheduler.state_dict(), "scaler": self._scaler.state_dict()}
             save({**states, "names": self._names(), "client": client}, directory / FILE)

@@ -57,7 +57,7 @@ class Unembedding(nn.Module):
 
 
 class Attention(nn.Module):
-    """Causal self-attention: a token attends to itself and to the tokens before it."""
+    """Causal self-attention: a token attends to itself and to the tokens before it, or by `mask`."""
 
     def __init__(self, size: Size, residual_std: float) -> None:
         super().__init__()
@@ -65,12 +65,12 @@ class Attention(nn.Module):
         self.inputs = linear(size.width, 3 * size.width)
         self.output = linear(size.width, size.width, residual_std)
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         n, tokens, width = hidden.shape
         split = self.inputs(hidden).view(n, tokens, 3, self.heads, width // self.heads)
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
         values = functional.scaled_dot_product_attention(
-            rotate(queries), rotate(keys), values, is_causal=True
+            rotate(queries), rotate(keys), values, mask, is_causal=mask is None
         )
         result: torch.Tensor = self.output(values.transpose(1, 2).reshape(n, tokens, width))
         return result
@@ -142,16 +142,31 @@ class Block(nn.Module):
         self.feed_forward = feed_forward
         self._recompute = recompute
 
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         if self._recompute and torch.is_grad_enabled():
-            again: torch.Tensor = checkpoint(self._compute, hidden, use_reentrant=True)
+            again: torch.Tensor = checkpoint(self._compute, hidden, mask, use_reentrant=True)
             return again
-        return self._compute(hidden)
+        return self._compute(hidden, mask)
 
-    def _compute(self, hidden: torch.Tensor) -> torch.Tensor:
-        hidden = hidden + self.attention(self.attention_norm(hidden))
+    def _compute(self, hidden: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        hidden = hidden + self.attention(self.attention_norm(hidden), mask)
         result: torch.Tensor = hidden + self.feed_forward(self.norm(hidden))
         return result
+
+
+class Decoder(nn.Sequential):
+    """The layers of the model as a whole. A pipeline takes them one by one, without documents."""
+
+    def forward(self, tokens: torch.Tensor, documents: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the logits. documents: of each token, [n, tokens]; it attends to its own document only."""
+        mask = None
+        if documents is not None:
+            same = documents[:, :, None] == documents[:, None, :]
+            mask = same.tril()[:, None]
+        hidden = tokens
+        for layer in self:
+            hidden = layer(hidden, mask) if isinstance(layer, Block) else layer(hidden)
+        return hidden
 
 
 def layers(

@@ -4,6 +4,7 @@ DIR has config.json and, for a pretrained model, its weights. Nothing is downloa
 directory is executed.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -13,8 +14,24 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..config import Settings
+from ..config.converters import is_hf
 from ..errors import BadInput, CommonMistake
 
+KERNELS = {"flash": "flash_attention_2"}  # transformers' names of --attention, where they differ
+# The files of a directory that belong to its tokenizer and to the generation of text.
+COMPANIONS = (
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *(
+        "tokenizer.model",
+        "vocab.json",
+        "vocab.txt",
+        "merges.txt",
+        "chat_template.jinja",
+        "chat_template.json",
+    ),
+    "generation_config.json",
+)
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
@@ -38,14 +55,16 @@ def form(name: str) -> tuple[int, int]:
     return int(hf_config.num_hidden_layers), int(hf_config.hidden_size)
 
 
-def build(name: str, vocabulary: int, shape: Any, zero3: dict[str, Any] | None = None) -> nn.Module:
-    """Return the model in hf:DIR: with its weights if they are there, otherwise with random ones.
+def build(settings: Settings, vocabulary: int, shape: Any, zero3: dict[str, Any] | None = None) -> nn.Module:
+    """Return the model in hf:DIR: with the weights of --init-from or DIR if they are there, or random ones.
 
     vocabulary, shape: number of tokens, and shape of a sample, (tokens,) for a text
     zero3: DeepSpeed's config at ZeRO stage 3, where no rank holds the whole model
 
-    Raise CommonMistake if its vocabulary or its number of positions is too small for the text.
+    Raise CommonMistake if its vocabulary or its number of positions is too small for the text, or if weights
+    are missing.
     """
+    name = settings.model
     hf_config, transformers = config(name), _package()
     transformers.utils.logging.disable_progress_bar()
     for what, has, needs in (
@@ -57,21 +76,73 @@ def build(name: str, vocabulary: int, shape: Any, zero3: dict[str, Any] | None =
     hf_config.use_cache = False  # keys and values of earlier tokens are of no use in training
     try:
         with _zero3(zero3):
-            return _model(transformers, hf_config, _directory(name))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise BadInput(f"--model {name} cannot be made: {_first_line(error)}") from None
+            model: nn.Module = _model(transformers, hf_config, _weights(settings), settings.attention)
+    except (ImportError, OSError, ValueError, RuntimeError) as error:
+        raise CommonMistake(f"--model {name} cannot be made: {_first_line(error)}") from None
+    if settings.recompute:
+        _recompute(model)
+    return model
 
 
-def _model(transformers: Any, hf_config: Any, directory: Path) -> nn.Module:
+def _recompute(model: Any) -> None:
+    """Let the model keep the input of each block only, and compute the rest again in the backward pass."""
+    how = {"use_reentrant": False}
+    if hasattr(model, "activation_checkpointing_enable"):  # transformers 5 has renamed it
+        model.activation_checkpointing_enable(activation_checkpointing_kwargs=how)
+    else:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
+
+
+def reads(settings: Settings) -> bool:
+    """Return whether `build` reads the weights of --init-from: those of a directory of transformers."""
+    return is_hf(settings.model) and settings.init_from is not None and _has_weights(settings.init_from)
+
+
+def _weights(settings: Settings) -> Path | None:
+    """Return the directory of weights that transformers reads, or None."""
+    if reads(settings):
+        return settings.init_from
+    directory = _directory(settings.model)
+    return directory if settings.init_from is None and _has_weights(directory) else None
+
+
+def _has_weights(directory: Path) -> bool:
+    return any(file for pattern in WEIGHTS for file in directory.glob(pattern))
+
+
+def _model(transformers: Any, hf_config: Any, weights: Path | None, attention: str | None) -> Any:
     kind = transformers.AutoModelForCausalLM
+    common = {"dtype": torch.float32, "attn_implementation": KERNELS.get(attention or "", attention)}
     meta = torch.get_default_device().type == "meta"  # only the sizes are needed
-    if not meta and any(file for pattern in WEIGHTS for file in directory.glob(pattern)):
-        model: nn.Module = kind.from_pretrained(
-            directory, config=hf_config, local_files_only=True, dtype=torch.float32
+    if meta or weights is None:
+        return kind.from_config(hf_config, **common)
+    model, facts = kind.from_pretrained(
+        weights, config=hf_config, local_files_only=True, output_loading_info=True, **common
+    )
+    if missing := sorted(facts["missing_keys"]):
+        names = ", ".join(missing[:3])
+        raise CommonMistake(
+            f"the weights in {weights} do not fit {type(model).__name__}: {len(missing)} are missing, such "
+            f"as {names}; it has {len(facts['unexpected_keys'])} others"
         )
-        return model.train()
-    initial: nn.Module = kind.from_config(hf_config, dtype=torch.float32)
-    return initial
+    return model.train()
+
+
+def save(model: Any, settings: Settings, place: Path, shard: str) -> None:
+    """Write the model and its tokenizer to a directory that from_pretrained reads.
+
+    shard: the largest size of a file, such as 5GB
+    """
+    model.config.use_cache = config(settings.model).use_cache
+    model.save_pretrained(place, max_shard_size=shard)
+    for source in filter(None, (_directory(settings.model), settings.init_from, settings.tokenizer)):
+        for name in COMPANIONS:
+            if (source / name).is_file():
+                shutil.copyfile(source / name, place / name)
+    if settings.chat_template:
+        shutil.copyfile(settings.chat_template, place / "chat_template.jinja")
+    if settings.tokenizer and settings.tokenizer.is_file():
+        _package().PreTrainedTokenizerFast(tokenizer_file=str(settings.tokenizer)).save_pretrained(place)
 
 
 class _Zero3:

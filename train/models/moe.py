@@ -117,7 +117,7 @@ class Mixture(nn.Module):
         return output
 
 
-class MixtureModel(nn.Sequential):
+class MixtureModel(gpt.Decoder):
     """A model with layers that contain a Mixture. aux_weight: weight of the sum of their balances"""
 
     def __init__(self, *layers: nn.Module, aux_weight: float) -> None:

@@ -24,7 +24,7 @@ def build(settings: Settings, shape: Any, outputs: int, division: Division = WHO
     if settings.model == "moe":
         return moe.build(shape, outputs, moe.experts(settings))
     if is_hf(settings.model):
-        return hf.build(settings.model, outputs, shape, division.config)
+        return hf.build(settings, outputs, shape, division.config)
     return models.build(settings.model, shape, outputs)
 
 
@@ -34,7 +34,7 @@ def _gpt(settings: Settings, vocabulary: int, division: Division) -> nn.Module:
         gpt.layers, form, vocabulary, settings.mlp or "gelu", bool(settings.recompute), divide=division.layer
     )
     if not settings.has_experts:
-        return nn.Sequential(*layers())
+        return gpt.Decoder(*layers())
     experts = moe.experts(settings)
     network = layers(mixture=lambda expert: moe.Mixture(form.width, expert, experts))
     return moe.MixtureModel(*network, aux_weight=experts.aux_weight)

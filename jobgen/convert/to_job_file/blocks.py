@@ -10,14 +10,14 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of, state
-from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported
+from jobgen.script.syntax import LATER, Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
@@ -48,6 +48,13 @@ def _working(statements: Sequence[Node]) -> list[Node]:
         background |= one.type == "&" and not dropped
         found += [] if dropped else [one]
     return found
+
+
+def _reads_status(statement: Node, strict: bool) -> bool:
+    """Return whether the status of a pipeline matters: in a condition, or if an error ends the script."""
+    places = ("if_statement", "while_statement", "list", "negated_command")
+    found = list(statement.all("pipeline"))
+    return any(strict or "$?" in statement.text or one.under(*places) for one in found)
 
 
 def _end_before(statement: Node, start: int) -> int:
@@ -95,7 +102,9 @@ class Body:
         for name in names:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
-        start = [] if strict or not code else ["set +e"]
+        pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
+        unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
+        start = [f"set {' '.join(unset)}"] if unset and code else []
         if self._starts_at_home():
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
@@ -124,7 +133,10 @@ class Body:
         if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
-        return first is None or not start_directory.is_absolute(self.script, first)
+        if first is None or not start_directory.is_absolute(self.script, first) or first.node.under(*LATER):
+            return True
+        before = [one for one in self.script.tree.children if one.end <= first.node.start]
+        return any(effects_of(self.script, one).kinds & OF_DIRECTORY for one in before)
 
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from jobgen.convert.to_job_file.effects import effects_of
+from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments
+from jobgen.script.syntax import Node
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 
@@ -26,20 +28,18 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     functions = {
         part.text: one for one in script.tree.all("function_definition") if (part := one.get("name"))
     }
-    arrays: dict[str, list[Node]] = {}
-    plain = set()
-    for name, value, node in assignments(script.tree):
-        if value.type == "array":
-            arrays.setdefault(name, []).append(node)
-        else:
-            plain.add(name)
     found: dict[int, Node] = {}
     names: dict[str, None] = {}
     stack = list(nodes)
+    arrays = _arrays(script, max((one.start for one in stack), default=0))
+    repeated = {id(node) for given in arrays.values() for node in given}
+    plain = {name for name, _, node in script.assignments if id(node) not in repeated}
+    arrays = {name: given for name, given in arrays.items() if not _sets_first(name, stack)}
     own = {id(part) for one in stack for part in one.all("function_definition", "variable_assignment")}
     while stack:
         one = stack.pop()
         read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
+        read += [name.text for name, _ in names_read(one, 0)]
         names.update(dict.fromkeys(read))
         more = [node for name in read for node in arrays.get(name, ())]
         more += [functions[call.name] for call in commands(one) if call.name in functions]
@@ -47,20 +47,51 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
             if id(node) not in found and id(node) not in own:
                 found[id(node)] = node
                 stack.append(node)
-    ordered = sorted((_whole(one, own) for one in found.values()), key=lambda node: node.start)
+    ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
     texts = tuple(dict.fromkeys(node.text for node in ordered))
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
     return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
 
 
-def _whole(assignment: Node, own: set[int]) -> Node:
-    """Return the condition or loop in which an array is set, unless the commands themselves are in it."""
+def _arrays(script: Script, end: int) -> dict[str, list[Node]]:
+    """Return the assignments to each array, and those before ``end`` that make it a plain variable."""
+    found: dict[str, list[Node]] = {}
+    for name, value, node in script.assignments:
+        if value.type == "array" or (name in found and node.start < end):
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
+    """Return whether commands set an array, in any case, before they read it."""
+    used = [part for one in nodes for part in one.all("variable_name") if part.text == name]
+    first = min(used, key=lambda node: node.start, default=None)
+    target = first.parent if first is not None else None
+    return (
+        target is not None
+        and target.type == "variable_assignment"
+        and target.text.startswith(f"{name}=(")
+        and not target.under("if_statement", "case_statement", "list", "function_definition")
+        and name not in target.text[len(name) :]
+    )
+
+
+def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
+    """Return the condition or loop in which an array is set.
+
+    If the commands themselves are in it, or if it runs programs too, it is the assignment alone.
+    """
     above = [one for one in assignment.above() if one.type.endswith(("_statement", "clause"))]
     inside = any(one.type == "function_definition" for one in assignment.above())
     if inside or not above or any(id(part) in own for part in above[-1].all("variable_assignment")):
         return assignment
-    return above[-1]
+    twice = (
+        "=(" in assignment.text
+        and "+=(" not in assignment.text
+        and "program" in effects_of(script, above[-1]).kinds
+    )
+    return assignment if twice else above[-1]
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:

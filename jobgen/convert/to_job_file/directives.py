@@ -115,6 +115,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         file.values["exclusive"] = True
     if request.output:
         others += _output(file, script, source, content)
+    elif read := re.search(source.own_logs, script.tree.text):
+        _own_log(file, script, source, read)
     if request.error and request.error != request.output:
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
@@ -155,6 +157,16 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)
     return [] if fits else [source.scheduler.request_forms["output"].format(path)]
+
+
+def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[str]) -> None:
+    """Keep the name of the log that the script itself uses, or name it if the job's has another name."""
+    of_job, of_task = source.own_log_names
+    array = "array" in file.values
+    if not of_job or not _log(file, source, of_task if array else of_job, array):
+        number = script.tree.line + script.tree.text.count("\n", 0, read.start())
+        why = "may be the log of the script: that of the job has another name"
+        file.remarks.append(Remark(number, read[0], why, lost=False))
 
 
 def _signal(file: JobFile, request: Request, value: str) -> bool:

@@ -84,6 +84,8 @@ LOGIN = re.compile(
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "function"})
 _OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
 _HERE = {"directory", "here", "files"}
+# What a statement does in the current directory.
+OF_DIRECTORY = frozenset({"here", "files", "copies", "build", "program"})
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
     "workdir": _OTHERS,

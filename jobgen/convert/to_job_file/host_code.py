@@ -176,7 +176,7 @@ class HostCode:
             text[start:end] = b" " * (end - start)
         rest = text.decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
-        names -= {*_OF_THE_JOB}
+        names -= {*_OF_THE_JOB} if self.launched else set()
         sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
         if any(re.search(rf"\b{name}\b" if sums else rf"\$\{{?[#!]?{name}\b", self.lines) for name in names):
             return False

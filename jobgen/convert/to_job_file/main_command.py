@@ -24,6 +24,19 @@ def last_launch(script: Script) -> Launch | None:
     return next(iter(reversed(inner or found)), None)
 
 
+def outermost(launch: Launch | None) -> Launch | None:
+    """Return the launcher that starts a launcher, or the launcher itself."""
+    while launch is not None and launch.outer is not None:
+        launch = launch.outer
+    return launch
+
+
+def main_command(script: Script, launch: Launch | None) -> Command | None:
+    """Return the command of a launcher; without a launcher that of the last program."""
+    outer = outermost(launch)
+    return outer.command if outer else last_program(script)
+
+
 def last_program(script: Script) -> Command | None:
     """Return the last command that runs Python, or else the last one that is no common tool."""
     found = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]

@@ -129,8 +129,12 @@ def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Re
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each word of the program with a variable that nothing in the script sets."""
-    text = script.tree.text
+    text, dialect = script.tree.text, script.dialect
+    own = {name for name, _, _ in script.assignments}
     for name in names(file.list("command")):
+        if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
+            why = f"is not set by {dialect.title}: the job ends, and the script would go on"
+            yield Remark(program.line, f"${name}", why, lost=False)
         ours = name.startswith("argument_") or not re.fullmatch("[a-z_][a-z_0-9]*", name)
         if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
             why = (

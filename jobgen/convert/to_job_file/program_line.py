@@ -20,6 +20,10 @@ _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "r
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
 # Sourced files that set no variable for the words of a program.
 _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
+# Names of variables with options, which may be several words or none.
+_OF_OPTIONS = re.compile(
+    r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter)s?$|(^|_)(extra|command|cmd)$"
+)
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
 
@@ -47,7 +51,7 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
     for at, node in enumerate(nodes):
         text = script.constants.value(node)
         if at == code:
-            text = _code(node) if text is None else text
+            text = _code(script, node, found) if text is None else text
             found.used += [name for name, _ in expansions(node)]
         elif text is None:
             text = _run_time(script, node, found)
@@ -70,16 +74,28 @@ def _bare(node: Node) -> bool:
 
 def inner(outer: Sequence[Node], nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Return words in the text of ``bash -c "TEXT"`` as that bash reads them; ``outer`` are around it."""
-    text = " ".join(node.text for node in nodes)
-    if "\\$" not in text or not any(one.type == "string" and nodes[0].source in one.source for one in outer):
-        return tuple(nodes)
+    text = " ".join(node.text for node in _joined(nodes))
+    in_string = any(one.type == "string" and nodes[0].source in one.source for one in outer)
+    return evaluated(nodes) if "\\$" in text and in_string else tuple(nodes)
+
+
+def evaluated(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return words of a string as a shell reads them that evaluates it."""
+    text = " ".join(node.text for node in _joined(nodes))
     found = next(commands(parse(unescaped(text).encode(), nodes[0].line)), None)
     return found.words if found else tuple(nodes)
 
 
-def _code(node: Node) -> str:
-    """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it."""
-    return f"eval {node.text}"
+def _code(script: Script, node: Node, found: ProgramWords) -> str:
+    """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it.
+
+    It has no arrays of the script: ``setup`` puts the text with their values into a variable.
+    """
+    if not any(
+        value.type == "array" for name, _ in expansions(node) for value in script.values.get(name, ())
+    ):
+        return f"eval {node.text}"
+    return f'eval "{_hoisted(node, found, "export ")}"'
 
 
 def _joined(nodes: Sequence[Node]) -> list[Node]:
@@ -101,13 +117,13 @@ def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
         found.several |= _splits(script, node) or _globbed(node)
         return _hoisted(node, found)
     text = re.sub(r"\$\{(\w+)\}(?!\w)", r"$\1", "".join(part for part in parts if part is not None))
-    found.several |= _splits(script, node) or (_bare(node) and _is_of_file(script, text))
+    found.several |= _splits(script, node) or (_bare(node) and _may_be_several(script, text))
     return text
 
 
-def _hoisted(node: Node, found: ProgramWords) -> str:
+def _hoisted(node: Node, found: ProgramWords, export: str = "") -> str:
     name = f"argument_{len(found.setup) + 1}"
-    found.setup.append(f"{name}={node.text}")
+    found.setup.append(f"{export}{name}={node.text}")
     return f"${name}"
 
 
@@ -134,10 +150,11 @@ def _parts(node: Node) -> Iterator[str | None]:
 
 def _globbed(node: Node) -> bool:
     """Return whether a shell would replace a word by names of files, or by several words."""
-    if node.type == "concatenation":
+    if node.type in ("concatenation", "command_name"):
         return any(_globbed(child) for child in node.children)
-    return node.type in ("word", "brace_expression") and bool(
-        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", node.text)
+    text = re.sub(r"\$\{[^}]*\}", "", node.text)
+    return node.type in ("word", "brace_expression", "misread") and bool(
+        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", text)
     )
 
 
@@ -156,15 +173,26 @@ def _splits(script: Script, node: Node) -> bool:
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
     if not name or re.search(r"[@*]", node.text) or _OF_NODES.fullmatch(name):
         return True
-    return any(_several(value) for value in script.values.get(name, ())) or name in script.loop_variables
+    return _has_several(script, name) or name in script.loop_variables
 
 
-def _is_of_file(script: Script, text: str) -> bool:
-    """Return whether a word is a variable that a sourced file may set to several words."""
+def _may_be_several(script: Script, text: str) -> bool:
+    """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
     if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
         return False
-    return any(not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", "."))
+    return _OF_OPTIONS.search(name) is not None or any(
+        not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")
+    )
+
+
+def _has_several(script: Script, name: str) -> bool:
+    """Return whether a variable, or the array of which it is an element, may have blanks, or be empty."""
+    values = script.values.get(name, ())
+    arrays = [match[1] for one in values if (match := re.fullmatch(r"\"?\$\{(\w+)\[.*\]\}\"?", one.text))]
+    of_arrays = [one for other in arrays for one in script.values.get(other, ()) if one.type == "array"]
+    elements = [child for one in of_arrays for child in one.children[1:-1] if child.type != "comment"]
+    return any(map(_several, [*values, *elements]))
 
 
 def _several(value: Node) -> bool:
@@ -184,7 +212,7 @@ def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_pytho
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
     if front.several:
-        text = " ".join(node.text for node in nodes)
+        text = " ".join(node.text for node in _joined(nodes))
         rest = ["bash", "-c", f'{_command(text)} "$@"', "job", *rest]
     else:
         rest = [*front.words, *rest]
@@ -252,6 +280,7 @@ def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_pytho
     ``of_python``: the launcher of the script starts files of Python by itself.
     """
     needs = definitions_of(script, nodes)
+    nodes = _joined(nodes)
     words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
     head = 1 if is_python(words[0]) else 0
     if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):

@@ -10,6 +10,19 @@ from typing import NamedTuple
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import read_directives, set_name
+from jobgen.convert.to_job_file.option_sizes import (
+    OptionWords,
+    Typed,
+    choose_launcher,
+    count_per_device,
+    drop,
+    keep_chunks,
+    keep_devices,
+    leave_ranks,
+    share_cores,
+    share_lines,
+    share_totals,
+)
 from jobgen.options import BY_KEY
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import Request
@@ -17,33 +30,19 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.secrets import masked_word
-from jobgen.values.parsers import mebibytes, number, walltime
-
-OptionWords = list[str]  # an option and its value
-
-
-class Typed(NamedTuple):
-    """The options of a command: those of jobgen with their values, and all others."""
-
-    ours: dict[str, str]
-    foreign: list[OptionWords]
-    flags: tuple[str, ...]  # of the command
-
-    def whole(self, key: str) -> int | None:
-        return number(self.ours.get(BY_KEY[key].flag))
-
-    @property
-    def devices(self) -> int | None:
-        """The devices of a node, without their type."""
-        return number(self.ours.get(BY_KEY["gpus_per_node"].flag, "").rpartition(":")[2])
+from jobgen.values.parsers import walltime
 
 
 class Advice(NamedTuple):
-    """Advice on options of another program: the values of jobgen's options instead of them, and remarks."""
+    """Advice on options of another program: the values of jobgen's options instead of them, and remarks.
+
+    ``replaced`` are the keys of options that were typed and get another value.
+    """
 
     owners: Sequence[str]
     values: Mapping[str, object]
     remarks: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def owner(option: OptionWords, typed: Typed, target: Dialect | None) -> Dialect | None:
@@ -102,32 +101,26 @@ def of_scheduler(
     options = [one for one, advice in zip(options, done, strict=True) if not advice]
     file = _read(row, options, typed) if options else JobFile()
     if target is not None and row.scheduler.family == target.scheduler.family:
-        _keep_chunks(file, row, options)
+        keep_chunks(file, row)
     remarks = [*_replace_refused(file, row), *filter(None, done)]
-    values, remarks = file.values, [*(f"{one.what}: {one.why}" for one in file.remarks), *remarks]
     if target is not None and row.scheduler.family != target.scheduler.family:
-        values.pop("dialect", None)
-        if lost := values.pop("directive", None):
-            assert isinstance(lost, list)
+        file.values.pop("dialect", None)
+        if lost := file.list("directive"):
+            del file.values["directive"]
             remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
+    replaced: tuple[str, ...] = ()
+    if typed.started:
+        leave_ranks(file, typed)
+    else:
+        choose_launcher(file, (target or row).scheduler, typed)
+    if not typed.started and keep_devices(file, (target or row).scheduler, typed):
+        file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
+    values = file.values
+    remarks = [*(": ".join(filter(None, (one.what, one.why))) for one in file.remarks), *remarks]
     lacks = target.scheduler.lacks if target is not None else {}
     remarks += [lacks[key] for key in values if key in lacks]
     values = {key: value for key, value in values.items() if key not in lacks}
-    return Advice([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks))
-
-
-def _keep_chunks(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
-    """Keep a request of nodes that differ as a directive; the ranks follow from it."""
-    requests = [one for one in file.remarks if re.match(r"-l (select|nodes)=\S*\+", one.what)]
-    for one in requests:
-        file.remarks.remove(one)
-        file.values = {key: value for key, value in file.values.items() if key not in _OF_CHUNKS}
-        file.add("directive", one.what)
-        if not re.search("gpus", one.what):
-            file.values["accelerator"] = "cpu"
-
-
-_OF_CHUNKS = ("nodes", "ranks_per_node", "cpus_per_rank", "gpus_per_node", "mem")
+    return Advice([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks), replaced)
 
 
 def _not_in_scripts(row: Dialect, option: OptionWords) -> str:
@@ -152,49 +145,29 @@ def _lacks_value(row: Dialect, word: str) -> bool:
 
 def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile:
     """Return the values of jobgen's options that options of a scheduler correspond to."""
-    file, context, assumed = _read_with(row, options, {}), dict[str, int](), set[str]()
+    file = _read_with(row, options, {})
     if not row.scheduler.grammar.long_options:
-        _share_chunks(file, typed)
-        _share_totals(file, row, typed)
-        _share_cores(file, row, typed)
+        share_cores(file, row, typed)
+        share_totals(file, row, typed)
+        share_lines(file, row, typed)
         return file
-    # Totals, and numbers for each task, need the rest of the request.
+    # Totals, and numbers for each task or core, need the rest of the request, or its defaults.
+    context, assumed = dict[str, int](), set[str]()
+    own_cores = typed.whole("cpus_per_rank")
+    defaults = {"ranks_per_node": typed.devices if own_cores else None}
     for key in ("nodes", "ranks_per_node", "cpus_per_rank"):
         count = file.values.get(key)
         if not isinstance(count, int):
             assumed.add(key)
-            devices = typed.devices or number(_count(file, "gpus_per_node"))
-            default = {"ranks_per_node": devices, "cpus_per_rank": row.scheduler.default_cpus_per_rank}.get(
-                key
-            )
-            count = typed.whole(key) or default or 1
+            count = typed.whole(key) or defaults.get(key) or 1
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
-    _count_per_device(file, row, typed)
+    share_cores(file, row, typed)
+    count_per_device(file, row, typed)
+    if "mem" in file.values and not own_cores and any(one[0].startswith(row.of_cores) for one in options):
+        file.values.setdefault("cpus_per_rank", 1)
     return file
-
-
-def _count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
-    """Replace counts for each device with those of a node or of a rank."""
-    devices = typed.devices or number(_count(file, "gpus_per_node")) or 1
-    for name, key in row.per_device.items():
-        for one in file.list("directive"):
-            each = number(one.removeprefix(f"{name}="))
-            if not each:
-                continue
-            _drop(file, one)
-            ranks = _ranks(file, typed)
-            if key == "ranks_per_node" and each == 1:
-                file.values[key] = devices
-            elif key == "ranks_per_node":
-                file.remarks.append(Remark(1, one, "has no counterpart, each rank has a device of its own"))
-            elif each * devices % ranks:
-                file.remarks.append(
-                    Remark(1, one, f"has no counterpart for {devices} devices and {ranks} ranks")
-                )
-            else:
-                file.values[key] = each * devices // ranks
 
 
 def _pass_names(file: JobFile, row: Dialect) -> None:
@@ -205,62 +178,8 @@ def _pass_names(file: JobFile, row: Dialect) -> None:
         plain = [name for name in names if re.fullmatch(r"(?!(ALL|NONE|NIL)$)[A-Za-z_]\w*", name)]
         if plain != names and "=" not in "".join(names):
             continue
-        _drop(file, one)
+        drop(file, one)
         file.add_variables(dict.fromkeys(plain))
-
-
-def _share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
-    """Replace resources of the whole job with those of a node or of a rank."""
-    nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
-    for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
-        for one in file.list("directive"):
-            text = one.removeprefix(f"{name}=")
-            total = mebibytes(text, "b") if key == "mem" else number(text)
-            if text == one or not total:
-                continue
-            _drop(file, one)
-            parts = (nodes or 1) * (_ranks(file, typed) if key == "cpus_per_rank" else 1)
-            if key == "mem":
-                file.values.setdefault(key, f"{-(-total // parts)}M")
-            elif total % parts:
-                file.remarks.append(Remark(1, f"use {BY_KEY[key].flag}", f"{one} cannot be divided equally"))
-            else:
-                file.values.setdefault(key, total // parts)
-
-
-def _share_chunks(file: JobFile, typed: Typed) -> None:
-    """Let the cores of a chunk without a number of ranks be those of the ranks, one for each device."""
-    cores, devices = file.values.get("cpus_per_rank"), number(_count(file, "gpus_per_node")) or typed.devices
-    named = "ranks_per_node" in file.values or typed.whole("ranks_per_node")
-    if isinstance(cores, int) and devices and not named:
-        file.values["cpus_per_rank"] = max(cores // devices, 1)
-        if cores > devices and cores % devices:
-            file.values["cpus_per_node"] = cores
-
-
-def _share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:
-    """Let the cores that a scheduler counts be those of the ranks, one for each device."""
-    ranks, devices = file.values.get("ranks_per_node"), number(_count(file, "gpus_per_node")) or typed.devices
-    if row.scheduler.behaviour.hosts_by_core and isinstance(ranks, int) and devices and ranks > devices:
-        file.values |= {"ranks_per_node": devices, "cpus_per_rank": max(ranks // devices, 1)}
-
-
-def _count(file: JobFile, key: str) -> str:
-    """Return the number in a value such as ``a100:4``."""
-    return str(file.values.get(key)).rpartition(":")[2]
-
-
-def _ranks(file: JobFile, typed: Typed) -> int:
-    """Return the ranks of a node: by default one for each device."""
-    given = typed.whole("ranks_per_node") or number(_count(file, "ranks_per_node"))
-    return given or typed.devices or number(_count(file, "gpus_per_node")) or 1
-
-
-def _drop(file: JobFile, directive: str) -> None:
-    others = [one for one in file.list("directive") if one != directive]
-    file.values["directive"] = others
-    if not others:
-        del file.values["directive"]
 
 
 def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[str, int]) -> JobFile:
@@ -288,7 +207,7 @@ def _read_times(file: JobFile, row: Dialect) -> None:
         if row.accepts_time(text):
             file.values |= {"walltime": "queue"} if name == limit else {}  # there is no limit
             continue
-        _drop(file, one)
+        drop(file, one)
         if why := refusal("walltime", text):
             file.remarks.append(Remark(1, one, why if name == limit else "is no duration"))
         elif name == limit:
@@ -303,12 +222,12 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
             _, instead = row.scheduler.keys.refused_beside.get(key, ("", ""))  # of jobgen's request
-            fault = (
+            fault = row.no_counterpart.get(key) or (
                 f"use {instead.replace('VALUE', part.value)}" if instead else row.value_fault(key, part.value)
             )
             if not fault:
                 continue
-            _drop(file, one)
+            drop(file, one)
             own = row.option_of(key)
             if own is None or (fault := refusal(own, part.value)):
                 yield fault
@@ -322,7 +241,7 @@ def refusal(key: str, value: str) -> str:
     try:
         BY_KEY[key].parse(value)
     except ValueError as error:
-        return f"use {BY_KEY[key].flag}, it {error}"
+        return f"{BY_KEY[key].flag} {error}"
     return ""
 
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import aprun, submission
+from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.schedulers.request import Request
+from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -155,7 +157,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
     if not gpus:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
-        if not others and re.search(r"(?i)\b(cuda|nccl|gpus?|rocm)", script.tree.text):
+        if not others and names_devices(script):
             why = "the script requests none: the job of jobgen runs on CPUs"
             file.remarks.append(Remark(line, "accelerators", why, lost=False))
         return
@@ -259,9 +261,16 @@ def variables(file: JobFile, script: Script) -> None:
                 file.set_variable(name, text, script.heeded[flag].line)
 
 
-def threads(file: JobFile, script: Script) -> None:
+def threads(file: JobFile, script: Script, program: Command | None) -> None:
     """Set OMP_NUM_THREADS, which jobgen sets to the cores of a rank behind the commands of setup."""
     found = [(value, node) for name, value, node in script.assignments if name == "OMP_NUM_THREADS"]
+    node_of = program.node if program else None
+    if (
+        node_of is not None
+        and node_of.source is script.tree.source
+        and not node_of.under("function_definition")
+    ):
+        found = [(value, node) for value, node in found if node.start < node_of.end]
     for value, node in found[-1:]:
         text = script.constants.value(value)
         cores = file.values.get("cpus_per_rank")

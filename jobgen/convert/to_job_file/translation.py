@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, re
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
-from jobgen.convert.to_job_file.main_command import last_launch, last_program, unreadable
+from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost, unreadable
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
@@ -59,7 +59,8 @@ def convert(script: Script) -> Converted:
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
-        sizes.threads(file, script)
+        command = main_command(script, launch)
+        sizes.threads(file, script, command)
     sizes.variables(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
@@ -112,10 +113,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
 
 def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
-    outer, work = launch, None if launch else last_program(script)
-    while outer is not None and outer.outer is not None:
-        outer = outer.outer
-    command = outer.command if outer else work
+    outer, command = outermost(launch), main_command(script, launch)
     reason = unreadable(script, command) if command else None
     if command is None or reason is not None:
         parts, words = _without_program(file, script, source, reason)
@@ -140,6 +138,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         file.values["expand"] = True
     if command is not None and reason is None:
         parts = _without_host_code(file, script, source, command, launch, parts, words)
+        if launch is None:
+            _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [*notes.status(parts), *notes.traps(script, file)]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
@@ -155,11 +155,9 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *misreadings.own_name(script),
         *misreadings.unreadable(script, source),
     ]
-    file.remarks += misreadings.in_directory(script, source)
+    file.remarks += misreadings.in_directory(script, source, unknown=False)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
-    if command is not None and launch is None and reason is None:
-        _keep_rank_variables(file, script)
 
 
 def _statement(script: Script, command: Command) -> Node | None:
@@ -257,7 +255,9 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
-        if not surroundings.in_shell:
+        of_eval = command.name == "eval" and any('\\"' in node.text for node in nodes)
+        nodes = program_line.evaluated(nodes) if of_eval else nodes
+        if not surroundings.in_shell and not of_eval:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
@@ -327,18 +327,25 @@ def _behind_env(pairs: list[str], program: list[str]) -> list[str]:
     return [*(program[:at] or ["env"]), *pairs, *python, *program[at:]]
 
 
-def _keep_rank_variables(file: JobFile, script: Script) -> None:
-    """Pass the rank variables that the script exports on to a program without a launcher.
-
-    jobgen unsets those of the environment, which may be of another job.
-    """
-    words = "|".join(RANK_VARIABLES)
-    text = " ".join(
-        one.text for one in script.tree.all("declaration_command") if one.text.startswith("export")
-    )
-    if set_here := {*re.findall(rf"\b({words})\b", text)} & {name for name, _, _ in script.assignments}:
-        pairs = [f"{name}=${name}" for name in RANK_VARIABLES if name in set_here]
-        file.values |= {"command": _behind_env(pairs, file.list("command")), "expand": True}
+def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> None:
+    """Pass the rank variables that the script sets on to a program without a launcher, where jobgen has its
+    own: it unsets those of the environment, which may be of another job."""
+    exports = (one.text for one in script.tree.all("declaration_command") if one.text.startswith("export"))
+    exported_here = set(re.findall(rf"\b({'|'.join(RANK_VARIABLES)})\b", " ".join(exports)))
+    command, set_here = file.list("command"), {name for name, _, _ in script.assignments}
+    in_shell = command[:2] == ["bash", "-c"]
+    read = {name for name in RANK_VARIABLES if re.search(rf"\$\{{?{name}\b", " ".join(command))}
+    passed = exported_here | (read if in_shell else set())
+    kept = [name for name in RANK_VARIABLES if name in set_here & (passed | read)]
+    own = {name: name if name.startswith("MASTER_") else f"script_{name}" for name in kept}
+    for name, value in own.items():
+        if name != value:
+            words.setup.append(f"{value}=${{{name}-}}")
+        if not in_shell:
+            command = [re.sub(rf"\$(\{{?){name}\b", rf"$\1{value}", word) for word in command]
+    if kept:
+        pairs = [f"{name}=${value}" for name, value in own.items() if name in passed]
+        file.values |= {"command": _behind_env(pairs, command) if pairs else command, "expand": True}
 
 
 def _rank_argument(launch: Launch) -> list[str]:

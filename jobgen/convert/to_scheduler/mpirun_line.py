@@ -97,7 +97,7 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         elif name in _VALUES:
             value = word.after(len(name) + 1) if equals else words.next()
             _set(line, words, name, _VALUES[name], value)
-        elif name not in _FLAGS:
+        elif name not in _FLAGS and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
     line.program = words.program
     return line

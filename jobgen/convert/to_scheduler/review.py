@@ -54,6 +54,12 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from _unprefixed(script, source, target)
+    hidden = target.hides_devices and not source.hides_devices
+    if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
+        why = f"the script requests none: {target.title} hides those of the node"
+        yield Remark(
+            script.directives.live[0].number if script.directives.live else 1, "GPUs", why, lost=False
+        )
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)

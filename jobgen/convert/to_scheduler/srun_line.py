@@ -160,6 +160,8 @@ def _cores_of_rank(line: LaunchLine, value: Value, text: str, request: Request) 
     """Note another number of cores of a rank than that of the job: mpirun binds the ranks to none."""
     if value.known is None or (value.known.isdigit() and int(value.known) != (request.cpus_per_rank or 1)):
         line.notes.append((text, "the ranks share all cores of the job on their node"))
+        if value.known is not None and not value.of_job:
+            line.numbers["cores"] = int(value.known)
 
 
 def write(line: LaunchLine, request: Request, plugin: str) -> str:

@@ -55,6 +55,8 @@ class Dialect:
     own_values: Mapping[str, tuple[tuple[str, str], ...]] = {}
     # Options that count something for each device, and the options for a node or a rank.
     per_device: Mapping[str, str] = {}
+    of_cores: tuple[str, ...] = ()  # options that request memory for each core
+    no_counterpart: Mapping[str, str] = {}  # options that are refused as directives, and the reason
     # Resources of a whole job, and the options for those of a node or of a rank.
     job_totals: Mapping[str, str] = {}
     names_option = ""  # that passes variables to a job
@@ -98,6 +100,7 @@ class Dialect:
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
+    hides_devices = False  # that a job does not request
 
     # Conversion
     size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first
@@ -119,6 +122,7 @@ class Dialect:
     sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
     default_logs: Mapping[str, str] = {}  # names of the logs, in which ``{}`` is the id of the job
     own_logs = NEVER  # a pattern of the names of its logs, if a script names none
+    own_log_names = ("", "")  # those of a job and of a task of an array, with Slurm's filename patterns
     directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs
     no_index = ""  # the index in the names of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address

@@ -56,7 +56,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) 
     if content.whole and "-j" in given and given["-j"].value == "eo":
         content.joined_as_error, content.request.output = True, content.request.error
     _read_cores(content, given)
-    content.request.mem = 1 if content.request.mem == 0 else content.request.mem  # less than 1 MiB
+    _complete_memory(content, given)
     content.all_variables, content.hold = "-V" in given, "-h" in given
     content.directory = next((given[key].value for key in dialect.directory_options if key in given), None)
     if (place := content.request.place or "scatter").removesuffix(":excl") != "scatter":
@@ -89,6 +89,17 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, Option]) -> None:
         request.cpus_per_rank = max(cores // ranks, 1)
         why = f"Slurm requests cores for each rank: {request.cpus_per_rank} for each of {ranks}"
         content.unsure.append((given["-l select"], f"ncpus={cores}:mpiprocs={ranks}", why))
+
+
+def _complete_memory(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    """Note a size of less than 1 MiB, such as 8, which PBS reads as 8 bytes."""
+    if content.request.mem != 0:
+        return
+    content.request.mem = 1
+    keys = ("-l mem", "-l pmem", "-l select", "-l nodes")
+    if option := next((given[key] for key in keys if key in given), None):
+        why = "a number without a unit is one of bytes: 1 MiB is requested"
+        content.unsure.append((option, f"{option.flag} {option.value}", why))
 
 
 def _read_exports(content: ScriptRequest, variables: list[str]) -> None:

@@ -48,6 +48,7 @@ class SlurmDialect(Dialect):
         "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
+    of_cores = ("--mem-per-cpu",)
     names_option = "--export"
     size_options = (*SLURM.keys.memory, "--tmp")
     component_words = frozenset({"hetjob", "packjob"})
@@ -76,6 +77,7 @@ class SlurmDialect(Dialect):
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
     default_nodes = 1
+    hides_devices = True
     needs_shebang = True
 
     # Conversion
@@ -84,6 +86,7 @@ class SlurmDialect(Dialect):
         "gpus": ("--gpus-per-node", "--gres", "--gpus", "--gpus-per-task"),
     }  # fmt: skip
     feature_separator = "&"
+    own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {

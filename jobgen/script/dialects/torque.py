@@ -14,6 +14,11 @@ from jobgen.script.dialects.value_forms import empty_part
 
 class TorqueDialect(PbsDialect):
     scheduler = TORQUE
+    no_counterpart = dict.fromkeys(
+        ("-l procs", "-L tasks"),
+        "-l procs and -L tasks let Torque choose the nodes, and have no counterpart: name them with "
+        "--nodes and --ranks-per-node",
+    )
     time_pattern = r"\d+(:\d+){0,3}"
     ignores_words = True
     line_joint = r"\\$"

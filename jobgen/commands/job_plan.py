@@ -1,0 +1,127 @@
+"""The plan of a job from the command line, its job file and its site; notes and warnings on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jobgen.errors import JobgenError, visible
+from jobgen.jobfile.tables import JOB_FILE
+
+if TYPE_CHECKING:
+    from jobgen.plan.plan import Plan
+    from jobgen.spec import Layer, Specification
+
+_YES_NO = {True: "yes", False: "no"}  # the text of a switch
+
+
+def plan_of(
+    scheduler: str,
+    given: Mapping[str, Any],
+    program: tuple[str, ...],
+    below: Layer | None,
+    site: str | None,
+    job: str | None,
+) -> Plan:
+    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
+    also searched in the folder of the job file. A job file that was not typed is named on standard error.
+
+    Raises:
+        JobgenError: a value is wrong.
+    """
+    from jobgen.config import left_out
+    from jobgen.plan import expansion
+    from jobgen.plan.survival import note
+
+    try:
+        plan = resolved(scheduler, given, program, below, site, job)
+    except JobgenError as error:
+        from jobgen.commands.foreign_values import of_value
+
+        use = of_value(
+            scheduler, str(error), given, lambda texts: resolved(scheduler, texts, program, below, site, job)
+        )
+        if not use:
+            raise
+        raise JobgenError(f"{error}{use}") from None
+    notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
+    for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
+        click.echo(visible(f"jobgen: note: {text}"), err=True)
+    if below is not None and below.is_default:
+        click.echo(f"jobgen: note: {JOB_FILE} is read; --no-job ignores it", err=True)
+    print_warnings(plan)
+    return plan
+
+
+def resolved(
+    scheduler: str,
+    given: Mapping[str, Any],
+    program: tuple[str, ...],
+    below: Layer | None,
+    site: str | None,
+    job: str | None,
+) -> Plan:
+    """Return the same without a word.
+
+    Raises:
+        JobgenError: a value is wrong.
+    """
+    from jobgen.config import read_spec
+    from jobgen.plan.plan import resolve
+    from jobgen.spec import COMMAND_LINE, SiteName
+
+    texts = {key: _YES_NO[value] if isinstance(value, bool) else value for key, value in given.items()}
+    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
+    return resolve(read_spec(scheduler, texts, program, below, site=place))
+
+
+def print_warnings(plan: Plan) -> None:
+    """Print the warnings on a job."""
+    from jobgen.script import deepspeed_config, foreign_variables
+
+    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
+    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
+        click.echo(visible(f"jobgen: warning: {text}"), err=True)
+
+
+def job_file(
+    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
+) -> Layer | None:
+    """Return the given job file, or the default one if it exists, with the changes of ``--set``.
+
+    Raises:
+        JobgenError: it cannot be read, or something in it is wrong.
+    """
+    if ignored and path is not None:
+        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
+    found = path is None and not ignored and os.path.exists(JOB_FILE)
+    if path is None and not found and not settings:
+        return None
+    from jobgen.jobfile.reader import read_job
+
+    return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
+
+
+def note_launcher(spec: Specification) -> None:
+    """Print a note on the launcher of a script if no option names it."""
+    from jobgen.plan.launch_method import note
+
+    if text := note(spec):
+        click.echo(f"jobgen: note: {visible(text)}", err=True)
+
+
+def warn_of_secrets(spec: Specification) -> None:
+    """Print a warning on each secret that the script contains."""
+    from jobgen.rendering.secret_warnings import secret_warnings
+
+    for text in secret_warnings(spec):
+        click.echo(visible(f"jobgen: warning: {text}"), err=True)
+
+
+def template_dirs(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that were typed, then those of JOBGEN_TEMPLATE_PATH."""
+    path = os.environ.get("JOBGEN_TEMPLATE_PATH", "")
+    return (*given, *(folder for folder in path.split(os.pathsep) if folder))

@@ -1,0 +1,262 @@
+"""The sizes in options of sbatch and qsub that people type for jobgen: the same node for the ranks of jobgen.
+
+Where no option names the ranks, jobgen starts one for each device; they have the cores of the node together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.errors import counted
+from jobgen.launch.accelerators import ACCELERATORS, Accelerator
+from jobgen.launch.default_launcher import default_launcher
+from jobgen.options import BY_KEY
+from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.directive_options import values_by_key
+from jobgen.schedulers.request import Request
+from jobgen.script.dialects.base import Dialect
+from jobgen.values.devices import number_of, type_of
+from jobgen.values.parsers import mebibytes, number
+
+OptionWords = list[str]  # an option and its value
+
+
+class Typed(NamedTuple):
+    """The options of a command: those of jobgen with their values, and all others.
+
+    ``flags`` are those of the command, ``kept`` the words without the other options. ``started`` is the
+    number of ranks that a launcher in the program starts on a node: a number, ``gpu`` for one for each
+    device, or empty without such a launcher.
+    """
+
+    ours: dict[str, str]
+    foreign: list[OptionWords]
+    flags: tuple[str, ...]
+    kept: list[str]
+    started: str = ""
+
+    def whole(self, key: str) -> int | None:
+        return number(self.ours.get(BY_KEY[key].flag))
+
+    @property
+    def devices(self) -> int | None:
+        """The devices of a node, without their type."""
+        return number(self.ours.get(BY_KEY["gpus_per_node"].flag, "").rpartition(":")[2])
+
+
+def count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Replace counts for each device with those of a node or of a rank."""
+    devices = _devices(file, typed) or 1
+    for name, key in row.per_device.items():
+        for one in file.list("directive"):
+            each = number(one.removeprefix(f"{name}="))
+            if not each:
+                continue
+            drop(file, one)
+            ranks = _ranks(file, typed)
+            if key == "ranks_per_node":
+                file.values[key] = each * devices
+            elif each * devices % ranks:
+                file.remarks.append(
+                    Remark(1, one, f"has no counterpart for {devices} devices and {ranks} ranks")
+                )
+            else:
+                file.values[key] = each * devices // ranks
+
+
+def share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Replace resources of the whole job with those of a node or of a rank."""
+    nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
+    for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
+        for one in file.list("directive"):
+            text = one.removeprefix(f"{name}=")
+            total = mebibytes(text, "b") if key == "mem" else number(text)
+            if text == one or not total:
+                continue
+            drop(file, one)
+            parts = (nodes or 1) * (_ranks(file, typed) if key == "cpus_per_rank" else 1)
+            if key == "mem":
+                file.values.setdefault(key, f"{-(-total // parts)}M")
+            elif total % parts:
+                why = f"has no counterpart, as {parts} parts of it are not equal"
+                file.remarks.append(Remark(1, one, why))
+            else:
+                file.values.setdefault(key, total // parts)
+
+
+def share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Let the cores of a task, or of a chunk, be those of its ranks, one for each device."""
+    cores, devices = file.values.get("cpus_per_rank"), _devices(file, typed)
+    named = "ranks_per_node" in file.values or typed.whole("ranks_per_node")
+    if not isinstance(cores, int) or not devices or devices == 1 or named or typed.started:
+        return
+    equal = row.scheduler.behaviour.equal_tasks
+    if cores < devices or (equal and cores % devices):
+        file.values["ranks_per_node"] = 1
+        why = f"{devices} ranks, one for each device, cannot share {counted(cores, 'core')}: this is one rank"
+        file.remarks.append(Remark(1, "", why))
+        return
+    file.values["cpus_per_rank"] = cores // devices
+    if cores % devices:
+        file.values["cpus_per_node"] = cores
+    why = f"{devices} ranks, one for each device, share the {cores} cores"
+    file.remarks.append(Remark(1, "", why))
+
+
+def share_lines(file: JobFile, row: Dialect, typed: Typed) -> None:
+    """Let the cores that a scheduler counts be those of the ranks, one for each device."""
+    cores, devices = file.values.get("ranks_per_node"), _devices(file, typed)
+    if not (row.scheduler.behaviour.hosts_by_core and isinstance(cores, int) and devices and cores > devices):
+        return
+    file.values |= {"ranks_per_node": devices, "cpus_per_rank": cores // devices}
+    if cores % devices:
+        file.values["cpus_per_node"] = cores
+
+
+def leave_ranks(file: JobFile, typed: Typed) -> None:
+    """Leave the ranks to the launcher in the program, which a task of the scheduler starts."""
+    ranks = number(typed.started) or _devices(file, typed) or 1
+    tasks, cores = file.values.pop("ranks_per_node", 1), file.values.pop("cpus_per_rank", None)
+    assert isinstance(tasks, int)
+    if not isinstance(cores, int):
+        return
+    total = cores * tasks
+    if total % ranks:
+        why = f"the {ranks} ranks of the launcher in the program cannot share {counted(total, 'core')}"
+        file.remarks.append(Remark(1, "", why))
+    else:
+        file.values["cpus_per_rank"] = total // ranks
+
+
+def choose_launcher(file: JobFile, scheduler: Scheduler, typed: Typed) -> None:
+    """Start the ranks as the tasks of the scheduler if they are not one for each device."""
+    ranks, devices = _ranks(file, typed), _devices(file, typed)
+    foreign = file.values.keys() & {"ranks_per_node", "gpus_per_node"}
+    if not devices or ranks == devices or not foreign or "--launcher" in typed.ours:
+        return
+    nodes = typed.whole("nodes") or _number(file, "nodes") or 1
+    several = ranks * nodes > 1
+    file.values["launcher"] = default_launcher(("PROGRAM",), scheduler.command_name, several).name
+
+
+def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
+    """Keep a request of fewer devices than ranks as a directive, and return whether there is one: jobgen
+    gives each rank a device of its own."""
+    ranks, devices = _ranks(file, typed), _devices(file, typed)
+    if not devices or ranks <= devices or file.values.get("accelerator") == "cpu":
+        return False
+    own = file.values.pop("gpus_per_node", typed.ours.get("--gpus-per-node"))
+    name = file.values.pop("accelerator", typed.ours.get("--accelerator"))
+    accelerator = ACCELERATORS.get(str(name), ACCELERATORS["cuda"])
+    request = _request_of_devices(file, scheduler, typed, accelerator, str(own))
+    file.values["accelerator"] = "cpu"
+    if request:
+        file.add("directive", request)
+    if scheduler.memory_in_request:
+        file.values.pop("mem", None)
+    shared = counted(devices, "device")
+    why = f"{ranks} ranks share {shared}, and the program chooses that of each rank"
+    if scheduler.prefix and not request:
+        why = f"{scheduler.title} has no counterpart of {shared} for {ranks} ranks"
+    file.remarks.append(Remark(1, "", why))
+    return bool(typed.devices)
+
+
+def _request_of_devices(
+    file: JobFile, scheduler: Scheduler, typed: Typed, accelerator: Accelerator, own: str
+) -> str:
+    """Return the directive that requests the devices of a node; empty if the scheduler has none."""
+    devices = BY_KEY["gpus_per_node"].parse(own)
+    kind, count = type_of(devices), number_of(devices)
+    try:
+        each = scheduler.typed(kind, "") if kind else "{n}"
+    except ValueError:
+        return ""
+    form = scheduler.devices(accelerator, kind) or ""
+    text = form.replace("{n}", each).format(n=count)
+    if text.startswith("-") or not text:
+        return text
+    nodes, ranks, cores = (typed.whole(key) or _number(file, key) for key in _OF_CHUNKS[:3])
+    request = Request(
+        nodes=nodes or 1,
+        ranks_per_node=ranks,
+        cpus_per_rank=cores or scheduler.default_cpus_per_rank,
+        gpus_per_node=count,
+        mem=mebibytes(str(file.values.get("mem", ""))),
+    )
+    return scheduler.resources(request, text, "")[0][0]
+
+
+# The numbers of a chunk in the words of the schedulers.
+_CORES, _DEVICES, _PROCESSES = ("ncpus", "ppn"), ("ngpus", "gpus"), ("mpiprocs",)
+_OF_CHUNKS = ("nodes", "ranks_per_node", "cpus_per_rank", "gpus_per_node", "mem")
+
+
+def keep_chunks(file: JobFile, row: Dialect) -> None:
+    """Request nodes that differ: those with devices by the ranks of jobgen, others by a directive."""
+    for one in [each for each in file.remarks if "+" in each.what and each.what.startswith(_NODES)]:
+        file.remarks.remove(one)
+        file.values = {key: value for key, value in file.values.items() if key not in _OF_CHUNKS}
+        chunks = row.scheduler.sizes(values_by_key([one.what], row.scheduler)).chunks
+        if not any(name in chunk for chunk in chunks for name in _DEVICES):
+            file.add("directive", one.what)
+            file.values["accelerator"] = "cpu"
+        elif groups := _groups(chunks):
+            file.values |= groups
+        else:
+            why = (
+                "has no counterpart: nodes may differ in their ranks only, each with a device and equal cores"
+            )
+            file.remarks.append(Remark(one.line, one.what, why))
+
+
+_NODES = ("-l select=", "-l nodes=")
+
+
+def _groups(chunks: Sequence[dict[str, str]]) -> dict[str, object]:
+    """Return jobgen's values for chunks that differ in their devices; empty if there are none."""
+    parts, cores, memory = [], set[float](), set[str | None]()
+    for chunk in chunks:
+        devices = _one_of(chunk, _DEVICES)
+        others = chunk.keys() - {"", "mem", *_CORES, *_DEVICES, *_PROCESSES}
+        if not devices or others or _one_of(chunk, _PROCESSES) not in (None, devices):
+            return {}
+        parts.append(f"{number(chunk['']) or 1}x{devices}")
+        cores.add((_one_of(chunk, _CORES) or 0) / devices)
+        memory.add(chunk.get("mem"))
+    each = cores.pop()
+    if cores or len(memory) > 1 or each != int(each):
+        return {}
+    size = mebibytes(memory.pop() or "", "b")
+    values = {"nodes": "+".join(parts), "cpus_per_rank": int(each), "mem": f"{size}M" if size else None}
+    return {key: value for key, value in values.items() if value}
+
+
+def _one_of(chunk: dict[str, str], names: Sequence[str]) -> int | None:
+    return next((number(chunk[name]) for name in names if name in chunk), None)
+
+
+def _number(file: JobFile, key: str) -> int | None:
+    """Return the number in a value such as ``a100:4``."""
+    return number(str(file.values.get(key)).rpartition(":")[2])
+
+
+def _devices(file: JobFile, typed: Typed) -> int | None:
+    return _number(file, "gpus_per_node") or typed.devices
+
+
+def _ranks(file: JobFile, typed: Typed) -> int:
+    """Return the ranks of a node: by default one for each device."""
+    given = typed.whole("ranks_per_node") or _number(file, "ranks_per_node")
+    return given or (None if typed.started else _devices(file, typed)) or 1
+
+
+def drop(file: JobFile, directive: str) -> None:
+    """Remove a directive."""
+    others = [one for one in file.list("directive") if one != directive]
+    file.values["directive"] = others
+    if not others:
+        del file.values["directive"]

@@ -1,0 +1,96 @@
+"""The commands of a script run as often in its conversion, in the same directory, with the same words."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import convert, job_file, values
+
+TORQUE = "#!/bin/bash\n#PBS -l nodes=1:ppn=8\n"
+SLURM = "#!/bin/bash\n#SBATCH -N 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "home"),
+    [
+        ("export START=$PWD\ncd $PBS_O_WORKDIR", True),
+        ("hostname > hosts\ncd $PBS_O_WORKDIR", True),
+        ("./prepare\ncd $PBS_O_WORKDIR", True),
+        ("if [ -d $SCRATCH ]; then cd $SCRATCH; fi", True),
+        ("cd $PBS_O_WORKDIR\nexport START=$PWD", False),
+        ("source ~/.bashrc\necho $PWD\ncd $PBS_O_WORKDIR", False),
+    ],
+)
+def test_what_a_script_does_before_it_changes_the_directory(before: str, home: bool) -> None:
+    found = values(job_file(f"{TORQUE}{before}\nmpirun ./a $START\n").text)
+    assert ("cd" in str(found.get("setup", "")).splitlines()) == home
+
+
+LOOP = "for one in {}; do\n  cd /work/$one\n  files=(*.in)\n  ./tool {}\ndone\n"
+
+
+def test_a_loop_with_an_array_runs_once() -> None:
+    script = SLURM + LOOP.format("a b", "${files[0]}") + LOOP.format("c d", "${files[0]}")
+    found = values(job_file(script).text)
+    code = str(found["command"])
+    assert code.count("./tool") == str(found["setup"]).count("./tool") == 1
+    assert code.count("files=(*.in)") == 1
+
+
+def test_an_array_of_a_loop_with_programs_is_set_again_alone() -> None:
+    script = SLURM + LOOP.format("a b", "-v") + "for file in ${files[@]}; do ./other $file; done\n"
+    code = values(job_file(script).text)["command"][2]
+    assert code.startswith("files=(*.in)\nfor file in")
+
+
+def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:
+    script = (
+        SLURM
+        + 'models=(a b c)\nsingularity exec x.sif bash -c "python t.py ${models[$SLURM_ARRAY_TASK_ID]}"\n'
+    )
+    found = values(job_file(script).text)
+    assert found["command"][-1] == 'eval "$argument_1"'
+    assert 'export argument_1="python t.py ${models[$SLURM_ARRAY_TASK_ID]}"' in str(found["setup"])
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [("", "set +e +o pipefail"), ("set -e\n", "set +o pipefail"), ("set -o pipefail\n", "set +e")],
+)
+def test_a_pipeline_has_the_status_of_its_last_command(options: str, line: str) -> None:
+    pipeline = "if nvidia-smi -L | grep -q A100; then export BIG=1; fi\n"
+    found = values(job_file(f"{SLURM}{options}{pipeline}srun ./a\n").text)
+    assert str(found["setup"]).startswith(f"{line}\n")
+
+
+def test_the_rank_in_a_script_that_a_task_of_an_array_writes() -> None:
+    script = '#SBATCH -a 0-1\n#SBATCH -n 2\necho "./a --rank \\${SLURM_PROCID}" > w.sh\nsrun bash w.sh'
+    assert "--rank \\${OMPI_COMM_WORLD_RANK}" in convert(script, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("~/bin/tool -v", "exec ~/bin/tool -v"),
+        ("./tool $TOOL_FLAGS", "exec ./tool $TOOL_FLAGS"),
+        ('all=("-a 1" -b)\none=${all[$SLURM_ARRAY_TASK_ID]}\n./tool $one', "exec ./tool $one"),
+        ('N="a b"\n./tool $N x${N}_b$SLURM_JOB_ID.h5', "exec ./tool a b x${N}_b$SLURM_JOB_ID.h5"),
+        (
+            "b=(1 2)\nb=${b[$SLURM_NODEID]}\n./tool *.in $b",
+            "b=(1 2)\nb=${b[$SLURM_NODEID]}\nexec ./tool *.in $b",
+        ),
+    ],
+)
+def test_the_words_that_a_shell_makes(body: str, code: str) -> None:
+    assert values(job_file(f"{SLURM}{body}\n").text)["command"] == ["bash", "-c", code]
+
+
+def test_an_element_without_blanks_is_one_word() -> None:
+    body = "all=(a b)\none=${all[$SLURM_ARRAY_TASK_ID]}\n./tool $one\n"
+    assert values(job_file(SLURM + body).text)["command"] == ["./tool", "$one"]
+
+
+def test_a_shell_that_evaluates_a_line_removes_its_quotes() -> None:
+    body = 'cfg="a b.json"\nline="srun ./tool"\nline+=" --cfg \\"$cfg\\""\neval $line\n'
+    done = job_file(SLURM + body)
+    assert values(done.text)["command"] == ["./tool", "--cfg", "a b.json"]
+    assert not any("quotes" in one.why for one in done.remarks)

@@ -1,0 +1,378 @@
+"""Text that people have: kinds of files, chats, masks, documents apart, and tokens that are made once a host."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from train_support import clean_environment, launch_cases, module_needs, split
+
+module_needs("torch", "numpy", "tokenizers", "transformers", "pyarrow", "zstandard")
+
+import numpy as np  # noqa: E402
+import pyarrow  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+import torch  # noqa: E402
+import zstandard  # noqa: E402
+from jobgen.train import config, data  # noqa: E402
+from jobgen.train.config.language import Size  # noqa: E402
+from jobgen.train.data import documents, tokens  # noqa: E402
+from jobgen.train.data.documents import Reading  # noqa: E402
+from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
+from jobgen.train.models import gpt  # noqa: E402
+
+TEXTS = ["the cat", "and the dog", "a dog\nand a cat", "ünïcödé 漢字 🐈"]
+RECORDS = [{"text": text, "id": number} for number, text in enumerate(TEXTS)]
+LINES = "".join(json.dumps(row) + "\n" for row in RECORDS)
+
+
+def arrow(file: Path) -> None:
+    table = pyarrow.Table.from_pylist(RECORDS)
+    with pyarrow.OSFile(str(file), "wb") as sink, pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def on_disk(folder: Path) -> None:
+    """A data set as save_to_disk of the package datasets writes it."""
+    folder.mkdir()
+    arrow(folder / "data-00000-of-00001.arrow")
+    (folder / "dataset_info.json").write_text("{}")
+    state = {"_data_files": [{"filename": "data-00000-of-00001.arrow"}], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "a.jsonl": lambda file: file.write_text(LINES),
+    "a.ndjson": lambda file: file.write_text(LINES.replace("\n", "\n\n")),
+    "a.json": lambda file: file.write_text(json.dumps(RECORDS)),
+    "lines.json": lambda file: file.write_text(LINES),
+    "a.jsonl.gz": lambda file: file.write_bytes(gzip.compress(LINES.encode())),
+    "a.jsonl.zst": lambda file: file.write_bytes(zstandard.compress(LINES.encode())),
+    "a.parquet": lambda file: pyarrow.parquet.write_table(pyarrow.Table.from_pylist(RECORDS), file),
+    "without_suffix": lambda file: pyarrow.parquet.write_table(pyarrow.Table.from_pylist(RECORDS), file),
+    "a.arrow": arrow,
+    "saved": on_disk,
+    "strings.json": lambda file: file.write_text(json.dumps(TEXTS)),
+    "texts.jsonl": lambda file: file.write_text(LINES.replace('"text"', '"body"')),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_documents_of_each_kind_of_file(name: str, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name)
+    reading = Reading("body" if name == "texts.jsonl" else None)
+    [file] = documents.files([tmp_path / name])
+    assert [part.text for part in documents.parts(file, reading)] == TEXTS
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gz", "zst"])
+def test_a_text_that_is_compressed_is_that_text(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    content = "".join(f"line {number} ü\r\n" for number in range(30))
+    (tmp_path / "plain.txt").write_bytes(content.encode())
+    (tmp_path / "packed.txt.gz").write_bytes(pack(content.encode()))  # of any name
+    both = [sequences(tmp_path / name, "--context", "8") for name in ("plain.txt", "packed.txt.gz")]
+    assert np.array_equal(*both)
+
+
+def task(*options: str) -> data.Task:
+    return data.of(config.parse(["--task", "text", *options]))
+
+
+def sequences(place: Path, *options: str) -> np.ndarray:
+    """The targets of all sequences."""
+    made = task("--data", str(place), *options)
+    return np.concatenate(
+        [source.batch(np.arange(len(source)))[1].numpy() for source in (made.train, made.test)]
+    )
+
+
+SECOND = b"\x80\x04\x95"
+REFUSED = {
+    "zip.txt": (
+        b"PK\x03\x04\0\0",
+        "is not JSON Lines, JSON, .*: its first bytes are 50 4b 03 04 00 00 .* as of a zip",
+    ),
+    "archive.xz": (b"\xfd7zXZ\0\0", "fd 37 7a 58 5a 00 00 .* as of xz"),
+    "x.parquet": (b"PAR2abc", r"x.parquet is not Parquet: its first bytes are 50 41 52 32 61 62 63"),
+    "half.parquet": (b"PAR1abcdef", "half.parquet is damaged as Parquet: "),
+    "x.gz": (b"no gzip", "x.gz is not .*: its first bytes are 6e 6f 20 67 7a 69 70"),
+    "half.gz": (gzip.compress(b"text " * 999)[:30], "half.gz .*(damaged|cannot be read): "),
+    "half.jsonl.zst": (zstandard.compress(os.urandom(999))[:100], "half.jsonl.zst "),
+    "latin.txt": ("déjà vu, often enough".encode("latin-1"), "first bytes are 64 e9 6a e0"),
+    "late.txt": (b"a" * 999 + b"\xe9" + b"b" * 9, "byte 999 is e9, which is no UTF-8"),
+    "utf16.txt": ("text".encode("utf-16"), "ff fe 74 00 .* as of UTF-16"),
+    "weights.bin": (bytes(range(64)), "first bytes are 00 01 02 03 04 05 06 07"),
+    "pickle.pkl": (SECOND, "80 04 95"),
+    "broken.jsonl": (b'{"text": "a"}\n{"text"\n', "broken.jsonl: line 2 is not JSON: "),
+    "keys.jsonl": (
+        b'{"body": "a", "id": 3}\n',
+        "record 1 has no text, messages, .*; it has body, id: name one",
+    ),
+    "list.jsonl": (b"[1, 2]\n", r"record 1 is \[1, 2\], not an object with a text"),
+    "chat.jsonl": (
+        b'{"messages": [{"role": "user", "content": "a"}]}\n',
+        "record 1 has messages, which need a chat",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_cannot_be_read_is_named_with_its_first_bytes(name: str, tmp_path: Path) -> None:
+    content, says = REFUSED[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match=says):
+        task("--data", str(tmp_path / name))
+
+
+def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    WRITERS["a.parquet"](tmp_path / "a.parquet")
+    monkeypatch.setattr(documents, "find_spec", lambda name: None)
+    with pytest.raises(
+        CommonMistake, match="a.parquet needs the Python package pyarrow: pip install pyarrow"
+    ):
+        task("--data", str(tmp_path / "a.parquet"))
+
+
+def test_a_data_set_with_parts_is_refused_with_their_names(tmp_path: Path) -> None:
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for part in ("train", "test"):
+        on_disk(tmp_path / part)
+    with pytest.raises(
+        CommonMistake, match="a data set with the parts test, train: name one, such as .*/train"
+    ):
+        task("--data", str(tmp_path))
+    assert len(sequences(tmp_path / "train", "--context", "4")) == 14
+
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m.role }}> {{ m.content }} <end>\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant> {% endif %}"
+)
+MARKED = (
+    "{% for m in messages %} <{{ m.role }}> "
+    "{% if m.role == 'assistant' %}{% generation %}{{ m.content }} <end>{% endgeneration %} "
+    "{% else %}{{ m.content }} <end>{% endif %}\n{% endfor %}"
+)
+CHAT = [
+    {"role": "user", "content": "the cat"},
+    {"role": "assistant", "content": "and the dog"},
+    {"role": "user", "content": "a dog"},
+    {"role": "assistant", "content": "a cat"},
+]
+SHARED = [{"from": {"user": "human", "assistant": "gpt"}[m["role"]], "value": m["content"]} for m in CHAT]
+
+
+def model_directory(folder: Path, template: str = TEMPLATE) -> Path:
+    """The directory of a tokenizer with a chat template, as transformers writes it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = [
+        "?",
+        *["the", "cat", "and", "dog", "a", "question", ":", "answer"],
+        "<user>",
+        "<assistant>",
+        "<end>",
+        "<eos>",
+    ]
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="?"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(["<eos>"])
+    fast = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<eos>")
+    fast.chat_template = template
+    fast.save_pretrained(folder)
+    return folder
+
+
+def learned(place: Path, tokenizer: Path, *options: str) -> list[str]:
+    """The words that are targets, with one text for each run of them."""
+    made = tokens.OfFile(tokenizer)
+    targets = sequences(place, "--tokenizer", str(tokenizer), "--context", "4", *options).flatten().tolist()
+    runs, before = [], -100
+    for token in targets:
+        if token != -100:
+            word = made.decode([token])
+            runs = [*runs[:-1], f"{runs[-1]} {word}"] if before != -100 else [*runs, word]
+        before = token
+    return runs
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, MARKED], ids=["plain", "marked"])
+@pytest.mark.parametrize("key", ["messages", "conversations", "turns"])
+def test_only_the_answers_of_chats_are_learned(tmp_path: Path, template: str, key: str) -> None:
+    tokenizer = model_directory(tmp_path / "model", template)
+    content = SHARED if key == "conversations" else CHAT
+    (tmp_path / "chats.jsonl").write_text((json.dumps({key: content}) + "\n") * 3)
+    more = ("--text-key", "turns") if key == "turns" else ()
+    runs = learned(tmp_path / "chats.jsonl", tokenizer, *more)
+    after = "" if template == MARKED else " <eos>"  # the end of a document that is learned
+    assert [run.removesuffix(" <eos>") for run in runs[:4]] == 2 * ["and the dog <end>", "a cat <end>"]
+    assert runs[1].endswith(after or "<eos>")
+    every = learned(tmp_path / "chats.jsonl", tokenizer, *more, "--learn", "all")
+    assert len(every) == 1
+    assert every[0].startswith("the cat <end> <assistant> and the dog <end> <user> a dog")
+
+
+def test_prompts_and_completions(tmp_path: Path) -> None:
+    tokenizer = model_directory(tmp_path / "model")
+    row = {"prompt": "question : the cat", "completion": " answer : a dog"}
+    (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 4)
+    assert learned(tmp_path / "a.jsonl", tokenizer)[:2] == 2 * ["answer : a dog <eos>"]
+    assert len(learned(tmp_path / "a.jsonl", tokenizer, "--learn", "all")) == 1
+
+
+def test_a_template_that_hides_the_answers_is_refused(tmp_path: Path) -> None:
+    last = "{% for m in messages %}{{ m.content if loop.last else '...' }} {% endfor %}"
+    (tmp_path / "own.jinja").write_text(last)
+    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": CHAT}) + "\n")
+    options = ["--data", str(tmp_path / "a.jsonl"), "--chat-template", str(tmp_path / "own.jinja")]
+    with pytest.raises(
+        BadInput, match=r"record 1: the chat template writes message 2 in another way .* --learn all"
+    ):
+        task(*options)
+    task(*options, "--learn", "all", "--context", "2")
+    (tmp_path / "own.jinja").write_text("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(
+        BadInput, match="record 1: the chat template refuses the messages: roles must alternate"
+    ):
+        task(*options)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lengths=st.lists(st.integers(1, 9), min_size=2, max_size=12), context=st.integers(2, 7))
+def test_documents_apart(lengths: list[int], context: int) -> None:
+    """No target crosses the border of two documents; all others are as before."""
+    total, starts = sum(lengths), np.cumsum([0, *lengths[:-1]])
+    if total < 2 * context + 1:
+        return
+    corpus = tokens.Corpus((np.arange(total),), None, starts)
+    whole = data.text.Sequences(corpus, context, 0, (total - 1) // context, "documents")
+    (inputs, document), targets = whole.batch(np.arange(len(whole)))
+    crossing = np.isin(targets, starts) | (targets == -100).numpy()
+    assert np.array_equal((targets == -100).numpy(), np.isin((inputs + 1).numpy(), starts))
+    assert crossing.sum() == (targets == -100).sum()
+    assert np.array_equal(document, np.searchsorted(starts, inputs, side="right"))
+    for each in range(len(whole)):  # a single sequence is the same
+        (one, _), _ = whole.batch(np.array([each]))
+        assert torch.equal(one[0], inputs[each])
+    by_position = data.text.Sequences(corpus, context, 0, len(whole), "positions").batch(
+        np.arange(len(whole))
+    )
+    for row, places in zip(document.tolist(), by_position[0]["position_ids"].tolist(), strict=True):
+        assert places == [at - row.index(one) for at, one in enumerate(row)]
+
+
+def alone(model: Any, tokens_: torch.Tensor, document: torch.Tensor) -> torch.Tensor:
+    """The logits of each document by itself."""
+    parts = [tokens_[document == each][None] for each in document.unique()]
+    outputs = [model(part) for part in parts]
+    return torch.cat([getattr(each, "logits", each)[0] for each in outputs])
+
+
+DOCUMENT = torch.tensor([[1, 1, 1, 2, 2, 3, 3, 3], [3, 3, 4, 4, 4, 4, 4, 5]])
+
+
+def test_a_gpt_keeps_documents_apart() -> None:
+    torch.manual_seed(0)
+    model = gpt.Decoder(*gpt.layers(Size(2, 32, 2, 8), 64))
+    rows = torch.randint(0, 64, DOCUMENT.shape)
+    expected = torch.stack([alone(model, *pair) for pair in zip(rows, DOCUMENT, strict=True)])
+    assert torch.allclose(model(rows, DOCUMENT), expected, atol=1e-6)
+    assert not torch.allclose(model(rows), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2"])
+def test_models_of_transformers_keep_documents_apart(kind: str) -> None:
+    import transformers
+
+    sizes = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {} if kind == "gpt2" else {"intermediate_size": 64, "num_key_value_heads": 2}
+    torch.manual_seed(0)
+    made = transformers.AutoConfig.for_model(kind, **sizes, use_cache=False)
+    model = transformers.AutoModelForCausalLM.from_config(made).eval()
+    rows = torch.randint(0, 64, DOCUMENT.shape)
+    places = torch.tensor([[row.index(each) for each in row] for row in DOCUMENT.tolist()])
+    with torch.no_grad():
+        expected = torch.stack([alone(model, *pair) for pair in zip(rows, DOCUMENT, strict=True)])
+        found = model(input_ids=rows, position_ids=torch.arange(8) - places).logits
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_gaps_in_a_vocabulary_are_counted(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    made = Tokenizer(models.WordLevel({"?": 0, "cat": 100}, unk_token="?"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.enable_truncation(2)  # of its former use
+    made.save(str(tmp_path / "gaps.json"))
+    (tmp_path / "a.txt").write_text("cat " * 40)
+    made_task = task(
+        "--data", str(tmp_path / "a.txt"), "--tokenizer", str(tmp_path / "gaps.json"), "--context", "3"
+    )
+    assert made_task.outputs == 128
+    assert len(made_task.train) + len(made_task.test) == 13
+
+
+def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
+    """The first one writes, the others wait for it, and nothing is left when all have read."""
+    model_directory(tmp_path / "model")
+    (tmp_path / "a.jsonl").write_text((json.dumps({"text": "the cat and a dog " * 40}) + "\n") * 400)
+    code = (
+        "import sys, time; from jobgen.train import config, data; from jobgen.train.data import tokens\n"
+        "count = []; write = tokens._write\n"
+        "tokens._write = lambda *words: (count.append(1), time.sleep(1), write(*words))\n"
+        "task = data.of(config.parse(['--task', 'text', '--data', 'a.jsonl', '--tokenizer', 'model']))\n"
+        "print(len(count), len(task.train), task.temporary)"
+    )
+    env = clean_environment() | {
+        "LOCAL_WORLD_SIZE": "3",
+        "MASTER_PORT": "1234",
+        "TMPDIR": str(tmp_path / "tmp"),
+    }
+    (tmp_path / "tmp").mkdir()
+    words = [sys.executable, "-c", code]
+    ranks = [
+        subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    lines = [rank.communicate(timeout=120)[0].split() for rank in ranks]
+    assert sorted(line[0] for line in lines) == ["0", "0", "1"]
+    assert len({(line[1], line[2]) for line in lines}) == 1
+    assert Path(lines[0][2]).is_dir()
+
+
+def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
+    """With masks and documents apart: ddp and ZeRO on two ranks as ddp on one, with other micro batches."""
+    tokenizer = model_directory(tmp_path / "model")
+    lines = [json.dumps({"messages": CHAT[: 2 + 2 * (n % 2)]}) + "\n" for n in range(60)]
+    (tmp_path / "chats.jsonl").write_text("".join(lines))
+    common = (
+        f"--task text --data {tmp_path / 'chats.jsonl'} --tokenizer {tokenizer} --context 16 --max-steps 4 "
+    )
+    common += "--layers 2 --width 32 --heads 2 --global-batch 8"
+    cases = {
+        "ddp": "--engine ddp --accumulation 2 --documents apart",
+        "zero1": "--zero-stage 1 --documents apart",
+        "zero3 recompute": "--zero-stage 3 --recompute --documents apart",
+        "joined": "--engine ddp",
+    }
+    (tmp_path / "one").mkdir()
+    two = launch_cases(
+        "languages.py", split({n: f"{common} {text}" for n, text in cases.items()}), 2, tmp_path
+    )
+    one = launch_cases(
+        "languages.py", split({"ddp": f"{common} --engine ddp --documents apart"}), 1, tmp_path / "one"
+    )
+    for name in ("ddp", "zero1", "zero3 recompute"):
+        assert two[name]["losses"] == pytest.approx(one["ddp"]["losses"], rel=2e-6), name
+        assert two[name]["norms"] == pytest.approx(one["ddp"]["norms"], rel=1e-4), name
+        assert two[name]["perplexity"] == pytest.approx(one["ddp"]["perplexity"], rel=1e-5), name
+    assert two["joined"]["losses"] != pytest.approx(one["ddp"]["losses"], rel=1e-4)

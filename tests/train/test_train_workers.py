@@ -1,0 +1,222 @@
+"""Data sets in Python, prepared in processes: the samples, order and resume of a run without them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from train_support import clean_environment, module_needs, start
+
+module_needs("torch", "numpy")
+
+import numpy as np  # noqa: E402
+from jobgen.train import data  # noqa: E402
+from jobgen.train.data import dataset_sources, sampling  # noqa: E402
+from support.finished import Finished  # noqa: E402
+
+MODULE = """
+import os
+import random
+import time
+
+import numpy as np
+import torch
+from torch import nn
+
+
+def sample(index):
+    inputs = np.random.default_rng(index).standard_normal(3).astype("float32")
+    return inputs, np.float32(inputs.sum())
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 60
+
+    def __getitem__(self, index):
+        inputs, target = sample(index)
+        return inputs + np.float32(random.random() + np.random.rand() + torch.rand(1).item()), target
+
+
+class Exact(Noisy):
+    def __getitem__(self, index):
+        with open("pids", "a") as file:
+            file.write(f"{os.getpid()}\\n")
+        return sample(index)
+
+
+class Slow(Exact):
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        return sample(index)
+
+
+class Wrong(Exact):
+    def __getitem__(self, index):
+        return sample(index) if index < 50 else {}[index]
+
+
+class Lines(torch.utils.data.IterableDataset):
+    def __init__(self, samples, rank=0, ranks=1):
+        self.samples, self.rank, self.ranks = samples, rank, ranks
+
+    def shard(self, rank, ranks):
+        return Lines(self.samples, rank, ranks)
+
+    def __iter__(self):
+        for index in range(self.rank, self.samples, self.ranks):
+            with open(f"read-{self.rank}-of-{self.ranks}", "a") as file:
+                file.write(f"{index}\\n")
+            yield sample(index)
+
+
+def noisy():
+    return {"train": Noisy(), "test": Noisy()}
+
+
+def exact():
+    return {"train": Exact(), "test": Exact()}
+
+
+def slow():
+    return {"train": Slow(), "test": Exact()}
+
+
+def wrong():
+    return {"train": Wrong(), "test": Exact()}
+
+
+def loader():
+    made = torch.utils.data.DataLoader(Exact(), batch_size=8, num_workers=2, shuffle=True)
+    return {"train": made, "test": Exact()}
+
+
+def unsendable():
+    return {"train": Exact(), "test": Exact(), "collate": lambda rows: torch.utils.data.default_collate(rows)}
+
+
+def lines():
+    return {"train": Lines(48), "test": Lines(16), "train_samples": 48, "test_samples": 16}
+
+
+def short():
+    return {"train": Lines(40), "test": Lines(16), "train_samples": 48, "test_samples": 16}
+
+
+def model():
+    return nn.Linear(3, 1)
+"""
+COMMON = ("--model", "mydata:model", "--engine", "ddp", "--batch-size", "8", "--log-every", "1")
+
+
+def train(folder: Path, name: str, *options: str, ranks: int = 1) -> Finished:
+    folder.mkdir(exist_ok=True)
+    (folder / "mydata.py").write_text(MODULE)
+    return start(folder, "warm", ["--dataset", f"mydata:{name}", *COMMON, *options], ranks)
+
+
+def test_processes_change_nothing(tmp_path: Path) -> None:
+    """Also the workers of a DataLoader, evaluations between steps, and the second epoch."""
+    options = ("--epochs", "2", "--eval-every", "3")
+    whole = train(tmp_path / "0", "exact", *options, "--workers", "0")
+    assert whole.returncode == 0, whole.stderr
+    for name, more in (("exact", ("--workers", "2")), ("loader", ())):
+        done = train(tmp_path / name, name, *options, *more)
+        assert done.returncode == 0, done.stderr
+        assert done.losses() == whole.losses()
+        assert done.metrics("evaluation")[-1]["mae"] == whole.metrics("evaluation")[-1]["mae"]
+        pids = set((tmp_path / name / "pids").read_text().split())
+        assert len(pids) >= 3  # the rank, and two workers
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_random_numbers_of_a_data_set_are_repeated_after_a_resume(tmp_path: Path) -> None:
+    options = ("--epochs", "2", "--save-every", "3")
+    whole = train(tmp_path / "whole", "noisy", *options, "--workers", "2")
+    assert whole.returncode == 0, whole.stderr
+    first = whole.directory / "checkpoints/step-000003"
+    again = train(tmp_path / "again", "noisy", *options, "--workers", "1", "--resume", str(first))
+    assert again.losses() == whole.losses()[3:], again.stderr
+
+
+def test_a_signal_to_all_processes_stops_and_saves(tmp_path: Path) -> None:
+    """Batch systems send it to the workers and to their server, too."""
+    (tmp_path / "mydata.py").write_text(MODULE)
+    env = clean_environment() | {"JOBGEN_RUN_DIR": str(tmp_path / "run")}
+    options = ["--dataset", "mydata:slow", *COMMON, "--epochs", "50", "--workers", "2"]
+    words = [sys.executable, "-m", "jobgen.train", *options]
+    run = subprocess.Popen(
+        words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    metrics = tmp_path / "run/metrics.jsonl"
+    patience = time.monotonic() + 120
+    while not (metrics.exists() and '"step": 9' in metrics.read_text()) and time.monotonic() < patience:
+        time.sleep(0.1)
+    os.killpg(run.pid, signal.SIGUSR1)
+    _, errors = run.communicate(timeout=120)
+    assert run.returncode == 75, errors
+    assert (tmp_path / "run/checkpoints/latest").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("wrong", "KeyError"),
+        ("unsendable", "--workers 2 sends the data set to other processes, and it is no pickle: "),
+    ],
+)
+def test_what_workers_cannot_do(tmp_path: Path, name: str, says: str) -> None:
+    done = train(tmp_path, name, "--workers", "2")
+    assert done.returncode in (1, 2)
+    assert says in done.stderr
+
+
+def test_a_stream_with_shards_is_divided(tmp_path: Path) -> None:
+    """Each rank reads its own samples only, all are used, and a resumed run goes on with the next ones."""
+    options = ("--epochs", "2", "--save-every", "2")
+    whole = train(tmp_path / "whole", "lines", *options, "--workers", "1", ranks=2)
+    assert whole.returncode == 0, whole.stderr
+    for rank in (0, 1):
+        read = (tmp_path / f"whole/read-{rank}-of-2").read_text().split()
+        assert {int(index) % 2 for index in read} == {rank}
+        assert {int(index) for index in read} == set(range(rank, 48, 2))
+    first = whole.directory / "checkpoints/step-000002"
+    again = train(tmp_path / "again", "lines", *options, "--resume", str(first), ranks=2)
+    assert again.losses() == whole.losses()[2:], again.stderr
+    short = train(tmp_path / "short", "short", ranks=2)
+    assert short.returncode == 2
+    assert "shard 0 of the iterable data set ended after 20 of its 24 samples" in short.stderr
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    length=st.integers(1, 60),
+    micro=st.integers(1, 5),
+    accumulation=st.integers(1, 3),
+    ranks=st.integers(1, 4),
+)
+def test_each_sample_of_a_shard_is_taken_once_in_order(
+    length: int, micro: int, accumulation: int, ranks: int
+) -> None:
+    counts = []
+    for rank in range(ranks):
+        share = dataset_sources.Share(rank, ranks, micro, accumulation)
+        steps = sampling.steps(np.arange(length), micro, accumulation, rank, ranks)
+        real = [piece.indices[: piece.real] for step in steps for piece in step.pieces]
+        places = np.concatenate([share.places(each, length) for each in real])
+        assert places.tolist() == list(range(len(places)))
+        assert share.count(length) == len(places)
+        counts.append(len(places))
+    assert sum(counts) == length
+
+
+def test_arrays_stay_in_threads() -> None:
+    digits = data.load("digits", None)
+    assert not digits.train.in_python

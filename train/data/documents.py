@@ -1,0 +1,293 @@
+"""The documents in files of text: --task text --data FILE...
+
+A kind of file is a row of KINDS; FORMS are the ways in which a file may be compressed. First bytes come
+before suffixes. A file that is none of them is refused with its first bytes, so that nothing is trained on
+by mistake.
+
+A record, such as a line of JSON, holds a text, or messages, or a prompt and its completion; see `_of_record`.
+"""
+
+import functools
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import BadInput, CommonMistake
+from .chat import Template
+
+CHUNK = 1 << 20  # characters of a text that are one part
+SAMPLE = 1 << 16  # first bytes that decide what a file is
+ROWS = 1 << 10  # of a table that are read at once
+KEYS = ("text", "messages", "conversations")
+Record = Mapping[str, Any]
+Spans = tuple[tuple[int, int], ...]
+
+
+class Part(NamedTuple):
+    """A document, or a part of a long text.
+
+    begins: it is the first part of its document; learn: characters to learn, None for all
+    """
+
+    text: str
+    begins: bool = True
+    learn: Spans | None = None
+
+
+class Reading(NamedTuple):
+    """How records become documents.
+
+    key: of the text or the messages in a record, None for the usual ones; answers: only completions and
+    messages of the assistant are to be learned; template: of chats, None if there is none
+    """
+
+    key: str | None = None
+    answers: bool = True
+    template: Template | None = None
+
+
+class Kind(NamedTuple):
+    """A kind of file. magic: its first bytes; package: what reads it; read: yields texts or records"""
+
+    name: str
+    suffixes: tuple[str, ...]
+    magic: tuple[bytes, ...]
+    package: str
+    read: Callable[[Any], Iterator[Any]]
+
+
+class Form(NamedTuple):
+    """A form of compression. opened: returns a stream of the content"""
+
+    suffix: str
+    magic: bytes
+    package: str
+    opened: Callable[[Path], Any]
+
+
+def _zstandard(file: Path) -> Any:
+    return import_module("zstandard").open(file, "rb")
+
+
+FORMS = (
+    Form(".gz", b"\x1f\x8b", "", functools.partial(gzip.open, mode="rb")),
+    Form(".zst", b"\x28\xb5\x2f\xfd", "zstandard", _zstandard),
+)
+
+
+def _lines(stream: Any) -> Iterator[Any]:
+    for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8"), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise BadInput(f"line {number} is not JSON: {error}") from None
+
+
+def _json(stream: Any) -> Iterator[Any]:
+    """Yield the elements of a list, or the lines: files of JSON Lines may have this suffix, too."""
+    text = io.TextIOWrapper(stream, encoding="utf-8").read()
+    try:
+        content = json.loads(text)
+    except ValueError:
+        yield from _lines(io.BytesIO(text.encode()))
+        return
+    yield from content if isinstance(content, list) else [content]
+
+
+def _parquet(stream: Any) -> Iterator[Any]:
+    for rows in import_module("pyarrow.parquet").ParquetFile(stream).iter_batches(ROWS):
+        yield from rows.to_pylist()
+
+
+def _arrow(stream: Any) -> Iterator[Any]:
+    """Yield the rows of a data set of Hugging Face, which is a stream of Arrow, or of a file of Arrow."""
+    ipc, is_file = import_module("pyarrow.ipc"), stream.read(6) == b"ARROW1"
+    stream.seek(0)
+    reader = ipc.open_file(stream) if is_file else ipc.open_stream(stream)
+    batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _text(stream: Any) -> Iterator[Any]:
+    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
+    begins = True
+    while lines := text.readlines(CHUNK):
+        yield Part("".join(lines), begins)
+        begins = False
+
+
+TEXT = Kind("text in UTF-8", (".txt",), (), "", _text)
+KINDS = (
+    Kind("JSON Lines", (".jsonl", ".ndjson"), (), "", _lines),
+    Kind("JSON", (".json",), (), "", _json),
+    Kind("Parquet", (".parquet",), (b"PAR1",), "pyarrow", _parquet),
+    Kind("Arrow", (".arrow",), (b"\xff\xff\xff\xff", b"ARROW1"), "pyarrow", _arrow),
+    TEXT,
+)
+# First bytes of other well-known files, for messages.
+OTHERS = {
+    b"PK\x03\x04": "a zip archive",
+    b"%PDF": "PDF",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x80": "a pickle",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def files(places: Sequence[Path]) -> list[Path]:
+    """Return the files to read: those of each directory and below, by name, without hidden ones.
+
+    Of a data set that Hugging Face saved, they are those with the data. Raise CommonMistake if there is none,
+    or if one is missing or empty.
+    """
+    result = [file for place in places for file in _below(place)]
+    for file in result:
+        try:
+            if not file.stat().st_size:
+                raise CommonMistake(f"--data {file} is empty")
+        except OSError as error:
+            raise CommonMistake(f"--data {file} cannot be read: {error.strerror}") from None
+    if not result:
+        raise CommonMistake(f"--data {', '.join(map(str, places))} has no files")
+    return result
+
+
+def _below(place: Path) -> Iterator[Path]:
+    if not place.is_dir():
+        yield place
+        return
+    if (place / "dataset_dict.json").is_file():
+        names = ", ".join(sorted(each.name for each in place.iterdir() if each.is_dir()))
+        raise CommonMistake(
+            f"--data {place} is a data set with the parts {names}: name one, such as {place / 'train'}"
+        )
+    if (place / "state.json").is_file() and (place / "dataset_info.json").is_file():
+        state = json.loads((place / "state.json").read_text(encoding="utf-8"))
+        yield from (place / each["filename"] for each in state["_data_files"])
+        return
+    for each in sorted(place.iterdir()):
+        if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir()):
+            yield from _below(each)
+
+
+def kind(file: Path) -> tuple[Kind, Form | None]:
+    """Return what a file is. Raise BadInput, with its first bytes, if it is nothing that can be read."""
+    try:
+        with open(file, "rb") as stream:
+            first = stream.read(SAMPLE)
+        form = next((each for each in FORMS if first.startswith(each.magic)), None)
+        if form:
+            _require(file, form.package)
+            with form.opened(file) as stream:
+                first = stream.read(SAMPLE)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise BadInput(f"--data {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    packed = [each.suffix for each in FORMS]
+    suffix = file.with_suffix("").suffix if form and file.suffix in packed else file.suffix
+    for each in KINDS:
+        if each.magic and first.startswith(each.magic):
+            return each, form
+    by_suffix = next((each for each in KINDS if suffix.lower() in each.suffixes), TEXT)
+    if by_suffix.magic or suffix in packed or not _is_text(first):
+        what = by_suffix.name if by_suffix.magic else f"{', '.join(each.name for each in KINDS)} (.gz, .zst)"
+        raise BadInput(f"--data {file} is not {what}: {_seen(first)}")
+    return by_suffix, form
+
+
+def _is_text(first: bytes) -> bool:
+    return b"\0" not in first and _undecodable(first) is None
+
+
+def _undecodable(first: bytes) -> int | None:
+    """Return the position of the first byte that is no UTF-8; the last character may be incomplete."""
+    try:
+        first.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return (
+            error.start if error.start < len(first) - 3 or error.reason != "unexpected end of data" else None
+        )
+    return None
+
+
+def _seen(first: bytes) -> str:
+    name = next((f", as of {name}" for magic, name in OTHERS.items() if first.startswith(magic)), "")
+    at = _undecodable(first)
+    later = f"; byte {at} is {first[at]:02x}, which is no UTF-8" if at and at >= 8 else ""
+    return f"its first bytes are {first[:8].hex(' ')} ({first[:8]!r}{name}){later}"
+
+
+def _require(file: Path, package: str) -> None:
+    """Raise CommonMistake if the package that reads the file is missing."""
+    if package and find_spec(package) is None:
+        raise CommonMistake(f"--data {file} needs the Python package {package}: pip install {package}")
+
+
+def parts(file: Path, reading: Reading) -> Iterator[Part]:
+    """Yield the documents of a file, long texts in parts. Raise BadInput if it cannot be read."""
+    what, form = kind(file)
+    try:
+        _require(file, what.package)
+        with form.opened(file) if form else open(file, "rb") as stream:
+            for number, row in enumerate(what.read(stream), 1):
+                if part := row if isinstance(row, Part) else _of_record(row, reading, number):
+                    yield part
+    except CommonMistake:
+        raise
+    except BadInput as error:
+        raise BadInput(f"--data {file}: {error}") from None
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # those of pyarrow are ValueErrors, too
+        raise BadInput(f"--data {file} is damaged as {what.name}: {error}") from None
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise BadInput(f"--data {file} is damaged: {error}") from None
+
+
+def _of_record(record: Any, reading: Reading, number: int) -> Part | None:
+    """Return the document of a record: the text, the messages, or the prompt and its completion.
+
+    An empty one is None. Raise BadInput if it has none of them.
+    """
+    if isinstance(record, str) and reading.key is None:
+        return Part(record) if record else None
+    if not isinstance(record, Mapping):
+        raise BadInput(f"record {number} is {record!r:.60}, not an object with a text")
+    key = reading.key or next((each for each in KEYS if record.get(each) is not None), None)
+    if key is None and record.get("prompt") is not None and record.get("completion") is not None:
+        value: Any = record["prompt"]
+        if isinstance(value, list):
+            value = [*value, *record["completion"]]
+        else:
+            text = f"{value}{record['completion']}"
+            return Part(text, learn=((len(value), len(text)),) if reading.answers else None)
+    else:
+        value = record.get(key) if key else None
+    if isinstance(value, str):
+        return Part(value) if value else None
+    if isinstance(value, list):
+        if reading.template is None:
+            raise BadInput(
+                f"record {number} has messages, which need a chat template: --tokenizer DIR, the directory "
+                "of a model of Hugging Face, or --chat-template FILE"
+            )
+        try:
+            return Part(*reading.template.text(value, record.get("tools"), reading.answers))
+        except BadInput as error:
+            raise BadInput(f"record {number}: {error}") from None
+    keys = ", ".join(record)
+    if reading.key:
+        raise BadInput(f"record {number} has no text or messages in --text-key {reading.key}; it has {keys}")
+    raise BadInput(
+        f"record {number} has no text, messages, or prompt and completion; it has {keys}: name one by "
+        "--text-key"
+    )

@@ -1,0 +1,127 @@
+"""Batches of data sets in Python, prepared in processes by torch's DataLoader.
+
+The steps come from the loop, and their samples return in its order: position and resume of a run are those
+without workers. The workers are forked from a server that has no thread, device or MPI, so that the data set
+is sent to them as a pickle. They live as long as the run. Random numbers that a data set draws depend on the
+epoch and the samples of the step only.
+"""
+
+import multiprocessing
+import pickle
+import random
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from ..errors import BadInput, CommonMistake
+from .sampling import Step
+from .sources import Batch, Source
+
+SERVER = "jobgen.train.data.worker_server"
+
+
+class _Request(NamedTuple):
+    """number: of the pass over the source; step: whose samples are requested"""
+
+    number: int
+    epoch: int
+    step: Step
+
+
+class _Samples(Dataset[Any]):
+    """What a worker has: the source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._number = source, 0
+
+    def __getitem__(self, request: _Request) -> list[Batch] | BadInput:
+        if request.number != self._number:
+            self._source.start(request.epoch)
+            self._number = request.number
+        _seed(request)
+        try:
+            return [self._source.batch(piece.indices) for piece in request.step.pieces]
+        except BadInput as error:
+            return error
+
+
+def _seed(request: _Request) -> None:
+    first = [int(piece.indices[0]) for piece in request.step.pieces if len(piece.indices)]
+    key = int(np.random.SeedSequence((request.epoch, *first)).generate_state(1)[0])
+    random.seed(key)
+    np.random.seed(key)
+    torch.manual_seed(key)
+
+
+class _Requests:
+    """The requests of one pass after the other, as DataLoader takes them from a sampler."""
+
+    def __init__(self) -> None:
+        self.number, self.epoch = 0, 0
+        self.steps: Iterable[Step] = ()
+        self.sent: deque[Step] = deque()  # whose samples have not been received
+
+    def begin(self, steps: Iterable[Step], epoch: int) -> None:
+        self.number, self.epoch, self.steps = self.number + 1, epoch, steps
+        self.sent.clear()
+
+    def __iter__(self) -> Iterator[_Request]:
+        for step in self.steps:
+            self.sent.append(step)
+            yield _Request(self.number, self.epoch, step)
+
+
+class Processes:
+    """Worker processes for a source. They start with the first pass.
+
+    count: their number; ahead: steps that each prepares in advance; pin: for an accelerator
+    """
+
+    def __init__(self, source: Source, count: int, ahead: int, pin: bool) -> None:
+        alone = source.detached()
+        try:
+            pickle.dumps(alone)
+        except Exception as error:  # a class may raise anything
+            raise CommonMistake(
+                f"--workers {count} sends the data set to other processes, and it is no pickle: {error}: "
+                "open files where a sample is read, have functions in a module, or use --workers 0"
+            ) from None
+        self._requests = _Requests()
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([SERVER])
+        self._loader: DataLoader[Any] = DataLoader(
+            _Samples(alone),
+            batch_size=None,
+            sampler=self._requests,
+            num_workers=count,
+            collate_fn=_unchanged,
+            multiprocessing_context=context,
+            persistent_workers=True,
+            prefetch_factor=ahead,
+            pin_memory=pin,
+            generator=torch.Generator(),  # otherwise it would draw from the random numbers of the training
+        )
+        self._pass: Any = None
+
+    def batches(self, steps: Iterable[Step], epoch: int) -> Iterator[tuple[list[Batch], Step]]:
+        """Yield the batches of the pieces of each step, in order."""
+        self._requests.begin(steps, epoch)
+        self._pass = iter(self._loader)
+        for answer in self._pass:
+            if isinstance(answer, BadInput):
+                raise answer
+            yield answer, self._requests.sent.popleft()
+
+    def close(self) -> None:
+        """End the workers."""
+        if self._pass is not None:
+            self._pass._shutdown_workers()
+            self._pass = None
+
+
+def _unchanged(answer: Any) -> Any:
+    return answer
