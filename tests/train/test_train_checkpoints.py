@@ -58,6 +58,7 @@ CASES: dict[str, list[str]] = {
     "pipeline-dp": ["--engine", "pipeline", "--stages", "1", "--zero-stage", "1"],
     "fsdp": ["--engine", "fsdp", *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine"],
     "fsdp-sgd": ["--engine", "fsdp", "--optimizer", "sgd", "--momentum", "0.9", "--accumulation", "2"],
+    "fsdp-ema": ["--engine", "fsdp", "--ema", "0.9", "--zero-stage", "2"],
     "fsdp-fp16": ["--engine", "fsdp", "--precision", "fp16", "--ema", "0.9"],
     **{
         f"{name}-async": [
@@ -177,6 +178,19 @@ def test_another_number_of_ranks(name: str, two_ranks: Results, one_rank: Result
     assert [(row["step"], row["lr"]) for row in ours] == [(row["step"], row["lr"]) for row in after]
     losses = [row["loss"] for row in after]
     assert [row["loss"] for row in ours] == pytest.approx(losses, rel=RESIZED[name])
+
+
+def test_more_ranks_than_before(tmp_path: Path) -> None:
+    """One rank saves, two go on: --engine fsdp divides the states anew."""
+    names = ["fsdp-sgd", "fsdp-ema"]
+    one, two = (run_in_one_process(names, ranks, tmp_path) for ranks in (1, 2))
+    for name in names:
+        before = {row["step"]: row["loss"] for row in one[name]["whole"]["rows"] if row["event"] == "step"}
+        after = {row["step"]: row["loss"] for row in two[name]["resumed"]["rows"] if row["event"] == "step"}
+        assert after == pytest.approx({step: before[step] for step in after}, rel=1e-6)
+        assert max(after) == 10
+        scores = one[name]["whole"]["scores"][0], two[name]["resumed"]["scores"][0]
+        assert scores[1] == pytest.approx(scores[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", REFUSED)
