@@ -42,7 +42,7 @@ class FsdpEngine(PlainTorch):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self.module = job.model
+        self.module, self._adapters = job.model, job.adapters
         kind = precision(job.config)
         self._cast, self._autocast = CASTS.get(kind), AUTOCASTS.get(kind)
         self._dtype = self._cast or (torch.bfloat16 if kind == "pure-bf16" else torch.float32)
@@ -147,10 +147,13 @@ class FsdpEngine(PlainTorch):
         self._scaler.load_state_dict(states["scaler"])
 
     def _weights(self) -> sharded.Tensors:
-        return {f"{MODEL}.{name}": p.detach() for name, p in self.module.named_parameters()}
+        """Return the weights to save: all, or with adapters those that are trained."""
+        named = self.module.named_parameters()
+        return {f"{MODEL}.{name}": p.detach() for name, p in named if p.requires_grad or not self._adapters}
 
     def _names(self) -> dict[str, str]:
         """Return the other names of weights that layers share, with the names under which they are saved."""
         first = {id(p): name for name, p in self.module.named_parameters()}
         names = self.module.named_parameters(remove_duplicate=False)
-        return {name: first[id(p)] for name, p in names if first[id(p)] != name}
+        shared = {name: first[id(p)] for name, p in names if p.requires_grad or not self._adapters}
+        return {name: other for name, other in shared.items() if name != other}
