@@ -354,6 +354,7 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     assert sorted(line[0] for line in lines) == ["0", "0", "1"]
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
+    assert [each.name for each in Path(lines[0][2]).parent.iterdir()] == [Path(lines[0][2]).name]
 
 
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:

@@ -196,9 +196,17 @@ def _alone(host: Path, name: str) -> Iterator[None]:
     host.mkdir(mode=0o700, exist_ok=True)
     if host.is_symlink() or host.stat().st_uid != os.getuid():
         raise PermissionError(1, "it belongs to another user", str(host))
-    with open(host / name, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    file = host / name
+    while True:
+        with open(file, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino):
+                continue  # the process before has removed it
+            try:
+                yield
+            finally:
+                file.unlink(missing_ok=True)
+            return
 
 
 def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: Path) -> None:
