@@ -125,13 +125,19 @@ class Tally:
         return Scores(self.loss.item() / units, values, per_class)
 
 
-def evaluate(engine: Evaluator, split: Feed, what: Measures, device: Device, micro: int) -> Scores:
-    """Return the scores on the split. Each sample is counted once, for any number of ranks."""
+def evaluate(
+    engine: Evaluator, split: Feed, what: Measures, device: Device, micro: int, most: int | None = None
+) -> Scores:
+    """Return the scores on the split. Each sample is counted once, for any number of ranks.
+
+    most: number of samples, the first ones, that are evaluated; None for all
+    """
+    order = split.indices()[:most]
     counts = Tally(what, device.torch)
     with engine.evaluation_mode():
-        steps = sampling.steps(split.indices(), micro, 1, *engine.share)
+        steps = sampling.steps(order, micro, 1, *engine.share)
         for ((inputs, targets, real, _),), _ in split.batches(steps):
             outputs = engine.predict(inputs)
             if outputs is not None and real:
                 counts.add(trees.as_tree(outputs), targets, real, trees.rows(inputs))
-    return counts.scores(split.size)
+    return counts.scores(len(order))

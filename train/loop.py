@@ -228,8 +228,11 @@ class Training:
     def _evaluate(self) -> None:
         """Evaluate, and update the best evaluation and a schedule that depends on it."""
         start = time.monotonic()
+        steps = self._settings.eval_steps
+        most = steps and steps * self._batch.micro * self._batch.accumulation * self._engine.share.size
         with self._watch.part("evaluate"):
-            scores = evaluate(self._engine, self._test_set, self._measures, self._device, self._batch.micro)
+            parts = self._engine, self._test_set, self._measures, self._device
+            scores = evaluate(*parts, self._batch.micro, most)
         self._evaluation = time.monotonic() - start
         self._alive()
         self._scores, self._evaluation_step = scores, self._step

@@ -36,20 +36,26 @@ CASES = {
     **{f"--zero-stage {stage} {EXACT}": 1e-4 for stage in range(4)},
     **{f"--zero-stage {stage} --precision bf16": 5e-2 for stage in (1, 3)},
     f"--zero-stage 2 --offload optimizer {EXACT}": 1e-4,
+    f"--engine fsdp {EXACT}": 1e-4,
+    "--engine fsdp --precision bf16": 5e-2,
 }
 MODELS = {
     "conv net": [*ours.IMAGES, "--model", "cnn"],
     "small GPT": ours.language(SIZES["tiny"]._replace(context=CONTEXT, layers=2)),
 }
 SAVE_EVERY = 4
-RESUMED = ("--engine ddp --precision autocast", "--engine deepspeed --zero-stage 2 --precision bf16")
+RESUMED = (
+    "--engine ddp --precision autocast",
+    "--engine fsdp --precision bf16",
+    "--engine deepspeed --zero-stage 2 --precision bf16",
+)
 RUN = "--dataset benchmarks.gpu.data:images --epochs 2 --batch-size 64 --log-every 1 --deterministic"
 RUN += f" --save-every {SAVE_EVERY} --augment crop,flip"
 
 
 def correctness(here: Here, tiny: bool, size: str) -> Iterator[Row]:
     """Compare losses while other processes are killed and resumed."""
-    resumable = RESUMED[: 1 if tiny or not find_spec("deepspeed") else None]
+    resumable = RESUMED[: 1 if tiny else None if find_spec("deepspeed") else 2]
     words = [f"{RUN} --model {'lenet' if tiny else 'resnet18'} {case}".split() for case in resumable]
     cases = [case for case in CASES if "zero" not in case or find_spec("deepspeed")]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:

@@ -24,6 +24,7 @@ STAGES = (
     "--zero-stage 3 --offload optimizer",
     "--zero-stage 3 --offload all",
     "--zero-stage 3",
+    "--engine fsdp",
 )
 
 
@@ -72,7 +73,7 @@ def throughput(
 
 
 def memory(here: Here, tiny: bool, name: str) -> Iterator[Row]:
-    """Measure a step at each ZeRO stage, with few activations."""
+    """Measure a step at each ZeRO stage and with FSDP, with few activations."""
     import deepspeed  # noqa: F401
 
     vocabulary = 512 if tiny else ours.VOCABULARY

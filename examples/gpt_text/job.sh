@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 d23fd3474457fdd32159faef1530cbbfa017df31838f5edb4890ff980d0727fe ========
+# ======== jobgen runtime 0.2.0, SHA-256 8d58d1a4e2b55db150cf972a13a0e1a9e37261500e765aa935bf477127fc98b1 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -72,6 +72,7 @@ job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be clo
 
 job_die() { # STATUS MESSAGE
   job_say "$2"
+  job_note fault "${2//$'\n'/ }"  # for jobgen status
   exit "$1"
 }
 
@@ -101,6 +102,7 @@ job_end() {
   local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
+    job_note fault "$job_sourcing has called exit"
     status=71
   fi
   job_optional job_run_after "$status"
@@ -781,7 +783,7 @@ job_judge() { # sets job_status to the status of the job
     job_say "stopped by timeout after $job_launcher_timeout, the wall time"
   elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
-  elif [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]] && job_save_requested; then
+  elif job_save_requested && [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]]; then
     job_say "rank $rank on $host was ended by $job_save_signal, the request to save, which its program does not handle"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"

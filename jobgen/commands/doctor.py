@@ -37,6 +37,13 @@ def _doctor(
         raise JobgenError("--json and --recipe contradict each other; leave one of them out")
     layer = job_file(job, no_job, settings, program)
     kind, dialect = _scheduler(scheduler, layer, site, os.path.dirname(job or ""))
+    if not program and layer is None and all(value in (None, ()) for value in given.values()):
+        program, given = ("python3",), {**given, "launcher": "none"}
+        click.echo(
+            "jobgen: note: without a job this examines the machine; for a job add its options and program, "
+            "as in: jobgen doctor --nodes 2 --venv DIR -- train.py",
+            err=True,
+        )
     plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
     from jobgen.doctor import verdict_table
     from jobgen.doctor.examination import examine, verdicts
@@ -92,7 +99,8 @@ doctor = JobCommand(
     ],
     short_help="Check the environment that a job will have.",
     help="Check the environment that the script of a job will have, and print a remedy for each problem. All "
-    "options of a job are accepted. Status 0: no problem stops the job; 1: a problem does; 2: bad input.",
+    "options of a job are accepted; without any, the machine is examined. Status 0: no problem stops the "
+    "job; 1: a problem does; 2: bad input.",
 )
 doctor.own = ("json", "recipe", "limit")
 doctor.example = "jobgen doctor slurm --venv .venv --launcher mpirun"

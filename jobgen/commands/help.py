@@ -66,7 +66,9 @@ def _page(words: Sequence[str], commands: Sequence[str]) -> str:
     question, name = " ".join(words), "-".join(words).lower()
     hits = [known[name]] if name in known else topics.search(question)
     if not hits:
-        raise JobgenError(f"help: no page answers {shown(question)}{_hint(question, (*commands, *known))}")
+        raise JobgenError(
+            f"help: no command or page answers {shown(question)}{_hint(question, (*commands, *known))}"
+        )
     head = f"Exit status {question} of a job: {meaning(int(question))}.\n\n" if question.isdecimal() else ""
     more = "".join(f"  jobgen help {one.name:<20}  {one.title}\n" for one in hits[1 : 1 + _OTHERS])
     return head + topics.for_terminal(hits[0], columns()) + (f"\nOther pages:\n{more}" if more else "")

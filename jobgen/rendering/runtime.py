@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,6 +39,17 @@ class Setting(NamedTuple):
 
     name: str
     value: str | int | tuple[str, ...]
+
+
+@lru_cache(maxsize=1)
+def names() -> frozenset[str]:
+    """Return the names of all variables and functions of the runtime."""
+    paths = [os.path.join(folder, file) for folder, _, files in os.walk(FOLDER) for file in files]
+    found: set[str] = set()
+    for path in paths:
+        with open(path, encoding="utf-8") as stream:
+            found.update(re.findall(r"\bjob_[a-z]\w*", stream.read()))
+    return frozenset(found)
 
 
 def runtime(plan: Plan, main: str = MAIN) -> Runtime:

@@ -9,7 +9,7 @@ from jobgen.errors import JobgenError, shown
 
 
 def write_script(path: str, text: str, *, force: bool = False, executable: bool = True) -> None:
-    """Write ``text`` to ``path`` atomically; overwrite a file only with ``force``.
+    """Write ``text`` to ``path`` atomically; overwrite a file of another text only with ``force``.
 
     An executable file is a script, which may contain secrets: only the user can read it, whatever the umask.
     The path ``-`` is standard output.
@@ -26,14 +26,20 @@ def write_script(path: str, text: str, *, force: bool = False, executable: bool 
         if os.path.exists(target):
             if not stat.S_ISREG(os.stat(target).st_mode):
                 raise JobgenError(f"{option}: is not a regular file")
-            if not force:
+            if not force and _content(target) != text.encode():
                 raise JobgenError(f"{option}: the file already exists; --force overwrites it")
+            force = True  # also for the same text
         _replace(target, text.encode(), 0o700 if executable else 0o666 & ~umask(), force)
     except FileExistsError:
         raise JobgenError(f"{option}: the file already exists; --force overwrites it") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise JobgenError(f"{option}: cannot be written: {reason}") from None
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def rewrite(path: str, content: bytes) -> None:

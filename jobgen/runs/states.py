@@ -18,6 +18,7 @@ from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.schedulers.jobs import LIVE, Job
+from jobgen.secrets import masked
 from jobgen.values import arrays
 
 _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  # no script can record these
@@ -169,10 +170,14 @@ def _remove_environment(run: Path) -> None:
 
 
 def with_cause(state: State) -> State:
-    """Return the state of a failed run with the rank that failed first and its error; others as they are."""
+    """Return the state of a failed run with the rank that failed first and its error, or with the fault that
+    the script found; others as they are."""
     if state.state != "failed" or not state.attempts:
         return state
     cause = rank_ends.first_failure(Path(state.run), state.attempts)
+    if not cause:
+        events = run_directory.events(Path(state.run) / f"attempt-{state.attempts}")
+        cause = next((masked(event.value) for event in events if event.what == "fault"), "")
     return state._replace(reason="; ".join(filter(None, (state.reason, cause))))
 
 

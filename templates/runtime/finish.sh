@@ -4,6 +4,7 @@ job_end() {
   local status=$? what=finished remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
+    job_note fault "$job_sourcing has called exit"
     status=71
   fi
   job_optional job_run_after "$status"

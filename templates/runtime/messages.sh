@@ -9,6 +9,7 @@ job_say() { printf 'jobgen: %s\n' "$*" >&2 || true; }  # the terminal may be clo
 
 job_die() { # STATUS MESSAGE
   job_say "$2"
+  job_note fault "${2//$'\n'/ }"  # for jobgen status
   exit "$1"
 }
 

@@ -16,7 +16,7 @@ job_judge() { # sets job_status to the status of the job
     job_say "stopped by timeout after $job_launcher_timeout, the wall time"
   elif [[ $status == 143 ]] && job_save_requested; then
     job_say "rank $rank on $host was ended by TERM before it could save"
-  elif [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]] && job_save_requested; then
+  elif job_save_requested && [[ $status == "$((128 + $(kill -l "$job_save_signal")))" ]]; then
     job_say "rank $rank on $host was ended by $job_save_signal, the request to save, which its program does not handle"
   elif [[ -n $status && $status != 75 ]]; then
     job_say "rank $rank on $host failed first, with status $status; the end of its log:"

@@ -241,7 +241,7 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("run train.py", ["there is no command run", "jobgen local -- train.py | bash", "jobgen submit "]),
         ("run --nodes 2", ["jobgen local --nodes 2 | bash"]),
         ("torque --nodes 2", ["there is no command torque: use jobgen pbs --dialect torque\n"]),
-        ("help sumbit", ["no command or page of the name sumbit", "did you mean submit?"]),
+        ("help sumbit", ["no command or page answers sumbit", "did you mean submit?"]),
         ("submit slurm job.sh", ["job.sh (command line)", "run it by: sbatch job.sh\n"]),
         ("submit pbs my.pbs", ["run it by: qsub my.pbs\n"]),
         ("submit job.sh", ["qsub job.sh", "sbatch job.sh"]),
@@ -298,6 +298,8 @@ def test_an_existing_file_is_kept_unless_forced(tmp_path: Path) -> None:
     assert "--force" in done.stderr
     assert job.read_text() == "precious"
     assert run("pbs -o job.sh --force", tmp_path).returncode == 0
+    assert run("pbs -o job.sh", tmp_path).returncode == 0  # the same text
+    assert run("pbs --nodes 2 -o job.sh", tmp_path).returncode == 2
     assert job.read_text().startswith("#!/bin/bash\n")
     assert os.access(job, os.X_OK)
     assert os.listdir(tmp_path) == ["job.sh"]

@@ -94,3 +94,30 @@ def test_a_shell_that_evaluates_a_line_removes_its_quotes() -> None:
     done = job_file(SLURM + body)
     assert values(done.text)["command"] == ["./tool", "--cfg", "a b.json"]
     assert not any("quotes" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize("line", ['printf -v N "%02d" 3', "((N = 3))", ": ${N:=3}"])
+def test_a_variable_of_a_command_reaches_the_program(line: str) -> None:
+    found = values(job_file(f"{SLURM}mkdir -p out\n{line}\n./tool *.in $N\n").text)
+    assert "before" not in found
+    assert line in str(found["setup"])
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("job_dir=/x/$USER\n./tool $job_dir", ["job_dir"]),
+        ("./tool --name $job_name", ["job_name"]),
+        ("job_path=$(pwd)/a\n./tool $job_path", []),
+    ],
+)
+def test_a_name_of_the_script_of_jobgen_has_a_remark(body: str, names: list[str]) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert [one.what for one in done.remarks if "of this name" in one.why] == names
+
+
+@pytest.mark.parametrize(("line", "named"), [("valgrind mpirun ./a", True), ("mpirun valgrind ./a", False)])
+def test_a_tool_that_watches_the_launcher_has_a_remark(line: str, named: bool) -> None:
+    done = job_file(f"{SLURM}{line}\n")
+    assert values(done.text)["command"] == ["valgrind", "./a"]
+    assert any(one.what == "valgrind" for one in done.remarks) == named

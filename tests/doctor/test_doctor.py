@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -187,7 +188,7 @@ def test_what_the_environment_sets_is_what_is_looked_at(tmp_path: Path) -> None:
     need_package("deepspeed")
     said = found("--job", "jobgen.toml", cwd=tmp_path)
     assert said["TORCH_EXTENSIONS_DIR"]["found"] == "/tmp/with blanks"
-    said = found("--no-job", "local", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
+    said = found("--no-job", "local", "--", "train.py", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path))
     assert "TORCH_EXTENSIONS_DIR" not in json.dumps(said["environment"])
 
 
@@ -720,3 +721,15 @@ def test_the_recipe_does_nothing_twice(tmp_path: Path) -> None:
         said = done.stdout.splitlines()
         assert len(said) == lines
         assert all(line.startswith("1 -m pip ") for line in said)
+
+
+def test_without_a_job_it_examines_the_machine(tmp_path: Path) -> None:
+    """Nothing of the training module: a newcomer has none yet."""
+    done = doctor("local", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "without a job this examines the machine" in done.stderr
+    assert not re.search(r"^\w+ +(deepspeed|jobgen.train):", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok +python3:", done.stdout, re.MULTILINE)
+    assert (
+        "jobgen.train" in doctor("local", "--nodes", "1", cwd=tmp_path, PYTHONPATH=no_torch(tmp_path)).stdout
+    )

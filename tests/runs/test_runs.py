@@ -322,6 +322,15 @@ def test_status_names_the_rank_that_failed_first_and_its_error(tmp_path: Path) -
     assert states.with_cause(state).reason == reason
 
 
+def test_status_names_what_the_script_missed(tmp_path: Path) -> None:
+    fault = "cannot run ./a in /home/me: token=hf_abcdefghijklmnopqrstuvwxyz"
+    run = make_run(tmp_path / "runs", "exp", f"1 began 5\n2 fault {fault}\n2 ended 71\n")
+    [state], _ = states.states([run])
+    assert states.with_cause(state).reason == (
+        "status 71: a file, a module, a command or the program is missing; cannot run ./a in /home/me: token=***"
+    )
+
+
 def test_only_the_ranks_that_began_are_known_to_have_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

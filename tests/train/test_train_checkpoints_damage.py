@@ -15,7 +15,7 @@ module_needs("torch", "numpy", "sklearn")
 
 from jobgen.train import atomic, checkpoints  # noqa: E402
 from jobgen.train.checkpoints import directory  # noqa: E402
-from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
+from jobgen.train.errors import BadInput, CannotSave, CommonMistake  # noqa: E402
 
 RUN = ["--engine", "ddp", "--epochs", "1", "--save-every", "5", "--log-every", "5"]  # 23 steps
 LAST = "step-000023"
@@ -39,6 +39,31 @@ def place(tmp_path: Path) -> Path:
     for step in (2, 4, 6):
         checkpoint(tmp_path, step)
     return tmp_path
+
+
+def test_a_checkpoint_whose_files_are_not_there_removes_no_other(place: Path) -> None:
+    """As those of another host, on a file system that the hosts do not share."""
+    from jobgen.train import device, report
+    from jobgen.train.checkpoints.publication import Publisher
+    from torch import distributed
+
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        run = report.Run({"JOBGEN_RUN_DIR": str(place)}, report.Clock(), 0)
+        publisher = Publisher()
+        publisher.device, publisher.run = device.Device("cpu", 0), run
+        publisher.directory, publisher.latest = place, "step-000006"
+        draft = publisher.begin("step-000008")
+        (draft / "here.pt").write_bytes(b"1234")
+        files = {name: {"bytes": 4, "sha256": ""} for name in ("here.pt", "elsewhere.pt")}
+        with pytest.raises(
+            CannotSave, match="elsewhere.pt cannot be read.*; step-000006 is intact and is kept"
+        ):
+            publisher.finish(draft, "step-000008", {"format": 1, "files": files}, 8, keep=1)
+    finally:
+        distributed.destroy_process_group()
+    assert (place / "latest").read_text() == "step-000006\n"
+    assert sorted(each.name for each in place.glob("*step*")) == ["step-000002", "step-000004", "step-000006"]
 
 
 def names(paths: tuple[Path, ...]) -> list[str]:

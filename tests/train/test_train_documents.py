@@ -257,10 +257,8 @@ def test_documents_apart(lengths: list[int], context: int) -> None:
     corpus = tokens.Corpus((np.arange(total),), None, starts)
     whole = data.text.Sequences(corpus, context, 0, (total - 1) // context, "documents")
     (inputs, document), targets = whole.batch(np.arange(len(whole)))
-    crossing = np.isin(targets, starts) | (targets == -100).numpy()
     assert np.array_equal((targets == -100).numpy(), np.isin((inputs + 1).numpy(), starts))
-    assert crossing.sum() == (targets == -100).sum()
-    assert np.array_equal(document, np.searchsorted(starts, inputs, side="right"))
+    assert np.array_equal(document.numpy(), np.searchsorted(starts, inputs.numpy(), side="right"))
     for each in range(len(whole)):  # a single sequence is the same
         (one, _), _ = whole.batch(np.array([each]))
         assert torch.equal(one[0], inputs[each])

@@ -19,8 +19,7 @@ class Net(nn.Module):
         super().__init__()
         from deepspeed.moe.layer import MoE
         self.first = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU())
-        self.experts = MoE(32, nn.Linear(32, 32), 4, ep_size=2, k=2, use_residual=True, capacity_factor=1.0,
-                           eval_capacity_factor=4.0)
+        self.experts = MoE(32, nn.Linear(32, 32), 4, ep_size=2, k=2, use_residual=True, capacity_factor=1.0)
         self.head = nn.Linear(32, classes)
 
     def forward(self, images):

@@ -86,7 +86,7 @@ def launch(cases: dict[str, str], ranks: int, folder: Path) -> Results:
 def one(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """The reference: plain torch on one rank."""
     cases = {name: f"{text} --engine ddp --batch-size 16" for name, text in TASKS.items()}
-    streams = ("--loss own_tasks:squared", "--metric own_tasks:worst,mae")
+    streams = ("--loss own_tasks:squared", "--metric own_tasks:worst,mae", "--eval-steps 1")
     cases |= {
         text: f"--dataset own_tasks:stream --model own_tasks:linear --batch-size 16 {text}"
         for text in streams
@@ -101,7 +101,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Results:
     by_engine = {f"{task} {name}": f"{TASKS[task]} {ENGINES[name]}" for name in ENGINES for task in TASKS}
     alike = {name: f"{text} --engine ddp" for name, text in ALIKE.items()}
     alike["objects zero3"] = f"{ALIKE['objects']} --zero-stage 3"
-    streams = ("--loss own_tasks:squared", "--metric own_tasks:worst,mae")
+    streams = ("--loss own_tasks:squared", "--metric own_tasks:worst,mae", "--eval-steps 1")
     alike |= {text: f"--dataset own_tasks:stream --model own_tasks:linear {text}" for text in streams}
     alike["in order"] = "--dataset own_tasks:in_order --model own_tasks:language"
     alike["balanced"] = f"{R} --model own_tasks:balanced"
@@ -177,13 +177,21 @@ def test_the_form_of_the_data_changes_nothing(one: Results, two: Results, name: 
     assert two[name]["losses"] == pytest.approx(one["words"]["losses"], rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["--loss own_tasks:squared", "--metric own_tasks:worst,mae"])
+@pytest.mark.parametrize(
+    "name", ["--loss own_tasks:squared", "--metric own_tasks:worst,mae", "--eval-steps 1"]
+)
 def test_a_stream_is_the_same_for_any_number_of_ranks(one: Results, two: Results, name: str) -> None:
     assert two[name]["losses"] == pytest.approx(one[name]["losses"], rel=1e-5)
     last, wanted = (each[name]["epochs"][-1] for each in (two, one))
     assert {**last, "seconds": 0, "samples_per_second": 0} == pytest.approx(
         {**wanted, "seconds": 0, "samples_per_second": 0}, rel=1e-5
     )
+
+
+def test_an_evaluation_of_some_steps_takes_the_first_samples(one: Results) -> None:
+    some, every = (one[name]["epochs"][0] for name in ("--eval-steps 1", "--metric own_tasks:worst,mae"))
+    assert some["train_loss"] == pytest.approx(every["train_loss"], rel=1e-6)
+    assert some["test_loss"] != pytest.approx(every["test_loss"], rel=1e-3)
 
 
 def test_the_sampler_of_a_loader_is_followed(one: Results, two: Results) -> None:

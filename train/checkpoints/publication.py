@@ -7,10 +7,10 @@ from typing import Any
 
 from .. import atomic, peers, report
 from ..device import Device
-from ..errors import CannotSave
+from ..errors import BadInput, CannotSave
 from ..report import Run
 from . import storage
-from .directory import BEST, LATEST, RECORD, REPLACED, WRITING, prune
+from .directory import BEST, LATEST, RECORD, REPLACED, WRITING, prune, verify_sizes
 
 
 class Publisher:
@@ -45,9 +45,12 @@ class Publisher:
         if self.run.is_main:
             try:
                 atomic.write_json(draft / RECORD, record)
+                verify_sizes(draft, record["files"])  # also of the files that other hosts have written
                 self.publish(draft, self.directory / name, step, best)
             except OSError as error:
                 failure = storage.failure(error, draft)
+            except BadInput as error:
+                failure = {"reason": str(error), "file": str(draft), "free": None}
         self.agree(name, failure, None, draft)
         if self.run.is_main:
             try:

@@ -139,6 +139,11 @@ def length(add: Add) -> None:
     _count(add, "--epochs", "passes over the training set (default: 10, or as many as --max-steps needs)")
     _count(add, "--max-steps", "end after N optimizer steps in all, or after --epochs, if that is earlier")
     _count(add, "--eval-every", "evaluate after every N optimizer steps, too, not only after each epoch")
+    _count(
+        add,
+        "--eval-steps",
+        "evaluate on the first N global batches of the test samples (default: all); `evaluate` takes all",
+    )
     add(
         "--metric",
         type=metrics(METRICS),

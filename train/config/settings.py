@@ -22,6 +22,7 @@ class Settings:
     epochs: int
     max_steps: int | None
     eval_every: int | None
+    eval_steps: int | None
     seed: int
     log_every: int | None
 

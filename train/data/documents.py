@@ -82,17 +82,18 @@ FORMS = (
 
 
 def _lines(stream: Any) -> Iterator[Any]:
-    for number, line in enumerate(io.TextIOWrapper(stream, encoding="utf-8"), 1):
-        if line.strip():
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise BadInput(f"line {number} is not JSON: {error}") from None
+    with io.TextIOWrapper(stream, encoding="utf-8") as text:
+        for number, line in enumerate(text, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise BadInput(f"line {number} is not JSON: {error}") from None
 
 
 def _json(stream: Any) -> Iterator[Any]:
     """Yield the elements of a list, or the lines: files of JSON Lines may have this suffix, too."""
-    text = io.TextIOWrapper(stream, encoding="utf-8").read()
+    text = stream.read().decode("utf-8")
     try:
         content = json.loads(text)
     except ValueError:
@@ -117,11 +118,11 @@ def _arrow(stream: Any) -> Iterator[Any]:
 
 
 def _text(stream: Any) -> Iterator[Any]:
-    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="")
-    begins = True
-    while lines := text.readlines(CHUNK):
-        yield Part("".join(lines), begins)
-        begins = False
+    with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="") as text:
+        begins = True
+        while lines := text.readlines(CHUNK):
+            yield Part("".join(lines), begins)
+            begins = False
 
 
 TEXT = Kind("text in UTF-8", (".txt",), (), "", _text)

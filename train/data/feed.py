@@ -97,12 +97,12 @@ class Feed:
                 prepare = self._with_factor(prepare())
             yield MicroBatches(count, self._micros(prepare, count)), step.total
 
-    def _micros(self, prepare: Callable[[], list[Micro]], count: int) -> Iterator[Micro]:
-        raw: list[Micro] = []
+    def _micros(self, prepare: Callable[[], Iterable[Micro]], count: int) -> Iterator[Micro]:
+        raw: list[Iterator[Micro]] = []
 
         def make() -> Micro:
-            raw.extend(() if raw else reversed(prepare()))
-            return self._on_device(raw.pop())
+            raw.extend(() if raw else [iter(prepare())])
+            return self._on_device(next(raw[0]))
 
         for _ in range(count):
             with self._part():
@@ -116,7 +116,7 @@ class Feed:
 
     def _preparations(
         self, steps: Iterable[Step], epoch: int
-    ) -> Iterator[tuple[Callable[[], list[Micro]], Step]]:
+    ) -> Iterator[tuple[Callable[[], Iterable[Micro]], Step]]:
         """Yield for each step a function that returns its samples. It may use the device."""
         if self._processes:
             for batches, step in self._processes.batches(steps, epoch):
@@ -124,7 +124,7 @@ class Feed:
             return
         if self._pool is None:
             for step in steps:
-                yield functools.partial(self._prepare, step), step
+                yield functools.partial(map, self._choose, step.pieces), step
             return
         queue: deque[tuple[Future[list[Micro]], Step]] = deque()
         for step in steps:
@@ -135,13 +135,13 @@ class Feed:
         for first, ready in queue:
             yield first.result, ready
 
-    def _with_factor(self, micros: list[Micro]) -> Callable[[], list[Micro]]:
+    def _with_factor(self, micros: Iterable[Micro]) -> Callable[[], Iterable[Micro]]:
         """Return a function that returns the micro batches with the factor of the step.
 
         It is the samples of all ranks, divided by their tokens. Stages of a pipeline, which have the same
         samples, count them several times, which leaves it as it is.
         """
-        counts = torch.zeros(2, dtype=torch.int64)
+        micros, counts = list(micros), torch.zeros(2, dtype=torch.int64)
         for micro in micros:
             counts += torch.stack([torch.tensor(micro.real), tokens(micro.targets, micro.real).cpu()])
         counts = counts.to(self._device)

@@ -36,9 +36,10 @@ def _only_experts_leave_the_checkpoint(deepspeed: Any) -> None:
 
 
 def _no_chance_in_evaluations() -> None:
-    """Make the gates of experts deterministic in evaluation mode.
+    """Make the gates of experts deterministic in evaluation mode, and let them drop no sample.
 
-    DeepSpeed draws the second expert (top-2) and the samples beyond a capacity (top-1) at random there.
+    DeepSpeed draws the second expert (top-2) and the samples beyond a capacity (top-1) at random there. What
+    exceeds a capacity depends on the samples of a pass, and so on the number of ranks.
     """
     from deepspeed.moe.sharded_moe import TopKGate
 
@@ -46,13 +47,14 @@ def _no_chance_in_evaluations() -> None:
 
     @functools.wraps(own)
     def forward(self: Any, *args: Any, **named: Any) -> Any:
-        before = self.top2_2nd_expert_sampling, self.use_rts
+        before = self.top2_2nd_expert_sampling, self.use_rts, self.eval_capacity_factor
         if not self.training:
             self.top2_2nd_expert_sampling = self.use_rts = False
+            self.eval_capacity_factor = max(self.eval_capacity_factor, self.wg.out_features / self.k)
         try:
             return own(self, *args, **named)
         finally:
-            self.top2_2nd_expert_sampling, self.use_rts = before
+            self.top2_2nd_expert_sampling, self.use_rts, self.eval_capacity_factor = before
 
     TopKGate.forward = forward
 

@@ -96,7 +96,6 @@ def _layer(width: int, expert: nn.Module, options: Experts) -> Any:
         ep_size=options.parallel,
         k=options.top_k,
         capacity_factor=options.capacity,
-        eval_capacity_factor=max(options.capacity, float(options.number)),  # no sample is dropped
         min_capacity=options.min_capacity,
         use_residual=options.residual,
         noisy_gate_policy=options.noisy_gate,

@@ -15,14 +15,13 @@ from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE
-from jobgen.script.commands import commands
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
-# Commands that set variables of the shell that are not in the text of the script.
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
 
 
@@ -63,6 +62,11 @@ def _end_before(statement: Node, start: int) -> int:
     while before is not None and before.type == "comment":
         before = before.previous()
     return max(start, before.end if before is not None else start)
+
+
+def _sets(command: Command) -> bool:
+    """Return whether a command sets variables of the shell that are not in the text of the script."""
+    return command.name in _SETS or (command.name == "printf" and "-v" in command.literals)
 
 
 class Body:
@@ -150,7 +154,7 @@ class Body:
                 elif name in read and name not in known:
                     found[name] = None
         sets = [command for one in (*self.files, *statements) for command in commands(one)]
-        if any(command.name in _SETS for command in sets):
+        if any(map(_sets, sets)):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
                 name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
@@ -240,7 +244,10 @@ class Body:
             return False
         if definitions_of(self.script, [statement]).definitions:
             return False
-        names = {command.name for command in commands(statement)}
+        found = list(commands(statement))
+        if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) or any(map(_sets, found)):
+            return False
+        names = {command.name for command in found}
         after = statement.next()
         background = after is not None and after.type == "&"
         return not background and bool(names) and not names & {*STATE, "", *self.script.functions}

@@ -14,6 +14,7 @@ from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
+from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -30,6 +31,8 @@ _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r)\b|ml -\S+$")
+# Tools that measure or debug what they start.
+_WATCH = ("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
 
@@ -200,6 +203,23 @@ def _kept(statements: Sequence[Node]) -> bool:
     """Return whether the last command ends the script with the status of the program."""
     name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", statements[-1].text)
     return name is not None and statements[0].text == f"{name[1]}=$?"
+
+
+def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
+    words = set(re.findall(r"\bjob_[a-z]\w*", str(file.values.get("setup", ""))))
+    for name in sorted((words | set(names(file.list("command")))) & runtime_names()):
+        line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
+        yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
+
+
+def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on a tool that watches the launcher of the script, and each rank of the job."""
+    name = os.path.basename(words[0].text) if words and launch.outer is None else ""
+    if name in _WATCH:
+        yield Remark(
+            launch.line, name, "watches the launcher in the script, and each rank in the job", lost=False
+        )
 
 
 def traps(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -141,7 +141,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
-    file.remarks += [*notes.status(parts), *notes.traps(script, file)]
+    file.remarks += [*notes.status(parts), *notes.traps(script, file), *notes.of_runtime(script, file)]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
@@ -252,6 +252,7 @@ def _program(
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
         wrapped = wrappers.apply(file, script, launch, surroundings)
+        file.remarks += notes.measured(launch, wrapped)
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
