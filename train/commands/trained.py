@@ -1,4 +1,4 @@
-"""A trained model in one process: of a checkpoint, or of what export made of one."""
+"""A trained model, whole on each rank: of a checkpoint, or of what export made of one."""
 
 import json
 import os
@@ -80,7 +80,18 @@ def _read(file: Path) -> Weights:
 
 def alone() -> device.Device:
     """Return the device of this process, which becomes a group of one rank."""
-    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
+    return _connect(ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process"))
+
+
+def together() -> tuple[device.Device, engines.Share]:
+    """Return the device of this rank, and its share of the samples: all of them without a launcher."""
+    me = ranks.discover(os.environ)
+    if me.world_size == 1:
+        return alone(), engines.Share(0, 1)
+    return _connect(me), engines.Share(me.rank, me.world_size)
+
+
+def _connect(me: ranks.Ranks) -> device.Device:
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
     peers.connect(me, mine)
