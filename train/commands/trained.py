@@ -43,12 +43,12 @@ def load(source: Path, ema: bool) -> Trained:
     ema: with the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
     """
     if (source / ABOUT).is_file():
-        settings = _settings(source / ABOUT, ema)
+        settings = _settings(source, source / ABOUT, ema)
         return Trained(source, replace(settings, model=f"hf:{source.absolute()}"), None)
     if source.suffix not in commands.SUFFIXES or source.is_dir():
         checkpoint = checkpoints.at(source)
         return of_checkpoint(checkpoint, ema)
-    return Trained(source, _settings(description(source), ema), _read(source))
+    return Trained(source, _settings(source, description(source), ema), _read(source))
 
 
 def of_checkpoint(checkpoint: Checkpoint, ema: bool) -> Trained:
@@ -57,14 +57,15 @@ def of_checkpoint(checkpoint: Checkpoint, ema: bool) -> Trained:
     return Trained(checkpoint.directory, settings, whole.weights(checkpoint, ema), checkpoint)
 
 
-def _settings(file: Path, ema: bool) -> Settings:
+def _settings(place: Path, file: Path, ema: bool) -> Settings:
+    """Return the settings of the exported model in `place`, which `file` describes."""
     try:
         about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         settings, averaged = from_record(about["settings"]), about["ema"]
     except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{file}, which describes an exported model, cannot be read: {error}") from None
+        raise BadInput(f"{file}, which describes {place.name}, cannot be read: {error}") from None
     if ema and not averaged:
-        raise BadInput(f"{file.parent / file.stem} has no averaged weights: export them with --ema")
+        raise BadInput(f"{place} has no averaged weights: export them with --ema")
     return settings
 
 
