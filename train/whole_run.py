@@ -204,6 +204,7 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
     if run.is_main and run.directory:
         names = [*(metric.name for metric in what.metrics), *(RATES if work else ())]
         run.sinks = sinks.open_all(plan.places, run.directory, saver.start.step, names)
+        run.sinks += sinks.own(settings, run.directory)
     run.clock.mark("engine")
     return _Parts(
         samples, what, criterion, mine, schedule, per_epoch, neighbours, intact, engine, saver, work

@@ -120,6 +120,14 @@ ORIGINS: list[tuple[dict[str, Any] | None, str, str]] = [
     (None, "--optimizer lamb --engine ddp", "^--optimizer lamb needs --engine deepspeed"),
     (LAMB, "--engine ddp", "^the config file's optimizer.type lamb needs --engine deepspeed"),
     (MUON, "--engine ddp --optimizer lamb", "^--optimizer lamb needs --engine deepspeed"),
+    (None, "--engine fsdp --optimizer lamb", "^--optimizer lamb needs --engine deepspeed"),
+    (None, "--engine fsdp --zero-stage 1", "^--zero-stage 1 is not for --engine fsdp, .* deepspeed has"),
+    ({"zero_optimization": {"stage": 1}}, "--engine fsdp", "^the config file's zero_optimization.stage 1 is"),
+    (None, "--engine fsdp --compile max-autotune", "^--compile max-autotune records CUDA graphs, and"),
+    (None, "--engine fsdp --offload all", "^--offload all needs --engine deepspeed, not fsdp"),
+    (None, "--engine fsdp --bucket-mb 3", "^--bucket-mb is for --engine ddp, not for fsdp"),
+    (None, "--engine fsdp --model moe", "^--model moe needs --engine deepspeed, not fsdp: its expert layer"),
+    (None, "--async-save", "^--async-save needs --engine ddp or fsdp, not deepspeed"),
     (None, "--optimizer lamb --precision bf16", "^--optimizer lamb in bf16 needs"),
     (LAMB, "--precision bf16", "^the config file's optimizer.type lamb in bf16 needs"),
     (None, "--engine pipeline --optimizer muon", "^--optimizer muon needs"),
@@ -610,6 +618,25 @@ def test_fsdp_shards_all_but_what_is_gathered() -> None:
     assert one.device == 16 * 10**9 + 8 * (10**8 + 4 * 10**7)
     accumulating = list(explain.needs(model, 4, 1, explain.Buffers(), accumulation=2))[-1]
     assert accumulating.device - four.device == 4 * 10**9
+
+
+def test_weights_that_are_not_trained_have_no_states() -> None:
+    """A model of 10**9 parameters, of which 10**7 are trained, is that of half precision and little more."""
+    small, whole, tuned = (
+        {each.options: each for each in explain.needs(model, 1, 4, explain.Buffers(0, 0))}
+        for model in (
+            explain.Model(10**7, 0),
+            explain.Model(10**9, 0),
+            explain.Model(10**9, 0, frozen=10**9 - 10**7),
+        )
+    )
+    for options in tuned:
+        divided = 4 if "--zero-stage 3" in options else 1
+        on_host = "--offload all" in options
+        half = 0 if on_host else 2 * (10**9 - 10**7) / divided
+        assert tuned[options].device == pytest.approx(small[options].device + half), options
+        assert tuned[options].device <= whole[options].device, options
+    assert "--engine fsdp" not in tuned
 
 
 def test_explain_counts_the_steps() -> None:
