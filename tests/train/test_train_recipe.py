@@ -642,6 +642,21 @@ def test_weights_that_are_not_trained_have_no_states() -> None:
     assert "--engine fsdp" not in tuned
 
 
+def test_the_table_of_engines_is_that_of_the_declarations() -> None:
+    from jobgen.train.config.engines import ENGINES
+
+    page = (Path(__file__).parents[2] / "docs/training-runs.md").read_text()
+    table = {
+        cells[1].strip(" `"): [cell.strip() for cell in cells[4:7]]
+        for line in page.splitlines()
+        if line.startswith("| `") and len(cells := line.split("|")) == 8
+    }
+    assert list(table) == list(ENGINES)
+    for name, spec in ENGINES.items():
+        can = [spec.compiles, spec.adapters, spec.async_saves]
+        assert [cell != "no" for cell in table[name]] == can, name
+
+
 def test_explain_counts_the_steps() -> None:
     said = "100 samples make {} step(s) an epoch, {} samples"
     assert explain.arithmetic(Batch(8, 2), 3, 100)[1] == said.format(3, "the last of 4")
