@@ -52,6 +52,7 @@ done
     [
         (LOOP.format("a b", "-v"), "files"),
         (ELEMENTS, "tools"),
+        ('if [ "$A" = x ]; then\n  dirs+=(x)\n  ((size += 2))\nfi\n', "dirs"),
         ("mapfile -t names < list\n", "names"),
         ("read -ra words < list\n", "words"),
         ("declare -A rates=([a]=1 [b]=2)\n", "rates"),

@@ -16,6 +16,7 @@ from jobgen.script.syntax import LATER, Node, assignments
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 
 
+_COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _KEYED = re.compile(r"(?:declare|typeset|local|readonly) -\w*A\w* (\w+)")
 _OF_FILE = re.compile(r"(?:.* )?([A-Za-z_]\w*)$")
 _WORDS = re.compile(r"(?:.* )?-\w*a (\w+)")
@@ -96,11 +97,11 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
 
 
 def _among_programs(script: Script) -> set[str]:
-    """Return the arrays that a loop or a condition sets which also runs programs."""
+    """Return the arrays that a loop or a condition sets which also runs programs, or counts."""
     found = set()
     for name, value, node in script.assignments:
         above = [one for one in node.above() if one.type in LATER] if value.type == "array" else []
-        if above and "program" in effects_of(script, above[-1]).kinds:
+        if above and (_COUNTS.search(above[-1].text) or "program" in effects_of(script, above[-1]).kinds):
             found.add(name)
     return found
 
