@@ -18,6 +18,10 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n"
         ("if [ -d $SCRATCH ]; then cd $SCRATCH; fi", True),
         ("cd $PBS_O_WORKDIR\nexport START=$PWD", False),
         ("source ~/.bashrc\necho $PWD\ncd $PBS_O_WORKDIR", False),
+        (
+            ". $MODULESHOME/init/bash\nN=$(wc -l < $PBS_NODEFILE)\nexport M=$((N / 2))\ncd $PBS_O_WORKDIR\necho $M",
+            False,
+        ),
     ],
 )
 def test_what_a_script_does_before_it_changes_the_directory(before: str, home: bool) -> None:
@@ -179,3 +183,23 @@ def test_a_second_shell_removes_the_quotes_in_values() -> None:
     code = 'eval "exec python3 t.py -v $MORE --host $HOSTNAME"'
     assert values(done.text)["command"] == ["bash", "-c", code]
     assert "export MORE" in str(values(done.text)["setup"])
+
+
+def test_a_variable_that_only_the_new_scheduler_sets_has_a_remark() -> None:
+    done = convert("#SBATCH -N 1\ncd $PBS_O_WORKDIR\nPBS_JOBID=3\n./a $PBS_JOBID\n", "pbspro")
+    assert [one.what for one in done.remarks if "was not set" in one.why] == ["$PBS_O_WORKDIR"]
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("srun ./a\nsbatch $0", ["$0"]),
+        ('./a *.in "${0%/*}"', ["$0"]),
+        ('source "$(dirname "${BASH_SOURCE[0]}")/x.sh"\nsrun ./a', ["$BASH_SOURCE"]),
+        ("cp $0 /work\ncd /work\nsrun ./a", []),
+        ("srun ./a\nawk '{ print $0 }' x", []),
+    ],
+)
+def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: list[str]) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert [one.what for one in done.remarks if "path of this script" in one.why] == names

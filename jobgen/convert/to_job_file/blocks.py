@@ -115,7 +115,7 @@ class Body:
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
-        if self._starts_at_home():
+        if self._starts_at_home(statements):
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -135,8 +135,11 @@ class Body:
                 strict = found[-1] == "-" if found else strict
         return strict
 
-    def _starts_at_home(self) -> bool:
-        """Return whether the script relies on the home directory, in which its scheduler starts it."""
+    def _starts_at_home(self, statements: Sequence[Node]) -> bool:
+        """Return whether the script relies on the home directory, in which its scheduler starts it.
+
+        ``statements`` are those of setup, without the changes of the directory that the job begins with.
+        """
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
             return False
         directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
@@ -145,6 +148,8 @@ class Body:
         first = next((one for one in self.script.named("cd", "pushd")), None)
         if first is None or not start_directory.is_absolute(self.script, first) or first.node.under(*LATER):
             return True
+        if not any(one.start <= first.node.start < one.end for one in statements):
+            return False
         before = [one for one in self.script.tree.children if one.end <= first.node.start]
         return any(effects_of(self.script, one).kinds & OF_DIRECTORY for one in before)
 

@@ -141,7 +141,12 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
-    file.remarks += [*notes.status(parts), *notes.traps(script, file), *notes.of_runtime(script, file)]
+    file.remarks += [
+        *notes.status(parts),
+        *notes.traps(script, file),
+        *notes.of_runtime(script, file),
+        *notes.own_path(script, file),
+    ]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:

@@ -106,6 +106,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
+    yield from _set_by_target(script, source, target)
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
@@ -206,6 +207,18 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     for name, line in inner_names(script).items():
         if name in ranks and any(script.launched(source.scheduler.node_step or "")):
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
+
+
+def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable that only the target sets, which was empty so far."""
+    if source.scheduler.family == target.scheduler.family:
+        return
+    own = {name for name, _, _ in script.assignments}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    for name in sorted({*lines} & {*target.job_variables}):
+        if name.startswith(target.variable_prefix):
+            why = f"was not set by {source.title}, and {target.title} sets it"
+            yield Remark(lines[name], f"${name}", why, lost=False)
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
