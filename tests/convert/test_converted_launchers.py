@@ -478,23 +478,4 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
     ],
 )
 def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) -> None:
-    assert mpi_of(script_of(f"{ONE}{modules}\nmpirun ./a\n")) == mpi
-
-
-def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> None:
-    done = convert(f"{ONE}#SBATCH --ntasks-per-node=4\nsrun -n 1 hostname\nsrun ./a\nsrun ./b\n", "pbspro")
-    assert [one.line for one in done.remarks if "OMPI_COMM_WORLD_RANK" in one.why] == [5]
-
-
-@pytest.mark.parametrize(
-    ("modules", "mpi"),
-    [
-        ("module load fftw3/openmpi/gcc intel2021/mpi/latest", "intel"),
-        ("module load openmpi\nmodule unload openmpi\nmodule load intelmpi", "intel"),
-        ("module swap openmpi mpich", "mpich"),
-        ("module load intelmpi\nmodule purge\nmodule load openmpi", "openmpi"),
-        ("module load gromacs/openmpi/2020", "openmpi"),
-    ],
-)
-def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) -> None:
     assert mpi_of(Script(f"{ONE}{modules}\nmpirun ./a\n".encode(), "slurm")) == mpi
