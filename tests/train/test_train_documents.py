@@ -222,6 +222,15 @@ def test_only_the_answers_of_chats_are_learned(tmp_path: Path, template: str, ke
     assert every[0].startswith("the cat <end> <assistant> and the dog <end> <user> a dog")
 
 
+@pytest.mark.parametrize("template", [TEMPLATE, MARKED], ids=["plain", "marked"])
+def test_an_answer_of_weight_0_is_not_learned(tmp_path: Path, template: str) -> None:
+    tokenizer = model_directory(tmp_path / "model", template)
+    chat_ = [CHAT[0], CHAT[1] | {"weight": 0}, CHAT[2], CHAT[3] | {"weight": 1}]
+    (tmp_path / "chats.jsonl").write_text((json.dumps({"messages": chat_}) + "\n") * 4)
+    runs = learned(tmp_path / "chats.jsonl", tokenizer)
+    assert [run.removesuffix(" <eos>") for run in runs[:2]] == ["a cat <end>"] * 2
+
+
 def test_prompts_and_completions(tmp_path: Path) -> None:
     tokenizer = model_directory(tmp_path / "model")
     row = {"prompt": "question : the cat", "completion": " answer : a dog"}
@@ -345,6 +354,7 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     assert sorted(line[0] for line in lines) == ["0", "0", "1"]
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
+    assert [each.name for each in Path(lines[0][2]).parent.iterdir()] == [Path(lines[0][2]).name]
 
 
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
@@ -360,6 +370,7 @@ def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
         "ddp": "--engine ddp --accumulation 2 --documents apart",
         "zero1": "--zero-stage 1 --documents apart",
         "zero3 recompute": "--zero-stage 3 --recompute --documents apart",
+        "fsdp": "--engine fsdp --documents apart",
         "joined": "--engine ddp",
     }
     (tmp_path / "one").mkdir()
@@ -369,7 +380,7 @@ def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
     one = launch_cases(
         "languages.py", split({"ddp": f"{common} --engine ddp --documents apart"}), 1, tmp_path / "one"
     )
-    for name in ("ddp", "zero1", "zero3 recompute"):
+    for name in ("ddp", "zero1", "zero3 recompute", "fsdp"):
         assert two[name]["losses"] == pytest.approx(one["ddp"]["losses"], rel=2e-6), name
         assert two[name]["norms"] == pytest.approx(one["ddp"]["norms"], rel=1e-4), name
         assert two[name]["perplexity"] == pytest.approx(one["ddp"]["perplexity"], rel=1e-5), name

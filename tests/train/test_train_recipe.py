@@ -635,6 +635,25 @@ def test_the_table_of_engines_is_that_of_the_declarations() -> None:
         assert [cell != "no" for cell in table[name]] == can, name
 
 
+def test_weights_that_are_not_trained_have_no_states() -> None:
+    """A model of 10**9 parameters, of which 10**7 are trained, is that of half precision and little more."""
+    small, whole, tuned = (
+        {each.options: each for each in explain.needs(model, 1, 4, explain.Buffers(0, 0))}
+        for model in (
+            explain.Model(10**7, 0),
+            explain.Model(10**9, 0),
+            explain.Model(10**9, 0, frozen=10**9 - 10**7),
+        )
+    )
+    for options in tuned:
+        divided = 4 if "--zero-stage 3" in options else 1
+        half = 0 if "--offload all" in options else 2 * (10**9 - 10**7) / divided
+        if options == "--engine fsdp":  # its shares are fp32
+            half = 4 * (10**9 - 10**7) / 4
+        assert tuned[options].device == pytest.approx(small[options].device + half), options
+        assert tuned[options].device <= whole[options].device, options
+
+
 def test_explain_counts_the_steps() -> None:
     said = "100 samples make {} step(s) an epoch, {} samples"
     assert explain.arithmetic(Batch(8, 2), 3, 100)[1] == said.format(3, "the last of 4")

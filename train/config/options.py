@@ -418,6 +418,13 @@ def observation(add: Add) -> None:
         help="also write the metrics as a table (default: metrics.csv in the run directory)",
     )
     add(
+        "--logger",
+        type=own,
+        metavar="PKG.MOD:NAME",
+        help="your own function, called on rank 0 as NAME(directory, options); it returns a function that is "
+        "called as write(event, values) with each line of metrics.jsonl, and at the end with the exit status",
+    )
+    add(
         "--wall-clock-breakdown",
         action="store_true",
         help="measure the time of each part of a step; waits for the device, which makes steps slower",

@@ -86,6 +86,7 @@ class Settings:
 
     tensorboard: Path | None
     csv: Path | None
+    logger: str | None
     wall_clock_breakdown: bool
     profile: int | None
 

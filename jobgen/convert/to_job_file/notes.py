@@ -121,12 +121,13 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
         yield Remark(program.line, shown(started[0]), why)
 
 
-def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
-    """Yield a remark on ``$$`` in the program and in the commands around it, which are other processes."""
+def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     words = file.list("command")
-    around = [one for one in (*parts.before, *parts.after) if _OWN_NUMBER.search(one.text)]
-    if words[:2] == ["bash", "-c"] and _OWN_NUMBER.search(words[2]) and around:
-        why = "has another value in the program, which is a separate process, than in the commands around it"
+    code = [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+    blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
+    if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
+        why = "has another value in each block and in the program, which are separate processes"
         yield Remark(program.line, "$$", f"{why}: set a variable in setup")
 
 
