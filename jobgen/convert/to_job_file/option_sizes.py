@@ -54,7 +54,8 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
     request = row.scheduler.sizes(given)
     if request.ranks and request.nodes is None and row.scheduler.keys.nodes in given:
         file.values.clear()
-        why = f"{request.ranks} ranks on a range of nodes have no counterpart: name the nodes and --ranks-per-node"
+        what = f"{request.ranks} ranks on a range of nodes"
+        why = f"{what} have no counterpart: name the nodes and --ranks-per-node"
         file.remarks.append(Remark(1, "", why))
 
 
