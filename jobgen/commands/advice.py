@@ -13,7 +13,7 @@ from jobgen.launch.program_launcher import launchers_in
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import of_machine
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
+from jobgen.schedulers.table import COMMANDS, named, queued
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
