@@ -92,11 +92,11 @@ def needs(model: Model, nodes: int, per_node: int, buffers: Buffers, accumulatio
         host = int(max(fp32_copy, on_host / nodes) * HOST_BUFFERS)
         options = f"--zero-stage 3 --offload {option}"
         yield Need(f"ZeRO 3, {what} on the host", options, on_device + at_once, host)
-    if model.frozen:
-        return  # FSDP has no adapters
-    whole_gradients = 4 * everything if accumulation > 1 else 0
-    at_once = (8 if ranks > 1 else 4) * model.outside + 16 * model.block + whole_gradients
-    yield Need("FSDP", "--engine fsdp", 16 * everything // ranks + at_once, whole)
+    share = trained / everything  # of the weights in a pass, those that have gradients
+    at_once = int((2 + (6 if ranks > 1 else 2) * share) * model.outside + (2 + 6 * share) * 2 * model.block)
+    at_once += 4 * trained if accumulation > 1 else 0
+    shares = (16 * trained + 4 * model.frozen) // ranks
+    yield Need("FSDP", "--engine fsdp", shares + at_once, whole)
 
 
 def arithmetic(batch: Batch, parallel: int, samples: int, drop_last: bool = False) -> list[str]:

@@ -13,7 +13,7 @@ from jobgen.launch.program_launcher import launchers_in
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import of_machine
-from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
+from jobgen.schedulers.table import COMMANDS, named, queued
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
@@ -52,7 +52,7 @@ def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
     """Return the sentence on a program, a script or a command of a scheduler instead of a command of jobgen;
     empty for other words."""
     name = os.path.basename(words[0])
-    schedulers = {row.command: row.command_name for row in SCHEDULERS.values() if row.prefix}
+    schedulers = {row.command: row.command_name for row in queued().values()}
     if command := schedulers.get(name):
         line = _line(["submit", command], program or ["PROGRAM"])
         return f"there is no command {name}; jobgen makes the script and submits it: {line}"

@@ -135,7 +135,7 @@ CASES = [
     ("slurm -c 6 --gres=gpu:4", "--cpus-per-rank 6 --ranks-per-node 1 --launcher none; 4 ranks, one for each device, cannot share 6 cores"),
     *((f"slurm {one}", "this requests 8 GPUs a node, one for each rank; --accelerator cpu requests none") for one in ("--ntasks=8", "-N2 -n16", "-np 8")),
     ("slurm -N 2 --ranks-per-node 8 --gpus-per-node 4", f"{SBATCH}--nodes 2\n"),
-    ("slurm -n 5 -N 2", "ranks that the nodes do not share equally have no counterpart"),
+    ("slurm -n 5 -N 2", "unequal numbers of ranks on nodes have no counterpart"),
     ("slurm -n 8 -N 1-4", "8 ranks on a range of nodes have no counterpart"),
     ("slurm --launcher srun --max-restarts=3 -n 4", "srun has no counterpart of --max-restarts=3"),
     ("slurm --launcher none -n 4", "there is no counterpart, as jobgen refuses --ranks-per-node 4"),

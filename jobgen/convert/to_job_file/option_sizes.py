@@ -54,8 +54,7 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
     request = row.scheduler.sizes(given)
     if request.ranks and request.nodes is None and row.scheduler.keys.nodes in given:
         file.values.clear()
-        what = f"{request.ranks} ranks on a range of nodes"
-        why = f"{what} have no counterpart: name the nodes and --ranks-per-node"
+        why = f"{request.ranks} ranks on a range of nodes have no counterpart: --nodes is one number"
         file.remarks.append(Remark(1, "", why))
 
 

@@ -50,8 +50,7 @@ class SlurmDialect(Dialect):
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
     no_counterpart = {
-        "--ntasks": "ranks that the nodes do not share equally have no counterpart: "
-        "--ranks-per-node is that of each"
+        "--ntasks": "unequal numbers of ranks on nodes have no counterpart: --ranks-per-node is that of each"
     }
     of_cores = ("--mem-per-cpu",)
     names_option = "--export"

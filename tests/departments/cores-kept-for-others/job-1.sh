@@ -10,4 +10,3 @@
 #SBATCH --open-mode=append
 #SBATCH --partition=gpu
 # jobgen: note: the launcher is srun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

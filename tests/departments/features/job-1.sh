@@ -11,4 +11,3 @@
 #SBATCH --partition=gpu
 # jobgen: note: queue gpu of features: the job gets 3 nodes with 4 accelerators, 40 cores, 190000M, features v100,skylake,ib; --gpus-per-node TYPE:N or --constraint chooses others: 2 nodes with 4 accelerators, 64 cores, 500000M, features a100,milan,ib; 1 node with 2 accelerators, 32 cores, 125G, features rtx8000
 # jobgen: note: the launcher is srun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

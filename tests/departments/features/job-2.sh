@@ -11,4 +11,3 @@
 #SBATCH --constraint=a100
 #SBATCH --partition=gpu
 # jobgen: note: the launcher is srun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

@@ -10,4 +10,3 @@
 #SBATCH --partition=gpu
 # jobgen: note: queue gpu of mixed-types: the job gets 4 nodes with 8 x 2080ti, 48 cores, 190000M, features turing; --gpus-per-node TYPE:N or --constraint chooses others: 2 nodes with 4 x a100, 128 cores, 1000000M, features ampere
 # jobgen: note: the launcher is srun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

@@ -8,4 +8,3 @@
 #PBS -q gpu
 # jobgen: note: queue gpu of pbssrv: the job gets 2 nodes with 4 x a100, 128 cores, 1000G; --gpus-per-node TYPE:N or --constraint chooses others: 1 node with 8 x 2080ti, 48 cores, 190G
 # jobgen: note: the launcher is torchrun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

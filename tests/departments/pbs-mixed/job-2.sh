@@ -7,4 +7,3 @@
 #PBS -j oe
 #PBS -q gpu
 # jobgen: note: the launcher is torchrun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

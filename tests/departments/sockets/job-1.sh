@@ -11,4 +11,3 @@
 #SBATCH --partition=main
 # jobgen: note: queue main of sockets: the job gets 3 nodes with 8 x h100, 224 cores, 2000000M, features h100,ib400; --gpus-per-node TYPE:N or --constraint chooses others: 2 nodes with 4 x l4, 64 cores, 500000M, features l4
 # jobgen: note: the launcher is srun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs

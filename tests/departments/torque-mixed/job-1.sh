@@ -6,4 +6,3 @@
 #PBS -j oe
 #PBS -q main
 # jobgen: note: the launcher is torchrun, that of site site
-# jobgen: note: train.py (after --): is not in this directory, and must be where the job runs
