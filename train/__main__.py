@@ -28,6 +28,12 @@ PACKAGES = ("numpy", "torch", "deepspeed", "mpi4py", "safetensors", "sklearn", "
 def main(argv: Sequence[str]) -> int:
     """Run the command that `argv` names and return its exit status, as listed in errors.py."""
     run = report.Run(os.environ, report.Clock(), None)
+    status = _run(argv, run)
+    run.end(status)
+    return status
+
+
+def _run(argv: Sequence[str], run: report.Run) -> int:
     try:
         if argv and argv[0] in COMMANDS:
             run.directory = None  # the status.json there belongs to another run

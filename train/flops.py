@@ -32,9 +32,12 @@ class Work(NamedTuple):
         return {RATES[0]: round(tokens, 1), RATES[1]: round(tokens * self.per_token / self.peak, 6)}
 
 
-def per_token(parameters: int, layers: int, width: int, context: int) -> int:
-    """Return the floating-point operations of a training step per token."""
-    return 6 * parameters + 12 * layers * width * context
+def per_token(parameters: int, layers: int, width: int, context: int, frozen: int = 0) -> int:
+    """Return the floating-point operations of a training step per token.
+
+    frozen: number of the parameters that are not trained, which need no gradient of their own
+    """
+    return 6 * parameters - 2 * frozen + 12 * layers * width * context
 
 
 def text(rates: dict[str, float]) -> str:

@@ -97,6 +97,11 @@ class Run:
         for sink in self.sinks:
             sink(event, values)
 
+    def end(self, status: int) -> None:
+        """Call the sinks with the exit status of the run."""
+        for sink in self.sinks:
+            sink("end", {"exit_status": status})
+
     def line(self, text: str) -> None:
         """Print one line to standard output, on rank 0."""
         if self.is_main:

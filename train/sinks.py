@@ -1,4 +1,4 @@
-"""Other destinations of the metrics than metrics.jsonl: TensorBoard's event files and a CSV table, on rank 0.
+"""Other destinations of the metrics than metrics.jsonl, on rank 0: TensorBoard, a table, the user's logger.
 
 Options or DeepSpeed's blocks select them. DeepSpeed's own monitors write only the learning rate, and only
 with DeepSpeed's engines. Its blocks `tensorboard` and `csv_monitor` are therefore handled here: in the same
@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .config import Settings
+from . import report, user_code
+from .config import Settings, to_record
 from .errors import BadInput, CommonMistake
 from .flops import RATES
 
@@ -95,6 +96,35 @@ def open_all(
         ]
     except OSError as error:
         raise BadInput(f"the metrics cannot be written to {error.filename}: {error.strerror}") from None
+
+
+def own(settings: Settings, directory: Path) -> list[Sink]:
+    """Return the writer of --logger, if there is one, for rank 0.
+
+    An exception in it is reported, and it is not called again: the training goes on. Raise CommonMistake if
+    its function cannot be called, or returns no function.
+    """
+    name = settings.logger
+    if name is None:
+        return []
+    build, form = user_code.find("--logger", name), "NAME(directory, options)"
+    write = user_code.call("--logger", name, build, form, directory, to_record(settings))
+    if not callable(write):
+        raise CommonMistake(f"--logger {name} returned {type(write).__name__}, not a function")
+    failed = False
+
+    def guarded(event: str, values: dict[str, Any]) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            write(event, dict(values))
+        except Exception as error:
+            failed = True
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            report.complain(f"warning: --logger {name} failed, and is not called again: {text}")
+
+    return [guarded]
 
 
 def tensorboard(directory: Path, resume_step: int, metrics: Sequence[str]) -> Sink:

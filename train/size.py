@@ -12,7 +12,7 @@ from .config.converters import is_hf
 from .data import Task
 from .device import Device
 from .explain import Model
-from .models import blocks, hf, moe, selection
+from .models import blocks, hf, lora, moe, selection
 
 
 def of_model(settings: Settings, samples: Task) -> Model:
@@ -25,14 +25,18 @@ def of_model(settings: Settings, samples: Task) -> Model:
     block = max((sum(p.numel() for p in part) for part in parts), default=0)
     inside = {id(p) for part in parts for p in part}
     outside = sum(p.numel() for p in model.parameters() if id(p) not in inside)
-    return Model(total, max(layers), settings.model == "gpt", block, outside)
+    return Model(total, max(layers), settings.model == "gpt", block, outside, _frozen(model))
+
+
+def _frozen(model: nn.Module) -> int:
+    return sum(p.numel() for p in model.parameters() if not p.requires_grad)
 
 
 def _dense(settings: Settings, samples: Task) -> nn.Module:
     """Return the model without experts and without memory for its weights."""
     dense = replace(settings, model="cnn" if settings.model == "moe" else settings.model, experts=None)
     with torch.device("meta"):
-        return selection.build(dense, samples.train.shape, samples.outputs)
+        return lora.add(selection.build(dense, samples.train.shape, samples.outputs), settings)
 
 
 def of_work(settings: Settings, samples: Task, device: Device, devices: int) -> flops.Work | None:
@@ -47,7 +51,7 @@ def of_work(settings: Settings, samples: Task, device: Device, devices: int) -> 
         parameters = sum(p.numel() for p in model.parameters())
         parameters += moe.extra(settings, model, per_sample=True) if settings.has_experts else 0
         layers, width = hf.form(settings.model) if is_hf(settings.model) else language.size(settings)[:2]
-        per_token = flops.per_token(parameters, layers, width, context)
+        per_token = flops.per_token(parameters, layers, width, context, _frozen(model))
     peak = settings.peak_tflops or _peak(device)
     return flops.Work(context, per_token, peak * 1e12 * devices if peak else None)
 

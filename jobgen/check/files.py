@@ -15,6 +15,7 @@ from jobgen.check.rules.policy import REQUIRED
 from jobgen.check.rules.table import RULES
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import JOB_FILE
+from jobgen.rendering.runtime import MADE_BY
 from jobgen.script import directives
 from jobgen.script.script import Policy
 from jobgen.script.syntax import has_errors
@@ -94,7 +95,8 @@ class FileChecks(NamedTuple):
 
     def _say_guess(self, path: str, source: bytes) -> None:
         lines = source.decode("utf-8", "replace").removesuffix("\n").split("\n")
-        if self.scheduler is None and (reason := directives.recognized(lines).reason):
+        made = any(re.match(MADE_BY, line) for line in lines[:5])  # the reader knows whose it is
+        if self.scheduler is None and not made and (reason := directives.recognized(lines).reason):
             self.say(f"{_name(path)}: {reason}")
 
     def _of_job(self, path: str) -> list[Finding]:

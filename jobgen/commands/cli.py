@@ -376,14 +376,16 @@ def _submit_command() -> click.Command:
     options = [
         click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
-        click.Option(["--new"], is_flag=True, help="Make another job, also after an interrupted submission."),
+        click.Option(
+            ["--new"], is_flag=True, help="Submit, even if an interrupted submission may have made this job."
+        ),
         click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
     ]
     command = JobCommand(
         "submit",
         callback=click.pass_obj(_submit),
         short_help="Submit a job, and keep all about it in a directory.",
-        help="Make a run directory, submit the job from there and print its id.",
+        help="Submit a job and print its id. Its script and files are kept in a run directory.",
         params=[
             click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
             *job_options(),

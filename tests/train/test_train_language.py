@@ -205,6 +205,9 @@ def test_killed_resumed_and_exported(engine: str, corpus: Path, tmp_path: Path) 
     evaluated = start(tmp_path, "warm", ["evaluate", str(out)], ranks=1)
     assert evaluated.returncode == 0, evaluated.stderr
     assert float(evaluated.stdout.split()[-1]) == pytest.approx(perplexity, rel=1e-4)
+    both = start(tmp_path, "warm", ["evaluate", str(place)], ranks=2)
+    assert both.returncode == 0, both.stderr
+    assert both.stdout == evaluated.stdout
     ask = ["sample", str(out), "--prompt", "The", "--tokens", "2"]
     assert start(tmp_path, "warm", ask, ranks=1).stdout.startswith("The")
 

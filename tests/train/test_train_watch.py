@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,32 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, kind: str) -> N
     places = sinks.Places([], [])._replace(**{kind: [tmp_path / "file" / "below"]})
     with pytest.raises(BadInput, match="the metrics cannot be written to .*/file"):
         sinks.open_all(places, tmp_path)
+
+
+def test_an_own_logger_gets_each_event(tmp_path: Path) -> None:
+    """mlflow's, of the documentation. A logger that fails does not end the training."""
+    need_package("torch", "mlflow")
+    page = (Path(__file__).parents[2] / "docs/training-runs.md").read_text()
+    (code,) = re.findall(r"cat > loggers.py <<'END'\n(.*?)^END$", page, re.S | re.M)
+    broken = "def broken(directory, options):\n    return lambda event, values: 1 / 0\n"
+    (tmp_path / "loggers.py").write_text(f"{code}\n\n{broken}")
+    run = ["--engine", "ddp", "--epochs", "2", "--no-save", "--logger"]
+    env = {"PYTHONPATH": str(tmp_path)}
+    done = start(tmp_path, "warm", [*run, "loggers:mlflow"], env=env)
+    assert done.returncode == 0, done.stderr
+    (metric,) = (tmp_path / "mlruns").glob("*/*/metrics/test_loss")
+    values = [float(line.split()[1]) for line in metric.read_text().splitlines()]
+    assert values == [row["test_loss"] for row in done.metrics("epoch")]
+    (record,) = (tmp_path / "mlruns").glob("*/*/meta.yaml")
+    assert "status: 3" in record.read_text()  # finished
+    done = start(tmp_path / "broken", "warm", [*run, "loggers:broken"], env=env)
+    assert done.returncode == 0, done.stderr
+    assert (
+        done.stderr.count("--logger loggers:broken failed, and is not called again: ZeroDivisionError") == 1
+    )
+    done = start(tmp_path / "none", "warm", [*run, "loggers:mlfow"], env=env)
+    assert done.returncode == 2
+    assert "--logger loggers:mlfow: loggers has no mlfow (did you mean 'mlflow'?)" in done.stderr
 
 
 def test_a_table_that_goes_on(tmp_path: Path) -> None:

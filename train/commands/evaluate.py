@@ -1,20 +1,22 @@
-"""python -m jobgen.train evaluate CKPT|EXPORTED: scores on the test set, in one process, without a launcher.
+"""python -m jobgen.train evaluate CKPT|EXPORTED: scores on the test set, in one process or under a launcher.
 
-The checkpoint or exported file determines the task and the model.
+The checkpoint or exported file determines the task and the model. Each rank has the whole model, of any
+engine, and a share of the samples.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
-from torch import nn
+from torch import distributed, nn
 
 from .. import data, device, engines, trees
 from ..config import commands
 from ..data import feed, sampling
 from ..engines.deepspeed_common import load_deepspeed
-from ..errors import CommonMistake, TargetMissed
+from ..errors import BadInput, CommonMistake, TargetMissed
 from ..evaluation import Measures, Scores, check_target, evaluate, measures
 from ..metrics import class_pairs
 from ..trees import Tree, call
@@ -27,19 +29,24 @@ def main(argv: Sequence[str]) -> None:
     Raise BadInput if it cannot be evaluated, and TargetMissed if the accuracy is below --target-accuracy.
     """
     options = commands.evaluate().parse_args(argv)
-    source = trained.load(options.source, options.ema)
-    settings = source.settings
-    samples = data.of(replace(settings, data=options.data or settings.data, cache=None))
-    mine = trained.alone()
-    model = trained.model_with(source, samples.train.shape, samples.outputs, mine)
-    runner = Single(RUNNERS[options.with_](model, mine))
+    mine, share = trained.together()
+    try:
+        source = trained.load(options.source, options.ema)
+        settings = source.settings
+        samples = data.of(replace(settings, data=options.data or settings.data, cache=None))
+        model = trained.model_with(source, samples.train.shape, samples.outputs, mine)
+    except BadInput as error:  # of all ranks
+        raise CommonMistake(str(error)) from None
+    distributed.barrier()  # all ranks have opened the data
+    if samples.temporary:
+        shutil.rmtree(samples.temporary, ignore_errors=True)
+    runner = Replica(RUNNERS[options.with_](model, mine), share)
     what = measures(samples, settings.loss, settings.metric, settings.loss_by)
     check_target(what, options.target_accuracy)
     test = feed.Feed(samples.test, mine.torch)
-    for line in comparison(runner, test, samples.classes, options.show) if options.show else ():
-        print(line)
+    lines = list(comparison(runner, test, samples.classes, options.show) if options.show else ())
     scores = evaluate(runner, test, what, mine, options.batch_size)
-    for line in report(scores, what):
+    for line in (*lines, *report(scores, what)) if share.rank == 0 else ():
         print(line)
     if options.target_accuracy is not None and scores.metrics["accuracy"] < options.target_accuracy:
         raise TargetMissed(scores.metrics["accuracy"], options.target_accuracy)
@@ -58,13 +65,11 @@ RUNNERS: dict[str, Callable[[nn.Module, device.Device], nn.Module]] = {
 }
 
 
-class Single:
-    """A model as the engine of a single process, for evaluation only."""
+class Replica:
+    """A whole model as the engine of this rank, for evaluation only."""
 
-    share = engines.Share(0, 1)
-
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, share: engines.Share) -> None:
+        self.module, self.share = module, share
 
     @contextmanager
     def evaluation_mode(self) -> Iterator[None]:
@@ -76,7 +81,7 @@ class Single:
         return call(self.module, inputs)
 
 
-def comparison(engine: Single, test: feed.Feed, names: Sequence[str], count: int) -> Iterator[str]:
+def comparison(engine: Replica, test: feed.Feed, names: Sequence[str], count: int) -> Iterator[str]:
     """Yield the right and the predicted classes of the first `count` samples, as two lines.
 
     Raise CommonMistake for a task without classes.
@@ -87,7 +92,7 @@ def comparison(engine: Single, test: feed.Feed, names: Sequence[str], count: int
     predictions: list[str] = []
     with engine.evaluation_mode():
         for ((inputs, targets, real, _),), _ in test.batches(
-            sampling.steps(test.indices()[:count], count, 1, *engine.share)
+            sampling.steps(test.indices()[:count], count, 1, 0, 1)
         ):
             outputs = trees.as_tree(engine.predict(inputs))
             pairs = class_pairs(*(trees.first(each, real, trees.rows(inputs)) for each in (outputs, targets)))

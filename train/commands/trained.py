@@ -1,4 +1,4 @@
-"""A trained model in one process: of a checkpoint, or of what export made of one."""
+"""A trained model, whole on each rank: of a checkpoint, or of what export made of one."""
 
 import json
 import os
@@ -43,12 +43,12 @@ def load(source: Path, ema: bool) -> Trained:
     ema: with the averaged weights. Raise BadInput if `source` cannot be read or has no averaged weights.
     """
     if (source / ABOUT).is_file():
-        settings = _settings(source / ABOUT, ema)
+        settings = _settings(source, source / ABOUT, ema)
         return Trained(source, replace(settings, model=f"hf:{source.absolute()}"), None)
     if source.suffix not in commands.SUFFIXES or source.is_dir():
         checkpoint = checkpoints.at(source)
         return of_checkpoint(checkpoint, ema)
-    return Trained(source, _settings(description(source), ema), _read(source))
+    return Trained(source, _settings(source, description(source), ema), _read(source))
 
 
 def of_checkpoint(checkpoint: Checkpoint, ema: bool) -> Trained:
@@ -57,14 +57,15 @@ def of_checkpoint(checkpoint: Checkpoint, ema: bool) -> Trained:
     return Trained(checkpoint.directory, settings, whole.weights(checkpoint, ema), checkpoint)
 
 
-def _settings(file: Path, ema: bool) -> Settings:
+def _settings(place: Path, file: Path, ema: bool) -> Settings:
+    """Return the settings of the exported model in `place`, which `file` describes."""
     try:
         about: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         settings, averaged = from_record(about["settings"]), about["ema"]
     except (OSError, ValueError, KeyError) as error:
-        raise BadInput(f"{file}, which describes an exported model, cannot be read: {error}") from None
+        raise BadInput(f"{file}, which describes {place.name}, cannot be read: {error}") from None
     if ema and not averaged:
-        raise BadInput(f"{file.parent / file.stem} has no averaged weights: export them with --ema")
+        raise BadInput(f"{place} has no averaged weights: export them with --ema")
     return settings
 
 
@@ -80,7 +81,18 @@ def _read(file: Path) -> Weights:
 
 def alone() -> device.Device:
     """Return the device of this process, which becomes a group of one rank."""
-    me = ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process")
+    return _connect(ranks.Ranks(0, 1, 0, 1, "127.0.0.1", free_port(), "one process"))
+
+
+def together() -> tuple[device.Device, engines.Share]:
+    """Return the device of this rank, and its share of the samples: all of them without a launcher."""
+    me = ranks.discover(os.environ)
+    if me.world_size == 1:
+        return alone(), engines.Share(0, 1)
+    return _connect(me), engines.Share(me.rank, me.world_size)
+
+
+def _connect(me: ranks.Ranks) -> device.Device:
     ranks.export(me, os.environ)
     mine = device.choose(me, os.environ)
     peers.connect(me, mine)

@@ -37,7 +37,7 @@ def export() -> Parser:
 
 
 def evaluate() -> Parser:
-    about = "Evaluate a checkpoint or exported weights on the test set of its task, in one process."
+    about = "Evaluate a checkpoint or exported weights on the test set of its task, on one rank or several."
     parser = Parser(prog="python -m jobgen.train evaluate", description=about)
     parser.add_argument(
         "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"

@@ -418,6 +418,13 @@ def observation(add: Add) -> None:
         help="also write the metrics as a table (default: metrics.csv in the run directory)",
     )
     add(
+        "--logger",
+        type=own,
+        metavar="PKG.MOD:NAME",
+        help="your own function, called on rank 0 as NAME(directory, options); it returns a function that is "
+        "called as write(event, values) with each line of metrics.jsonl, and at the end with the exit status",
+    )
+    add(
         "--wall-clock-breakdown",
         action="store_true",
         help="measure the time of each part of a step; waits for the device, which makes steps slower",
@@ -436,6 +443,11 @@ def observation(add: Add) -> None:
 def checkpoints(add: Add) -> None:
     _count(add, "--save-every", "save a checkpoint after every N optimizer steps, too")
     _count(add, "--save-every-epochs", "save a checkpoint after every N epochs, too")
+    _flag(
+        add,
+        "--async-save",
+        "ddp and fsdp: copy the states to the host's memory, and write them while the training goes on",
+    )
     add(
         "--checkpoint-dir",
         type=Path,

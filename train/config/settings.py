@@ -86,11 +86,13 @@ class Settings:
 
     tensorboard: Path | None
     csv: Path | None
+    logger: str | None
     wall_clock_breakdown: bool
     profile: int | None
 
     save_every: int | None
     save_every_epochs: int | None
+    async_save: bool | None
     checkpoint_dir: Path | None
     keep: int | None
     keep_best: str | None

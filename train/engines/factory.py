@@ -75,4 +75,6 @@ def model(
     network = selection.build(settings, shape, outputs, division)
     if settings.init_from and not hf.reads(settings):
         initial.load(network, settings.init_from, division)
+    if settings.lora:
+        torch.manual_seed(settings.seed)  # the same adapters, however the weights were made
     return lora.add(network, settings)

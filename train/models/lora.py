@@ -24,13 +24,12 @@ ADAPTER = "default"
 def add(model: nn.Module, settings: Settings) -> nn.Module:
     """Add the adapters of --lora to the model, if there are any, and return it. Only they are trained.
 
-    Their initial weights depend on --seed alone, and do not change the outputs of the model. Raise
-    CommonMistake if the model has no layers of --lora-targets.
+    Their initial weights are random, and do not change the outputs of the model. Raise CommonMistake if the
+    model has no layers of --lora-targets.
     """
     if not settings.lora:
         return model
     config = _config(model, settings)
-    torch.manual_seed(settings.seed)
     try:
         return cast(nn.Module, import_module("peft").inject_adapter_in_model(config, model, ADAPTER))
     except ValueError as error:  # such as a layer that is not linear
@@ -87,7 +86,7 @@ def check_package() -> None:
         import_module("peft")
     except ModuleNotFoundError as error:
         raise CommonMistake(
-            f"--lora needs the Python package {error.name}: pip install 'jobgen[lora]'"
+            f"--lora needs the Python package {error.name}: pip install peft"
         ) from None
 
 
