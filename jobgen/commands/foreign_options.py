@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import click
 
 from jobgen.commands.accepted import is_bare
-from jobgen.commands.answer_trial import try_answer
+from jobgen.commands.answer_trial import Trial, try_answer
 from jobgen.convert.to_job_file.option_sizes import OptionWords, Typed
 from jobgen.convert.to_job_file.scheduler_options import (
     Advice,
@@ -64,9 +65,9 @@ def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = 
     answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
     use, remarks = _advice(answers, typed)
     if name and use:
-        trial = try_answer(command, [*typed.kept, *shlex.split(" ".join(use))], name, program)
+        trial = _trial(command, typed.kept, use, name, program)
         names_ranks = any(one.startswith("--ranks-per-node") for one in use)
-        if trial.fault and trial.fault != try_answer(command, typed.kept, name, program).fault:
+        if trial.fault:
             use, remarks = [], [f"there is no counterpart, as jobgen refuses {trial.fault}"]
         elif trial.devices and names_ranks and "gpu" not in " ".join(typed_words).lower():
             remarks += [f"this requests {trial.devices}, one for each rank; --accelerator cpu requests none"]
@@ -74,6 +75,25 @@ def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = 
     what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
     text = "; ".join(dict.fromkeys([f"use {' '.join(use)}"] * bool(use) + remarks))
     return f"{' '.join(typed_words)} (command line): {what}; {text or 'leave it out, jobgen needs none'}"
+
+
+def _trial(
+    command: click.Command, kept: Sequence[str], use: Sequence[str], name: str, program: Sequence[str]
+) -> Trial:
+    """Try an answer beside the other words; an option among these that is refused itself is left out."""
+    while True:
+        trial = try_answer(command, [*kept, *shlex.split(" ".join(use))], name, program)
+        if not trial.fault or trial.fault != try_answer(command, kept, name, program).fault:
+            return trial
+        flag = trial.fault.partition(" ")[0]
+        rest = [
+            word
+            for before, word in pairwise(["", *kept])
+            if flag not in (before, word) and not word.startswith(f"{flag}=")
+        ]
+        if len(rest) == len(kept):
+            return Trial()  # what is refused is not an option
+        kept = rest
 
 
 def _started_ranks(program: Sequence[str]) -> str:

@@ -167,7 +167,7 @@ def memory(text: str) -> int:
     """
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([MGT])(?:i?B)?", text, re.ASCII | re.IGNORECASE)
     if text == "0":
-        raise ValueError("is all memory of a node on Slurm only: use --directive=--mem=0")
+        raise ValueError("must be at least 1M: all memory of a node has no counterpart")
     if not match:
         raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
     number, unit = match.groups()

@@ -18,7 +18,7 @@ from jobgen.values import parsers
 
 PLAIN = "#!/bin/bash\ntrue\n"
 SLURM_FIELDS = (
-    *("NumNodes", "NumTasks", "CPUs/Task", "TimeLimit", "TimeMin", "Partition", "QOS", "Account", "Features"),
+    *("NumNodes", "NumTasks", "Cores", "TimeLimit", "TimeMin", "Partition", "QOS", "Account", "Features"),
     *("Licenses", "ReqNodeList", "ExcNodeList", "Dependency", "OverSubscribe", "Contiguous", "Comment"),
     *("MinTmpDiskNode", "JobName", "Devices", "Memory", "Reservation"),
 )
@@ -26,6 +26,7 @@ SLURM_FIELDS = (
 NAMED_BY = {
     "NumNodes": r"-N|--nodes",
     "NumTasks": r"(?<!-)-n|tasks",
+    "Cores": r"(?<!-)-c|--cpus-per-task",  # of a node: the ranks of several devices share those of a task
     "TimeMin": "--time-min",
     "JobName": r"-J|--job-name=",
     "Job_Name": "-N",
@@ -87,7 +88,7 @@ def slurm_job(line: str, form: str = "") -> dict[str, str]:
         memory = mebibytes(fields["MinMemoryCPU"]) * cores / nodes
     if "MemPerTres" in fields:
         memory = int(fields["MemPerTres"].rpartition(":")[2]) * devices / nodes
-    return {**fields, "Devices": str(devices), "Memory": f"{memory:g}"}
+    return {**fields, "Cores": f"{cores / nodes:g}", "Devices": str(devices), "Memory": f"{memory:g}"}
 
 
 _DEVICES = r"gres[:/](?:gpu|npu)(?:[:=]\w*[a-z]\w*)?(?:[:=](\d+))?"

@@ -139,6 +139,7 @@ CASES = [
     ("slurm -n 8 -N 1-4", "8 ranks on a range of nodes have no counterpart"),
     ("slurm --launcher srun --max-restarts=3 -n 4", "srun has no counterpart of --max-restarts=3"),
     ("slurm --launcher none -n 4", "there is no counterpart, as jobgen refuses --ranks-per-node 4"),
+    ("slurm --gres=gpu:2 --cpus-per-gpu=4 --mem-per-cpu=1G", "--gpus-per-node 2 --cpus-per-rank 4 --mem 8192M"),
     ("slurm --requeue", f"{SBATCH}--directive=--requeue"),
     ("slurm --requeue -l mem=1gb", "use --directive=--requeue --mem 1024M"),
     ("pbs -l select=1:ngpus=4+1:ngpus=2", f"{QSUB}--nodes 1x4+1x2\n"),

@@ -103,7 +103,10 @@ def followed(state: Followed) -> Followed:
         state = replace(state, status=status, script=out)
         if status == 0:
             break
-        state = _changed(replace(state, answers=(*state.answers, err.strip())))
+        state = replace(state, answers=(*state.answers, err.strip()))
+        if "there is no counterpart" in err:
+            break
+        state = _changed(state)
     return state
 
 

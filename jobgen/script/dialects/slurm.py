@@ -45,7 +45,7 @@ class SlurmDialect(Dialect):
     own_values = {
         "--signal": ((r"[BR]{1,2}:((?:SIG)?USR[12]\S*)", r"--signal \1"),),
         "--exclude": ((r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),),
-        "--mem": ((r"[1-9]\d*", r"--mem \g<0>M"),),
+        "--mem": ((r"[1-9]\d*", r"--mem \g<0>M"), (r"0+", "--directive=--mem=0")),
         "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
