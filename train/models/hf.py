@@ -140,21 +140,29 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
 
     Weights of another form, such as those of a model for images, are left out, as transformers does.
     """
-    forms = {_form(name) for name, _ in model.named_parameters()}
-    surplus = sorted(name for name in facts["unexpected_keys"] if _form(name) in forms)
+    known = set(model.state_dict())
+    forms = {_form(name) for name in known}
+    there = _names(weights) | set(facts["unexpected_keys"])  # at ZeRO 3 transformers does not compare them
+    surplus = sorted(name for name in there - known if _form(name) in forms)
     shapes = sorted(facts["mismatched_keys"])
     problems = []
     for what, names in (("are missing", sorted(facts["missing_keys"])), ("belong to other layers", surplus)):
         if names:
             problems.append(f"{len(names)} {what}, such as {', '.join(names[:3])}")
     if shapes:
-        name, there, here = shapes[0]
-        problems.append(f"{name} is {list(there)} there, and {list(here)} in the model")
+        name, saved, needed = shapes[0]
+        problems.append(f"{name} is {list(saved)} there, and {list(needed)} in the model")
     if problems:
         kind = type(model).__name__
         raise CommonMistake(
             f"the weights in {weights} do not fit {kind} of config.json: {'; '.join(problems)}"
         )
+
+
+def _names(weights: Path) -> set[str]:
+    """Return the names in the files of safetensors."""
+    open_file = import_module("safetensors").safe_open
+    return {name for file in weights.glob("*.safetensors") for name in open_file(file, "pt").keys()}  # noqa: SIM118
 
 
 def _form(name: str) -> str:
