@@ -36,12 +36,19 @@ from jobgen.train.data import sampling
 from torch import nn
 
 RANKS, SAMPLES, TESTED, STEPS_AN_EPOCH, EPOCHS, KEEP = 2, 256, 16, 8, 5, 3
-OPTIONS = {"ddp": ["--engine", "ddp"], "zero1": ["--zero-stage", "1"], "zero3": ["--zero-stage", "3"]}
+OPTIONS = {
+    "ddp": ["--engine", "ddp"],
+    "ddp-async": ["--engine", "ddp", "--async-save"],
+    "fsdp": ["--engine", "fsdp"],
+    "fsdp-async": ["--engine", "fsdp", "--async-save"],
+    "zero1": ["--zero-stage", "1"],
+    "zero3": ["--zero-stage", "3"],
+}
 FIXED = ["--epochs", str(EPOCHS), "--global-batch", str(SAMPLES // STEPS_AN_EPOCH), "--save-every", "1"]
 # Modules that would otherwise be imported after each fork: torch's optimizers import the compiler.
 IMPORTS = {
-    True: ["torch._dynamo", "jobgen.train.engines.ddp"],
-    False: ["torch._dynamo", "deepspeed", "deepspeed.pipe", "jobgen.train.engines.deepspeed"],
+    False: ["torch._dynamo", "jobgen.train.engines.ddp", "jobgen.train.engines.fsdp"],
+    True: ["torch._dynamo", "deepspeed", "deepspeed.pipe", "jobgen.train.engines.deepspeed"],
 }
 REACH = 4  # kills come after 0 to 3 saves, in turn
 WITHIN = 2  # and then within the time of this number of steps
@@ -180,14 +187,14 @@ class Trial:
 
 
 def _report_saves(saver: save.Saver, pipe: int) -> None:
-    """Make the saver write the step into the pipe after each save."""
-    save = saver.save
+    """Make the saver write the step into the pipe when a save is complete."""
+    mark = saver.mark
 
-    def reported(progress: checkpoints.Progress, best: bool = False) -> None:
-        save(progress, best)
+    def reported(progress: checkpoints.Progress) -> None:
+        mark(progress)
         os.write(pipe, struct.pack("i", progress.step))
 
-    saver.save = reported  # type: ignore[method-assign]
+    saver.mark = reported  # type: ignore[method-assign]
 
 
 class Left:
@@ -285,7 +292,7 @@ def main(kind: str, moments: int, seed: int) -> dict[str, Any]:
     torch.set_num_threads(1)
     os.environ["JOBGEN_ACCELERATOR"] = "cpu"
     os.environ["DS_ACCELERATOR"] = "cpu"
-    for name in IMPORTS[kind == "ddp"]:
+    for name in IMPORTS[kind.startswith("zero")]:
         importlib.import_module(name)
     samples = digits()
     began = time.monotonic()

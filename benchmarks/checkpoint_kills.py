@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure
 
-MOMENTS = {"ddp": 400, "zero1": 100}
+MOMENTS = {"ddp": 400, "ddp-async": 100, "fsdp": 100, "fsdp-async": 100, "zero1": 100}
 BAD = ("lost", "damaged", "wrong resumes", "wrong ends")
 
 

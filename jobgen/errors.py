@@ -57,6 +57,21 @@ def visible(text: str, kept: str = "") -> str:
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
+_DASHES = (  # what editors make of hyphens
+    "-\N{HYPHEN}\N{NON-BREAKING HYPHEN}\N{FIGURE DASH}\N{EN DASH}\N{EM DASH}\N{HORIZONTAL BAR}\N{MINUS SIGN}"
+)
+
+
+def dashed_option(word: str) -> str:
+    """Return the option that a word is with hyphens instead of the dashes that editors make of them; empty
+    for other words."""
+    name = word.lstrip(_DASHES)
+    dashes = word[: len(word) - len(name)]
+    if dashes.isascii() or not name[:1].isalpha():
+        return ""
+    return f"{'-' if len(name.partition('=')[0]) == 1 else '--'}{name}"
+
+
 def setting(key: str, origin: str) -> str:
     """Return a setting as the user wrote it: ``--key`` on the command line, ``key =`` in a job file."""
     if origin in ("command line", "default"):

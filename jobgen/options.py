@@ -13,10 +13,11 @@ from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.default_launcher import defaults_text
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.schedulers.table import queued
-from jobgen.secrets import masked_word
+from jobgen.secrets import masked_prose, masked_word
 from jobgen.values import arrays, dependencies, devices, hosts, node_groups, parsers
 from jobgen.values.text_files import check_word
 
+PROSE = ("name", "comment")  # options whose value may be a sentence
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
@@ -73,7 +74,8 @@ def parse(option: Option, text: str | Sequence[str], origin: str) -> tuple[Any, 
     """
     lines = [text] if isinstance(text, str) else text
     parsed = tuple(_parse(option, line, origin) for line in lines)
-    return parsed if option.multiple else parsed[0], shown(" ".join(map(masked_word, lines)))
+    hide = masked_prose if option.key in PROSE else masked_word
+    return parsed if option.multiple else parsed[0], shown(" ".join(map(hide, lines)))
 
 
 def _parse(option: Option, value: str, origin: str) -> Any:
@@ -127,7 +129,7 @@ OPTIONS = (
         _SCHEDULER,
         parsers.time_limit,
         "TIME",
-        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue: the default of the queue.  [default: 1h]",
+        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; the word queue: that of the queue.  [default: 1h]",
         example="2h30m",
     ),
     Option(
@@ -245,8 +247,8 @@ OPTIONS = (
         _RESOURCES,
         node_groups.NodeCount(1),
         "N",
-        "Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: the "
-        "number on the command line of sbatch or qsub.",
+        "Number of nodes. 2x4+1x8 (PBS): 2 nodes of 4 ranks and 1 of 8. The word submitted: the number is "
+        "given to sbatch or qsub.",
         1,
     ),
     Option(
@@ -313,14 +315,14 @@ OPTIONS = (
         _RESOURCES,
         parsers.choice(*ACCELERATORS, gpu="cuda", nvidia="cuda", amd="rocm", intel="xpu", ascend="npu"),
         "|".join(ACCELERATORS),
-        "Device of the ranks.  [default: cuda; cpu with --gpus-per-node 0, or locally without it]",
+        "Device of the ranks.  [default: cuda; cpu with --gpus-per-node 0, and in jobgen local without it]",
     ),
     Option(
         "launcher",
         _LAUNCH,
         parsers.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
-        f"Program that starts the ranks.  [default: the site's, or {defaults_text()}]",
+        f"Program that starts the ranks.  [default: that of the site, else {defaults_text()}]",
         example="torchrun",
     ),
     Option(
@@ -495,7 +497,7 @@ OPTIONS = (
         _ENVIRONMENT,
         parsers.switch,
         "",
-        "Unload all modules first, also those that the job has from its submission.",
+        "Unload all modules first, also those that were loaded when the job was submitted.",
         switch=True,
         example=True,
     ),

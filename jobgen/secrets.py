@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 MASK = "***"
 # A text without one of these holds no secret, and no other expression has to be compiled.
@@ -78,6 +78,44 @@ def masked_word(word: str) -> str:
         if _is_named(name, word[end : end + 10]):  # longer than any of _NO_VALUE
             return f"{word[:end]}{MASK}"
     return masked(word)
+
+
+class SecretWord(NamedTuple):
+    """A word with a secret: its index, its text, masked, after the option that names it, and a name for a
+    variable instead of it."""
+
+    at: int
+    text: str
+    variable: str
+
+
+def secret_words(words: Sequence[str]) -> Iterator[SecretWord]:
+    """Yield each word of a command with a secret."""
+    clean = masked_data(list(words))
+    for at, (word, text) in enumerate(zip(words, clean, strict=True)):
+        before = words[at - 1] if at else ""
+        if text != word:
+            named = text == MASK and before.startswith("-")
+            option = before if named else word.partition("=")[0]
+            yield SecretWord(at, f"{before} {MASK}" if named else text, variable_for(option))
+
+
+def variable_for(option: str) -> str:
+    """Return the name of a variable for the value of an option: API_KEY for --api-key."""
+    name = re.sub(r"[^A-Za-z0-9]+", "_", option.lstrip("-")).upper()
+    return name if is_secret(name, "value") and len(name) < 40 else "NAME"
+
+
+def masked_prose(text: str) -> str:
+    """Return a sentence of a user with its secrets masked, also after ``password:`` and ``pw is``."""
+
+    def hide(match: re.Match[str]) -> str:
+        name, between, _ = match.groups()
+        named = name.lower() == "pw" or _ends_secretly(name)
+        return f"{name}{between}{MASK}" if named else match[0]
+
+    pattern = rf"(?i)(?<![\w-])({_NAME}|pw)(\s*[:=]\s*|\s+is\s+)(?!\*{{3}})(\S+)"
+    return _compiled(pattern).sub(hide, masked_word(text))
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -13,7 +13,7 @@ class Settings(TypedDict, total=False):
     account: str | None
     r"""Account or project that pays."""
     walltime: str | timedelta | None
-    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; queue: the default of the queue. [default: 1h]"""
+    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; the word queue: that of the queue. [default: 1h]"""
     mail: str | None
     r"""Send mail at the start and the end of the job and on failure."""
     array: str | None
@@ -43,7 +43,7 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes; 2x4+1x8 is 2 nodes of 4 ranks and 1 node of 8 (PBS); submitted: the number on the command line of sbatch or qsub."""
+    r"""Number of nodes. 2x4+1x8 (PBS): 2 nodes of 4 ranks and 1 of 8. The word submitted: the number is given to sbatch or qsub."""
     hostfile: str | None
     r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
@@ -59,9 +59,9 @@ class Settings(TypedDict, total=False):
     exclusive: bool | None
     r"""Request the nodes exclusively."""
     accelerator: Literal["cuda", "npu", "rocm", "xpu", "cpu"] | None
-    r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, or locally without it]"""
+    r"""Device of the ranks. [default: cuda; cpu with --gpus-per-node 0, and in jobgen local without it]"""
     launcher: Literal["deepspeed", "mpirun", "torchrun", "srun", "accelerate", "colossalai", "none"] | None
-    r"""Program that starts the ranks. [default: the site's, or deepspeed for the training module, torchrun for a Python program, mpirun or srun for several ranks of another program, none for one process of another program]"""
+    r"""Program that starts the ranks. [default: that of the site, else deepspeed for the training module, torchrun for a Python program, mpirun or srun for several ranks of another program, none for one process of another program]"""
     mpi: Literal["openmpi", "mpich", "intel", "pals"] | None
     r"""MPI implementation. [default: openmpi, for mpirun]"""
     remote: Literal["auto", "ssh", "scheduler"] | None
@@ -101,7 +101,7 @@ class Settings(TypedDict, total=False):
     module_init: Sequence[str] | str | None
     r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path or ~/FILE."""
     module_purge: bool | None
-    r"""Unload all modules first, also those that the job has from its submission."""
+    r"""Unload all modules first, also those that were loaded when the job was submitted."""
     module_use: Sequence[str] | str | None
     r"""Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first."""
     module: Sequence[str] | str | None

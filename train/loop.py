@@ -79,18 +79,28 @@ class Training:
         """Train, and evaluate after each epoch. Return the last scores and the number of optimizer steps.
 
         Raise TrainingFailure if the loss is not finite. Raise Resumable, after saving, if the ranks vote for
-        a stop.
+        a stop. A save that is under way is complete in each case.
         """
         try:
-            for epoch in range(self._at.epoch, self._length.epochs + 1):
-                if self._is_over() and self._evaluation_step == self._step:
-                    break
-                self._end_epoch(epoch, *self._steps(epoch))
-            if self._scores is None:  # a run that resumes after its last step
-                self._evaluate()
+            result = self._epochs()
+        except TrainingFailure:  # raised on all ranks
+            if self._saver:
+                self._saver.wait()
+            raise
         finally:
             self._train_set.close()
             self._test_set.close()
+        if self._saver:
+            self._saver.wait()
+        return result
+
+    def _epochs(self) -> tuple[Scores, int]:
+        for epoch in range(self._at.epoch, self._length.epochs + 1):
+            if self._is_over() and self._evaluation_step == self._step:
+                break
+            self._end_epoch(epoch, *self._steps(epoch))
+        if self._scores is None:  # a run that resumes after its last step
+            self._evaluate()
         self._profile.finish()
         for line in (*table(self._rows, self._measures.metrics), *self._watch.lines()):
             self._run.line(line)
@@ -190,6 +200,7 @@ class Training:
         After the last step of an epoch, the checkpoint is saved only after the evaluation.
         """
         if self._saver:
+            self._saver.report()
             self._saver.here = self._progress(epoch, in_epoch, losses)
         if self._evaluation_due(last):
             self._evaluate_between(epoch, in_epoch, losses)
@@ -201,7 +212,7 @@ class Training:
         if self._stop_vote:
             over = last or self._is_over()
             soon = over or (self._step + 1) % (self._settings.eval_every or self._step + 2) == 0
-            seconds_to_save = self._saver.seconds + seconds + (self._evaluation if soon else 0.0)
+            seconds_to_save = self._saver.needed + seconds + (self._evaluation if soon else 0.0)
             reason = self._stop_vote.after_step(seconds_to_save, over)
             if reason and (last or not over):
                 self._report(losses, bar)
@@ -272,7 +283,7 @@ class Training:
         is_over = self._is_over()
         if self._is_best() or saver.due(self._step, epoch, is_over):
             self._save(self._at)
-        if not is_over and self._stop_vote and (reason := self._stop_vote.after_step(saver.seconds, True)):
+        if not is_over and self._stop_vote and (reason := self._stop_vote.after_step(saver.needed, True)):
             _stop(reason, self._at, saver, self._run)
 
     def _progress(self, epoch: int, in_epoch: int = 0, losses: EpochLosses | None = None) -> Progress:
@@ -313,6 +324,7 @@ class Training:
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
     """Save a checkpoint and stop, on all ranks: raise Resumable."""
     saver.save(here)
+    saver.wait()
     message = f"stopped after step {here.step}, because {reason.text}; the run can resume from {saver.latest}"
     run.stop(
         message,

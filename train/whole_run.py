@@ -14,7 +14,6 @@ For the variables of the ranks see ranks.py.
 
 import gc
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -194,8 +193,7 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
         )
     schedule = how.schedule(per_epoch, criterion.higher)
     neighbours = _connect(plan, mine, run)
-    if samples.temporary:
-        shutil.rmtree(samples.temporary, ignore_errors=True)
+    samples.release()
     run.clock.mark("peers")
     intact = _intact(plan, mine, run)
     if intact and intact.universal:
@@ -380,6 +378,7 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
     from . import data, device, size
 
     samples = data.of(settings)
+    samples.release()
     host = explain.host_memory()
     mine = device.choose(me, os.environ)
     here = size.of_device(mine) or host / per_node

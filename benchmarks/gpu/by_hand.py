@@ -155,12 +155,12 @@ def language(
 
 
 def shard(model: nn.Sequential) -> None:
-    """Compile and shard the layers: in bf16, with states in fp32."""
+    """Compile and shard the blocks, and what is outside of them: in bf16, with states in fp32."""
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for layer in model:
+    for layer in model[1:-1]:
         layer.compile(dynamic=False)
         fully_shard(layer, mp_policy=policy)
-    fully_shard(model, mp_policy=policy)
+    fully_shard(model, reshard_after_forward=False, mp_policy=policy)
 
 
 def zero_1(model: nn.Module, batch: int, device: torch.device) -> Any:

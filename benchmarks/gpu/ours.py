@@ -17,6 +17,7 @@ from jobgen.train.addresses import free_port
 from jobgen.train.config import recipe
 from jobgen.train.data import sampling
 from jobgen.train.data.text import Sequences
+from jobgen.train.data.tokens import Corpus
 from jobgen.train.device import Device
 
 IMAGES = ("--dataset", "benchmarks.gpu.data:images")  # the task, whose data `images` makes
@@ -73,7 +74,8 @@ def tokens(count: int, context: int, vocabulary: int = VOCABULARY) -> np.ndarray
 
 def text(packed: np.ndarray, count: int, context: int, vocabulary: int = VOCABULARY) -> data.Task:
     """Return the prediction of the next token of these sequences."""
-    train, test = Sequences([packed], context, 0, count), Sequences([packed], context, 0, 1)
+    corpus = Corpus((packed,), None, np.zeros(1, np.int64))
+    train, test = (Sequences(corpus, context, 0, last) for last in (count, 1))
     return data.Task(train, test, outputs=vocabulary, metrics=("perplexity",))
 
 

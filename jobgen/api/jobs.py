@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta
-from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 from jobgen.config import read_spec, with_site
@@ -18,9 +17,8 @@ from jobgen.jobfile.tables import OF_SCHEDULERS, TABLES
 from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, Option
 from jobgen.plan.plan import Plan, resolve
-from jobgen.rendering.secret_warnings import secret_warnings
 from jobgen.schedulers.table import COMMANDS
-from jobgen.script import deepspeed_config, foreign_variables
+from jobgen.script.job_warnings import warnings
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
 
@@ -149,9 +147,7 @@ def submit(
 
 def _warned(plan: Plan) -> Plan:
     """Return the plan, and print its warnings."""
-    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
-    found = (plan.warnings, variables, deepspeed_config.warnings(plan), secret_warnings(plan.spec))
-    for text in chain(*found):
+    for text in warnings(plan):
         print(visible(f"jobgen: warning: {text}"), file=sys.stderr)
     return plan
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.check.checker import Finding, check, in_order
 from jobgen.check.rule import ERROR, NOTE, WARNING
+from jobgen.check.rules.credentials import secret_in_script
 from jobgen.check.rules.policy import REQUIRED
 from jobgen.check.rules.table import RULES
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import JOB_FILE
+from jobgen.rendering.runtime import MADE_BY
 from jobgen.script import directives
 from jobgen.script.script import Policy
 from jobgen.script.syntax import has_errors
@@ -93,11 +95,12 @@ class FileChecks(NamedTuple):
 
     def _say_guess(self, path: str, source: bytes) -> None:
         lines = source.decode("utf-8", "replace").removesuffix("\n").split("\n")
-        if self.scheduler is None and (reason := directives.recognized(lines).reason):
+        made = any(re.match(MADE_BY, line) for line in lines[:5])  # the reader knows whose it is
+        if self.scheduler is None and not made and (reason := directives.recognized(lines).reason):
             self.say(f"{_name(path)}: {reason}")
 
     def _of_job(self, path: str) -> list[Finding]:
-        from jobgen.check.job_file import rendered  # late: scripts need no job file
+        from jobgen.check.job_file import line_of, rendered  # late: scripts need no job file
 
         job = rendered(path, self.say)
         folder = os.path.dirname(os.path.abspath(path))
@@ -108,6 +111,12 @@ class FileChecks(NamedTuple):
                 found.add(one)
                 continue
             line = job.line(one.source)
+            if one.rule != secret_in_script.id:  # those of the job file follow, with their options
+                found.add(one.moved(line, lines[line - 1]))
+        for secret in job.secrets:
+            line = line_of(secret.origin)
+            row = secret_in_script
+            one = Finding(path, line, row.id, row.severity, secret.fault, secret.remedy)
             found.add(one.moved(line, lines[line - 1]))
         return sorted(found, key=in_order)
 

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from jobgen.errors import JobgenError, visible
 
 if TYPE_CHECKING:
+    from jobgen.rendering.secret_warnings import Secret
     from jobgen.spec import Layer
 
 
 class Rendered(NamedTuple):
-    """A script, its scheduler, and the job file that it is from."""
+    """A script, its scheduler, the job file that it is from, and the secrets in it."""
 
     script: str
     scheduler: str
     layer: Layer
     text: str
+    secrets: tuple[Secret, ...]
 
     def line(self, source: str) -> int:
         """Return the line of the job file that a line of the script is from: the same line in a block, else
@@ -38,8 +40,13 @@ class Rendered(NamedTuple):
         return max(found, default=(0, first if text.startswith("#") else self._origin("program")))[1]
 
     def _origin(self, key: str) -> int:
-        match = re.search(r"line (\d+)", self.layer.origins.get(key, ""))
-        return int(match[1]) if match else 1
+        return line_of(self.layer.origins.get(key, ""))
+
+
+def line_of(origin: str) -> int:
+    """Return the line in an origin such as ``job.toml, line 3``, or the first one."""
+    match = re.search(r"line (\d+)", origin)
+    return int(match[1]) if match else 1
 
 
 def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
@@ -52,7 +59,8 @@ def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
     from jobgen.jobfile.reader import read_job, read_text
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
-    from jobgen.script import foreign_variables
+    from jobgen.rendering.secret_warnings import secrets_of
+    from jobgen.script.job_warnings import without_secrets
     from jobgen.sites.loader import load
 
     layer = read_job(path, (), ())
@@ -63,8 +71,9 @@ def rendered(path: str, say: Callable[[str], object] | None = None) -> Rendered:
         raise JobgenError(f'{visible(path)}: name the scheduler or the site, as in scheduler = "slurm"')
     plan = resolve(read_spec(scheduler, {}, (), layer))
     if say is not None:
-        for warning in (*plan.warnings, *foreign_variables.warnings(plan.spec, plan.scheduler)):
+        for warning in without_secrets(plan):
             say(f"{visible(path)}: {visible(warning)}")
     folders = os.environ.get("JOBGEN_TEMPLATE_PATH", "").split(os.pathsep)
     script = render(plan, tuple(filter(None, folders)), cache_dir())
-    return Rendered(script, plan.scheduler.name, layer, read_text(path, path))
+    found = tuple(secrets_of(plan.spec))
+    return Rendered(script, plan.scheduler.name, layer, read_text(path, path), found)

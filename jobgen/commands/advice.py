@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from collections.abc import Sequence
 
-from jobgen.errors import one_of, shown
+from jobgen.errors import dashed_option, one_of, shown
+from jobgen.launch.command_line import begins_launch
+from jobgen.launch.program_launcher import launchers_in
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import of_machine
@@ -42,6 +46,43 @@ def script_advice(path: str, name: str | None) -> str:
     commands = [named(one, None).command for one in COMMANDS if name not in COMMANDS or one == name]
     lines = one_of(shlex.join([command, path]) for command in commands)
     return f"{shown(path)} (command line): is a script already, and jobgen makes its own; run it by: {lines}"
+
+
+def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
+    """Return the sentence on a program, a script or a command of a scheduler instead of a command of jobgen;
+    empty for other words."""
+    name = os.path.basename(words[0])
+    schedulers = {row.command: row.command_name for row in queued().values()}
+    if command := schedulers.get(name):
+        line = _line(["submit", command], program or ["PROGRAM"])
+        return f"there is no command {name}; jobgen makes the script and submits it: {line}"
+    if re.search(r"\.(sh|bash|pbs|slurm|sbatch|job)$", name):
+        return script_advice(words[0], None)
+    if name.endswith(".py") or begins_launch(name) or ("/" in words[0] and os.path.exists(words[0])):
+        line = _with_program([*words, *program])
+        return f"{shown(words[0])} is no command of jobgen; a program goes after --, as in: {line}"
+    return ""
+
+
+def _with_program(words: Sequence[str]) -> str:
+    """Return the command for a program; a launcher in front of it becomes options."""
+    if (found := launchers_in(tuple(words))) is None:
+        return _line([_queue()], words)
+    from jobgen.config import read_spec
+    from jobgen.plan.launcher_advice import advice
+
+    name = _queue()
+    text = advice(found, read_spec(name, {}, tuple(words)), named(name, None))
+    return f"jobgen {name} {text.removeprefix('use ')}"
+
+
+def stray_advice(words: Sequence[str], command: str, program: Sequence[str]) -> str:
+    """Return the hint on words that are no options of a command."""
+    if option := dashed_option(words[0]):
+        return f"did you mean {shown(option)}, with hyphens?"
+    if program or command not in COMMANDS:
+        return "the program goes after --"
+    return f"the program goes after --, as in: {_line([command], words)}"
 
 
 def _queue() -> str:

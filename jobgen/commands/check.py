@@ -47,7 +47,7 @@ _OPTIONS: list[click.Parameter] = [
         type=OptionType(choice(*_FORMATS)),
         metavar="|".join(_FORMATS),
         default="text",
-        help="Form of the findings; sarif is SARIF 2.1.0, github the workflow commands.  [default: text]",
+        help="Format of the output: sarif is SARIF 2.1.0, github annotates a workflow.  [default: text]",
     ),
     click.Option(
         ["--severity"],
@@ -57,7 +57,7 @@ _OPTIONS: list[click.Parameter] = [
         help="Report this severity and worse.  [default: note]",
     ),
     click.Option(["--strict"], is_flag=True, help="End with status 1 after warnings, too."),
-    click.Option(["--style"], is_flag=True, help="Report each finding about the style of the shell."),
+    click.Option(["--style"], is_flag=True, help="List each finding on shell style, not a summary."),
     _rules_option("--select", "Apply these rules only. Repeatable."),
     _rules_option("--ignore", "Leave these rules out. Repeatable."),
     click.Option(
@@ -75,10 +75,10 @@ _OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--site"],
         metavar="NAME",
-        help="Take the scheduler, its version and the table [check] from a site.",
+        help="Apply the rules of a site: its scheduler, version and required directives.",
     ),
-    click.Option(["--fix"], is_flag=True, help="Print a diff of the changes that need no decision of yours."),
-    click.Option(["--write"], is_flag=True, help="Write the changes of --fix to the files."),
+    click.Option(["--fix"], is_flag=True, help="Print the safe corrections as a diff."),
+    click.Option(["--write"], is_flag=True, help="With --fix: write the corrections into the files."),
     click.Option(["--list", "listing"], is_flag=True, help="Print all rules."),
     click.Option(
         ["--explain"],

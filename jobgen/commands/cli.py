@@ -14,11 +14,10 @@ import click
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
 from jobgen.commands.job_plan import (
     job_file,
-    note_launcher,
     plan_of,
+    print_notes,
     print_warnings,
     template_dirs,
-    warn_of_secrets,
 )
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from jobgen.runs.submission import Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
+_FEW = 5  # options that a beginning can stand for
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
 
@@ -79,6 +79,8 @@ def _of_option(error: click.NoSuchOption, ours: Sequence[str], program: Sequence
     known = [one for each in context.command.get_params(context) for one in each.opts] if context else []
     begun = [one for one in known if one.startswith(name)]
     hint = nearest(name, begun or known, cutoff=0.75 * (len(begun) != 1))
+    if not hint and 1 < len(begun) <= _FEW:
+        hint = f"; did you mean {one_of(begun)}?"
     hint = hint or ("" if program else "; the program's own options go after --")
     return f"there is no option {shown(name)}{hint}"
 
@@ -159,6 +161,10 @@ class _Group(click.Group):
             if name in SCHEDULERS:
                 command = f"jobgen {SCHEDULERS[name].command_name} --dialect {name}"
                 raise JobgenError(f"there is no command {name}: use {command}")
+            from jobgen.commands.advice import program_advice
+
+            if advice := program_advice(args, ctx.obj):
+                raise JobgenError(advice)
             raise JobgenError(f"there is no command {shown(name)}: use {one_of(known)}{nearest(name, known)}")
         return super().resolve_command(ctx, args)
 
@@ -254,9 +260,8 @@ def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
 
     if plan.spec.runtime == "beside" and output is None:
         raise plan.spec.refuse("runtime", "writes a second file: give -o FILE")
-    warn_of_secrets(plan.spec)
     text = render(plan, template_dirs(template_dir), cache_dir())
-    note_launcher(plan.spec)
+    print_notes(plan)
     return text
 
 
@@ -292,18 +297,19 @@ def _submit(
         plan = plan_of(scheduler, given, program, layer, site, job)
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
-        warn_of_secrets(plan.spec)
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
-        note_launcher(order.plan.spec)
+        if order.repeats is None:
+            print_notes(order.plan)
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
     submitted = submission.submit(order, text, new)
-    note_launcher(order.plan.spec)
+    if order.repeats is None:
+        print_notes(order.plan)
     return _report(submitted, wait)
 
 
@@ -370,14 +376,16 @@ def _submit_command() -> click.Command:
     options = [
         click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
-        click.Option(["--new"], is_flag=True, help="Make another job, also after an interrupted submission."),
+        click.Option(
+            ["--new"], is_flag=True, help="Submit, even if an interrupted submission may have made this job."
+        ),
         click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
     ]
     command = JobCommand(
         "submit",
         callback=click.pass_obj(_submit),
         short_help="Submit a job, and keep all about it in a directory.",
-        help="Make a run directory, submit the job from there and print its id.",
+        help="Submit a job and print its id. Its script and files are kept in a run directory.",
         params=[
             click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
             *job_options(),

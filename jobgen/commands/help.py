@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -11,6 +12,7 @@ from jobgen.commands.terminal import columns
 from jobgen.errors import JobgenError, nearest, shown
 
 _OTHERS = 3  # further pages that are named
+_FOLDERS = {"start": "Start here", "tutorials": "Tutorials", "trouble": "What went wrong?", "": "How to"}
 
 
 @click.command(
@@ -62,7 +64,7 @@ def _page(words: Sequence[str], commands: Sequence[str]) -> str:
 
     known = topics.topics()
     if not words:
-        return "".join(f"{one.name:<20}  {one.title}\n" for one in known.values())
+        return _contents(known.values())
     question, name = " ".join(words), "-".join(words).lower()
     hits = [known[name]] if name in known else topics.search(question)
     if not hits:
@@ -72,6 +74,15 @@ def _page(words: Sequence[str], commands: Sequence[str]) -> str:
     head = f"Exit status {question} of a job: {meaning(int(question))}.\n\n" if question.isdecimal() else ""
     more = "".join(f"  jobgen help {one.name:<20}  {one.title}\n" for one in hits[1 : 1 + _OTHERS])
     return head + topics.for_terminal(hits[0], columns()) + (f"\nOther pages:\n{more}" if more else "")
+
+
+def _contents(pages: Iterable[topics.Topic]) -> str:
+    """Return the names and titles of all pages, by their folders."""
+    folders: dict[str, list[str]] = {folder: [] for folder in _FOLDERS}
+    for one in pages:
+        folders[os.path.dirname(one.place)].append(f"  {one.name:<20}  {one.title}\n")
+    text = "\n".join(f"{_FOLDERS[folder]}:\n{''.join(lines)}" for folder, lines in folders.items())
+    return f"{text}\njobgen help NAME prints a page, jobgen help QUESTION the one that answers a question.\n"
 
 
 def _hint(question: str, names: Sequence[str]) -> str:

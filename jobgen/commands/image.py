@@ -59,14 +59,14 @@ def recipe(kind: str, accelerator: str, made: Base) -> str:
     type=OptionType(choice(*KINDS)),
     metavar="|".join(KINDS),
     default="dockerfile",
-    help="[default: dockerfile]",
+    help="Format of the recipe.  [default: dockerfile]",
 )
 @click.option(
     "--accelerator",
     type=OptionType(choice(*ACCELERATORS)),
     metavar="|".join(ACCELERATORS),
     default="cuda",
-    help="[default: cuda]",
+    help="Device that the image is for.  [default: cuda]",
 )
 @click.option("--cuda", type=_CUDA, metavar="VERSION", help=f"CUDA of the base image.  [default: {CUDA}]")
 @click.option("--cann", type=_CANN, metavar="VERSION", help=f"CANN of the base image.  [default: {CANN}]")

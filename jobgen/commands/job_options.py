@@ -18,9 +18,6 @@ from jobgen.options import OPTIONS
 if TYPE_CHECKING:
     pass
 
-_DASHES = ("\N{EN DASH}", "\N{EM DASH}")  # what editors make of --
-
-
 # The options of most jobs, in the order of the short help.
 _FIRST = (
     *("nodes", "gpus_per_node", "ranks_per_node", "launcher", "walltime", "queue", "account"),
@@ -85,6 +82,8 @@ class JobCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.allow_extra_args = True
         words = list(args)
+        if pasted := next((word for word in words if word.strip()[:1] == "-" and not word.isprintable()), ""):
+            self._refuse_blanks(pasted)
         takes = {
             name
             for one in self.params
@@ -105,11 +104,20 @@ class JobCommand(click.Command):
             raise JobgenError(script_advice(scripts[0], ctx.params.get("scheduler") or self.name))
         if strays:
             self._explain(words, ctx.obj or ())
-            hint = "the program goes after --"
-            if strays[0].startswith(_DASHES):
-                hint = f"did you mean {shown('--' + strays[0][1:])}, with hyphens?"
+            from jobgen.commands.advice import stray_advice
+
+            hint = stray_advice(strays, self.name or "", ctx.obj or ())
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
+
+    def _refuse_blanks(self, word: str) -> None:
+        """Raise the error about an option with a blank in its name that is no space, as web pages have it."""
+        name = re.split(r"[\s=]", word)[0]
+        if not name.isprintable() or (name != word.partition("=")[0] and name.isascii()):
+            plain = " ".join(re.sub(r"[^\x20-\x7e]+", " ", word).split())
+            raise JobgenError(
+                f"{shown(word)} (command line): contains a blank that is no space: write {plain}"
+            )
 
     def _explain(self, words: Sequence[str], program: Sequence[str]) -> None:
         """Raise the error about options with one hyphen, or of other programs, if there are any."""

@@ -13,7 +13,7 @@ from jobgen.jobfile.tables import JOB_FILE
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
-    from jobgen.spec import Layer, Specification
+    from jobgen.spec import Layer
 
 _YES_NO = {True: "yes", False: "no"}  # the text of a switch
 
@@ -34,6 +34,7 @@ def plan_of(
     """
     from jobgen.config import left_out
     from jobgen.plan import expansion
+    from jobgen.plan.launch_method import filter_note
     from jobgen.plan.survival import note
 
     try:
@@ -48,6 +49,7 @@ def plan_of(
             raise
         raise JobgenError(f"{error}{use}") from None
     notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
+    notes += (filter_note(plan.spec, plan.scheduler),)
     for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
         click.echo(visible(f"jobgen: note: {text}"), err=True)
     if below is not None and below.is_default:
@@ -80,10 +82,9 @@ def resolved(
 
 def print_warnings(plan: Plan) -> None:
     """Print the warnings on a job."""
-    from jobgen.script import deepspeed_config, foreign_variables
+    from jobgen.script.job_warnings import warnings
 
-    variables = foreign_variables.warnings(plan.spec, plan.scheduler)
-    for text in (*plan.warnings, *variables, *deepspeed_config.warnings(plan)):
+    for text in warnings(plan):
         click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 
@@ -105,20 +106,14 @@ def job_file(
     return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
 
 
-def note_launcher(spec: Specification) -> None:
-    """Print a note on the launcher of a script if no option names it."""
+def print_notes(plan: Plan) -> None:
+    """Print a note on the launcher of a script if no option names it, and on a program that is not here."""
     from jobgen.plan.launch_method import note
+    from jobgen.script.program_file import missing_file
 
-    if text := note(spec):
+    missing = missing_file(plan, "and must be where the job runs")
+    for text in filter(None, (note(plan.spec), missing)):
         click.echo(f"jobgen: note: {visible(text)}", err=True)
-
-
-def warn_of_secrets(spec: Specification) -> None:
-    """Print a warning on each secret that the script contains."""
-    from jobgen.rendering.secret_warnings import secret_warnings
-
-    for text in secret_warnings(spec):
-        click.echo(visible(f"jobgen: warning: {text}"), err=True)
 
 
 def template_dirs(given: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from jobgen.commands.parameter_types import FILE
     short_help="Write an HTML page about runs: curves, times, failures.",
     help="Write one HTML page about runs: curves, attempts on a time line, the plan, failures. RUN "
     "is a run directory, the directory of an array, one that holds run directories, a job file, or the name "
-    "or job id of a run; the newest run by default. Several are compared.",
+    "or job id of a run; the newest run by default. Several runs are compared on one page.",
     epilog="Example: jobgen report runs/digits-4711 -o digits.html",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)

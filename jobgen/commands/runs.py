@@ -155,7 +155,7 @@ def logs(
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--now", is_flag=True, help="End it at once, without saving.")
-@click.option("-y", "--yes", is_flag=True, help="Without RUN: do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Cancel the newest run without a question.")
 @_runs_dir
 @click.pass_obj
 def cancel(

@@ -21,6 +21,10 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         if option.missing:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
             yield Remark(option.line, option.given, why)
+        image = option.flag == "-v" and re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)
+        if image:
+            why = "is set when the job runs: a site that starts the job in this container does not see it"
+            yield Remark(option.line, f"{option.flag} {image[0][:-1]}", why)
     for number in apart(script.lines, script.directives):
         why = f"{source.command} does not join it with the line above: it is a command"
         yield Remark(number, script.lines[number - 1].strip(), why)
@@ -41,7 +45,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
 def names_devices(script: Script) -> bool:
     """Return whether the code of a script has words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    words = r"(?i)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b"
+    words = r"(?i)(?<!~)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b"
     return re.search(words, code) is not None or "gpu" in (script.request.queue or "").lower()
 
 

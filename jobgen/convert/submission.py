@@ -79,6 +79,11 @@ def _argument(script: Script) -> tuple[int, str] | None:
         if re.fullmatch(r"[1-9]\d*|[@*#]", name) and _outside(node)
     ]
     found += [(one.line, _first_line(one)) for one in script.named("getopts", "shift") if _outside(one.node)]
+    if not script.tree.source and re.match(r"#!.*(sh|nix-shell)\b", script.line(1)):  # not bash
+        for number, line in enumerate(script.lines, 1):
+            read = re.search(r"\$(\{?[1-9@*]|argv\b)\}?", line)
+            if read and not re.match(r"\s*#|.*\bawk\b", line):
+                found.append((number, read[0]))
     return min(found, default=None)
 
 

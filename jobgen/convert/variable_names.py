@@ -18,7 +18,8 @@ def meanings(source: Dialect) -> dict[str, str]:
     known = (
         one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
     )
-    return {name: meaning for variables in known for name, meaning in variables.items()}
+    found = {name: meaning for variables in known for name, meaning in variables.items()}
+    return {**found, **source.job_variables, **source.local_variables}
 
 
 def kept(script: Script) -> set[str]:

@@ -431,7 +431,7 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
-        modules="i(?:ntel-?)?mpi|intel-oneapi-mpi|intel/mpi|oneapi/mpi|iimpi",
+        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|oneapi/mpi|iimpi",
         passes_all=True,
         own_sessions=True,
     ),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -36,7 +37,7 @@ class Program(NamedTuple):
         from jobgen.launch.wrappers import command_start  # late: few jobs need it
 
         name = os.path.basename("".join(self.words[command_start(self.words) :][:1]))
-        return re.fullmatch(r"(python|pypy)[\d.]*|.+\.py", name) is not None
+        return re.fullmatch(rf"{_PYTHON}|.+\.py", name) is not None
 
 
 def read_program(words: tuple[str, ...]) -> Program:
@@ -58,6 +59,45 @@ def read_program(words: tuple[str, ...]) -> Program:
     if words[0].endswith(".py"):
         return Program(("python3", *words), file=words[0], head=2)
     return Program(words, command=words[0])
+
+
+def script_of(words: Sequence[str]) -> str:
+    """Return the name of the file that a program runs: a script, that of Python, or a command with a folder
+    in its name; empty if it cannot be known."""
+    name = "".join(words[(at := _script_at(words)) : at + 1])
+    return name if name.endswith(".py") or (name[:1] != "-" and "/" in name) else ""
+
+
+def _script_at(words: Sequence[str]) -> int:
+    """Return the index of the command behind wrappers, or of the script of Python."""
+    from jobgen.launch.wrappers import command_start  # late: few jobs need it
+
+    at = command_start(words)
+    if re.fullmatch(_PYTHON, os.path.basename("".join(words[at : at + 1]))):
+        at += 1
+        while at < len(words) and re.fullmatch(r"-(?![cm])\w+|--[\w-]+", words[at]):
+            at += 1 + (words[at] in ("-W", "-X"))
+    return at
+
+
+_PYTHON = r"(python|pypy)[\d.]*"
+
+
+def joined_words(words: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return a word that is a command with its arguments, as quotes make it, and its parts; None without one.
+
+    A file whose name contains blanks has a folder in its name, and no options behind it.
+    """
+    for word in (words[at] for at in (0, _script_at(words)) if at < len(words)):
+        try:
+            parts = shlex.split(word)
+        except ValueError:
+            continue
+        head = os.path.basename("".join(parts[:1]))
+        runs = head.endswith((".py", ".sh")) or re.fullmatch(rf"{_PYTHON}|(ba|z|da|k)?sh", head)
+        if len(parts) > 1 and ("/" not in word or runs or any(one.startswith("-") for one in parts)):
+            return word, parts
+    return None
 
 
 def check_words(words: Sequence[str], origin: str) -> None:

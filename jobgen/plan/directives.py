@@ -89,7 +89,9 @@ def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None
     if array is None:
         return None
     if not array.ranges:
-        raise spec.refuse("array", "has a limit without indices, which only a sweep supports; add indices")
+        raise spec.refuse(
+            "array", "limits an array without indices; add them, as in 0-9%5 (only a sweep needs none)"
+        )
     if spec.requeue and not scheduler.behaviour.requeues_tasks:
         raise spec.refuse("requeue", f"{scheduler.title} would submit the whole array again; remove it")
     text = scheduler.array(array)

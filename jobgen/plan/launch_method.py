@@ -8,7 +8,7 @@ from jobgen.launch.default_launcher import OF_RANKS
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS, named
-from jobgen.spec import Specification
+from jobgen.spec import COMMAND_LINE, Specification
 
 
 class LaunchMethod(NamedTuple):
@@ -81,6 +81,19 @@ def note(spec: Specification) -> str:
     name, use = spec.default_launcher
     more = ": --ranks-per-node N starts more" * LAUNCHERS[name].one_process
     return f"the launcher is {name}, the default for {use}{more}"
+
+
+def filter_note(spec: Specification, scheduler: Scheduler) -> str:
+    """Return a note on a typed filter that the scheduler's command has, too, with another meaning."""
+    for key in ("include", "exclude"):
+        hosts = [host for host, slots in getattr(spec, key) or () if not slots]
+        if hosts and key in scheduler.grammar.long_options and spec.origin(key) == COMMAND_LINE:
+            own = f"--directive=--{key}={','.join(hosts)}"
+            return (
+                f"{spec.setting_text(key)} is the filter of {spec.launcher} among the nodes of the job; "
+                f"{scheduler.command} chooses the nodes with {own}"
+            )
+    return ""
 
 
 def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str | None:

@@ -1,11 +1,13 @@
-"""A launcher as the program of a job. jobgen starts the ranks itself, so each rank would start them again."""
+"""A launcher as the program of a job: jobgen starts the ranks itself, so each rank would start them again.
+A program whose words are one word."""
 
 import os
 import re
+import shlex
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, dashed_option, shown, visible
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.launch.program import Program
+from jobgen.launch.program import Program, joined_words
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import queued
 from jobgen.spec import Specification
@@ -23,8 +25,6 @@ def refuse_launcher(spec: Specification, program: Program, scheduler: Scheduler)
         return
     if _NAMES.isdisjoint(re.split(r"[^\w.-]+", " ".join(program.words))):
         return
-    import shlex
-
     from jobgen.launch.program_launcher import launchers_in
     from jobgen.launch.wrappers import command_start
     from jobgen.plan.launcher_advice import advice
@@ -39,10 +39,22 @@ def refuse_launcher(spec: Specification, program: Program, scheduler: Scheduler)
     raise JobgenError(f"{shown(shlex.join(words))} ({spec.program_origin}): {fault}")
 
 
+def refuse_joined_words(spec: Specification, program: Program) -> None:
+    """Refuse a program whose words are one word in quotes, or that begins with a dash that is no hyphen."""
+    if not program.is_ours and (found := joined_words(program.words)):
+        word, parts = found
+        why = f"is one word; without its quotes it is {shlex.join(parts)}"
+        if not re.search(r"/|\s-|^python|sh\s", word):
+            why += f", and a file with blanks in its name is {shlex.quote('./' + word)}"
+        raise JobgenError(f"{shown(word)} ({spec.program_origin}): {why}")
+    if option := dashed_option(program.words[0]):
+        raise JobgenError(
+            f"{visible(program.words[0])} ({spec.program_origin}): did you mean {option}, with hyphens?"
+        )
+
+
 def _separated(spec: Specification, program: Program) -> tuple[str, ...]:
     """Return the words of the program, also if they are quoted as one word."""
-    import shlex
-
     if not re.search(r"\s", spec.program[0]):
         return program.words
     try:

@@ -52,8 +52,8 @@ def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
 # Options that cannot be used with groups, and the reason.
 _AGAINST = {
     "ranks_per_node": "--nodes {nodes} sets the ranks of each node; remove one of the two",
-    "gpus_per_node": "each rank of --nodes {nodes} has one, or none with --accelerator cpu; remove it",
-    "cpus_per_node": "the nodes of --nodes {nodes} differ in it; use --cpus-per-rank",
+    "gpus_per_node": "--nodes {nodes} gives each rank one device, or none with --accelerator cpu; remove it",
+    "cpus_per_node": "the nodes of --nodes {nodes} have different numbers of cores; use --cpus-per-rank",
     "include": "the nodes of --nodes {nodes} differ in their devices; remove it",
     "exclude": "the nodes of --nodes {nodes} differ in their devices; remove it",
     "spare_nodes": "a spare node cannot replace every node of --nodes {nodes}; remove it",
@@ -73,7 +73,7 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason)
     if spec.site is not None:
-        raise spec.refuse("nodes", f"the request of {spec.site.title} is for equal nodes; use a number")
+        raise spec.refuse("nodes", f"{spec.site.title} allocates equal nodes only; give a number of nodes")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason.format(nodes=groups_text(spec.nodes)))

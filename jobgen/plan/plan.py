@@ -11,7 +11,7 @@ from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
 from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
-from jobgen.plan.nested_launcher import refuse_launcher
+from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
 from jobgen.plan.site_binding import rank_binding
@@ -79,6 +79,7 @@ def resolve(spec: Specification) -> Plan:
         spec = spec._replace(preflight=False)
     program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
+    refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
     _check_training(spec, program)
     _check_interface(spec, resources)

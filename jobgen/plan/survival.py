@@ -96,7 +96,9 @@ def _preflight(spec: Specification, program: Program) -> str | None:
 
 def _check(spec: Specification, program: Program) -> None:
     if spec.spare_nodes and spec.preflight is False:
-        raise spec.refuse("spare_nodes", "only the preflight finds out which; leave out --no-preflight")
+        raise spec.refuse(
+            "spare_nodes", "the preflight finds the node that a spare one replaces; leave out --no-preflight"
+        )
     for key in ("include", "exclude"):
         if spec.spare_nodes and getattr(spec, key):
             raise spec.refuse("spare_nodes", f"cannot be used with --{key}, which names the hosts")
@@ -104,5 +106,6 @@ def _check(spec: Specification, program: Program) -> None:
         raise spec.refuse("requeue_on", "needs --requeue N, the number of times")
     if spec.hang_timeout is not None and not program.is_ours:
         raise spec.refuse(
-            "hang_timeout", "is only for the training module; your own program must watch itself"
+            "hang_timeout",
+            "is only for the training module; your own program must notice itself that it hangs",
         )

@@ -10,11 +10,11 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from jobgen.errors import visible
-from jobgen.options import OPTIONS
+from jobgen.options import OPTIONS, PROSE
 from jobgen.plan.launch_method import note as launcher_note
 from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
-from jobgen.secrets import masked_data
+from jobgen.secrets import masked_data, masked_prose
 from jobgen.values.devices import number_of, type_of
 
 
@@ -35,7 +35,13 @@ def rows(plan: Plan) -> list[Row]:
         Row(one.key, values[one.key], spec.origin(one.key), one.meaning + why * (one.key == "launcher"))
         for one in OPTIONS
     ]
-    return [row._replace(value=masked_data(row.value, row.name)) for row in (*rows, *_derived(plan))]
+    return [row._replace(value=_masked(row)) for row in (*rows, *_derived(plan))]
+
+
+def _masked(row: Row) -> Any:
+    """Return the value of a row without secrets."""
+    prose = row.name in PROSE and isinstance(row.value, str)
+    return masked_prose(row.value) if prose else masked_data(row.value, row.name)
 
 
 def _resolved(plan: Plan) -> dict[str, Any]:

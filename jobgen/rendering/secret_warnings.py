@@ -6,12 +6,21 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import setting, shown
-from jobgen.options import OPTIONS
-from jobgen.secrets import MASK, is_secret, masked, masked_data, masked_word
+from jobgen.options import OPTIONS, PROSE
+from jobgen.secrets import (
+    MASK,
+    is_secret,
+    masked,
+    masked_prose,
+    masked_word,
+    secret_words,
+    variable_for,
+)
+from jobgen.spec import COMMAND_LINE
 from jobgen.values.text_files import read_text
 
 if TYPE_CHECKING:
@@ -24,30 +33,61 @@ _LINE = re.compile(
 )
 
 
+class Secret(NamedTuple):
+    """A secret in a script or in a file: what is shown of it, where it comes from, and how to keep it out."""
+
+    fault: str
+    origin: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.fault}: {self.remedy}"
+
+
 def secret_warnings(spec: Specification) -> Iterator[str]:
-    """Yield a sentence for each secret: its place, its value masked, and how to keep it out."""
+    """Yield a sentence for each secret, and for each file of variables that others may read."""
+    for path, _ in spec.env_file:
+        with suppress(OSError):
+            if os.stat(path).st_mode & 0o077:
+                yield f"others may read {shown(path)} ({spec.origin('env_file')}): chmod 600 it"
+    yield from map(str, secrets_of(spec))
+
+
+def secrets_of(spec: Specification) -> Iterator[Secret]:
+    """Yield each secret that a script would contain, or that a config file of its program contains."""
     for name, value in dict(spec.variables).items():
         if is_secret(name, value):
             yield _in_script(masked_word(f"{name}={value}"), spec.origin("env"), name)
     for words, origin in _programs(spec):
-        for text, name in _of_words(words):
-            yield f"{_in_script(text, origin, name)}; ps shows arguments to all users of a node"
+        for one in secret_words(words):
+            found = _in_script(one.text, origin, one.variable)
+            yield found._replace(remedy=f"{found.remedy}; {SHOWN_BY_PS}")
         for path in _config_files(words, spec.workdir or ""):
             yield from _in_file(path, origin)
     for option in OPTIONS:
         if option.key in ("env", "env_file"):
             continue
-        if line := _secret_line(getattr(spec, option.key), option.key in _CODE):
+        if line := _secret_line(getattr(spec, option.key), option.key):
             origin = spec.origin(option.key)
             yield _in_script(f"{setting(option.key, origin)} {line}", origin, "NAME")
     for key, values in spec.sweep.values if spec.sweep else ():
         if any(is_secret(key, str(value)) for value in values):
-            yield _in_script(f"{key} = {MASK}", spec.origin("sweep"), _variable(key))
+            yield _in_script(f"{key} = {MASK}", spec.origin("sweep"), variable_for(key))
 
 
-def _in_script(text: str, origin: str, name: str) -> str:
-    what = f"the script contains {_short(text)} ({origin}), which looks like a secret"
-    return f"{what}: --env {name} or --env-file FILE keeps it out"
+SHOWN_BY_PS = "ps shows arguments to all users of a node"
+
+
+def _in_script(text: str, origin: str, name: str) -> Secret:
+    fault = f"the script contains {_short(text)} ({origin}), which looks like a secret"
+    return Secret(fault, origin, f"{_ways(name, origin)} keeps it out")
+
+
+def _ways(name: str, origin: str) -> str:
+    """Return the options that pass a variable without its value, as the place of a secret writes them."""
+    if origin in (COMMAND_LINE, "after --"):
+        return f"--env {name} or --env-file FILE"
+    return f'env = ["{name}"] or env_file = ["FILE"]'
 
 
 def _short(text: str) -> str:
@@ -60,24 +100,9 @@ def _programs(spec: Specification) -> Iterator[tuple[Sequence[str], str]]:
         yield step.program, f"[[step]] {number}"
 
 
-def _of_words(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each word with a secret, masked, after the option that names it, and a name for a variable."""
-    clean = masked_data(list(words))
-    for (before, _), (word, text) in pairwise([("", ""), *zip(words, clean, strict=True)]):
-        if text != word:
-            option = before if text == MASK and before.startswith("-") else word.partition("=")[0]
-            yield (f"{before} {MASK}" if option is before else text), _variable(option)
-
-
-def _variable(option: str) -> str:
-    """Return the name of a variable for the value of an option: API_KEY for --api-key."""
-    name = re.sub(r"[^A-Za-z0-9]+", "_", option.lstrip("-")).upper()
-    return name if is_secret(name, "value") and len(name) < 40 else "NAME"
-
-
-def _secret_line(value: Any, is_code: bool) -> str:
+def _secret_line(value: Any, key: str) -> str:
     """Return the first line with a secret in the value of an option, masked; empty without one."""
-    hide = masked if is_code else masked_word
+    hide = {**dict.fromkeys(_CODE, masked), **dict.fromkeys(PROSE, masked_prose)}.get(key, masked_word)
     lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, tuple) else ()
     return next((text for line in lines if isinstance(line, str) and (text := hide(line)) != line), "")
 
@@ -89,16 +114,17 @@ def _config_files(words: Sequence[str], folder: str) -> Iterator[str]:
             yield os.path.join(folder, path)
 
 
-def _in_file(path: str, origin: str) -> Iterator[str]:
-    """Yield a sentence on the first secret in a config file, if it can be read."""
+def _in_file(path: str, origin: str) -> Iterator[Secret]:
+    """Yield the first secret in a config file, if it can be read."""
     try:
         text = read_text(path, "replace")
     except (OSError, ValueError):
         return
     name = _key_of_json(text) if path.endswith(".json") else _key_of_lines(text)
     if name:
-        way = f"--env {_variable(name)} or --env-file FILE gives it to the program without a file"
-        yield f"{shown(path)} ({origin}) contains {shown(name)}: {MASK}, which looks like a secret: {way}"
+        fault = f"{shown(path)} ({origin}) contains {shown(name)}: {MASK}, which looks like a secret"
+        ways = _ways(variable_for(name), origin)
+        yield Secret(fault, origin, f"{ways} gives it to the program without a file")
 
 
 def _key_of_json(text: str) -> str:

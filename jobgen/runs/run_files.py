@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -103,13 +102,10 @@ def _environment(spec: Specification) -> bytes:
 
 def _variables(spec: Specification, path: str) -> dict[str, str]:
     try:
-        values = read_env_file(path)
-        if os.stat(path).st_mode & 0o077:
-            print(f"jobgen: warning: others may read {shown(path)}: chmod 600 it", file=sys.stderr)
+        return read_env_file(path)
     except (OSError, ValueError) as error:
         origin = spec.origin("env_file")
         raise JobgenError(f"{setting('env_file', origin)} {shown(path)} ({origin}): {error}") from None
-    return values
 
 
 def _make(directory: Path, group: bool) -> None:

@@ -18,6 +18,7 @@ from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
 from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
+from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
 
 
@@ -154,6 +155,7 @@ def submit(order: Order, text: str, new: bool = False) -> Submission:
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
     on_path(scheduler.command)
+    _check_program(order)
     directory = run_files.make_run_dir(run_root(spec, order.directory), file.name, group)
     handle = -1
     try:
@@ -184,6 +186,15 @@ def _check_nodes(plan: Plan) -> None:
     if nodes_are_open(plan.spec, plan.scheduler):
         why = f"jobgen submit needs a number; {plan.scheduler.command} takes it with the script"
         raise plan.spec.refuse("nodes", why)
+
+
+def _check_program(order: Order) -> None:
+    """Refuse a program whose file is not in the directory that the job starts in, and that nothing makes."""
+    if may_appear(order.plan) or order.repeats is not None:
+        return
+    why = "where the job would look for it (an absolute path is not checked)"
+    if missing := missing_file(order.plan, why, order.directory):
+        raise JobgenError(missing)
 
 
 def _begin(directory: Path, file: PlanFile) -> int:

@@ -71,7 +71,11 @@ class Pbs(Scheduler):
     def misplaced(self, line: str) -> str | None:
         if re.search(r"\s#", line):
             return "PBS supports no comment after a directive; remove it"
-        return "is Slurm; PBS takes options such as -l filesystems=home" if line.startswith("--") else None
+        return (
+            "is a directive of Slurm; PBS has options such as -l filesystems=home"
+            if line.startswith("--")
+            else None
+        )
 
     def value(self, key: str, value: object) -> object:
         if key == "begin":

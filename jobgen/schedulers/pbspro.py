@@ -74,7 +74,11 @@ class PbsPro(Pbs):
         if (why := super().misplaced(line)) is not None:
             return why
         wrong = re.search(r"\bnodes=|\bppn=|\bgpus=|^-t\b", line)
-        return "is Torque; PBS Pro takes select=, place= and -J (or use --dialect torque)" if wrong else None
+        return (
+            "is a directive of Torque; PBS Pro has select=, place= and -J (or use --dialect torque)"
+            if wrong
+            else None
+        )
 
     def lines(self, key: str, value: object) -> list[str]:
         if key != "licenses":

@@ -110,7 +110,7 @@ class Slurm(Scheduler):
 
     def misplaced(self, line: str) -> str | None:
         wrong = re.match(r"-(l|W|S|j)\b", line)
-        return "is PBS; Slurm takes options such as --constraint=gpu" if wrong else None
+        return "is a directive of PBS; Slurm has options such as --constraint=gpu" if wrong else None
 
     def value(self, key: str, value: object) -> object:
         if key == "begin":

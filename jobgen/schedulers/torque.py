@@ -56,7 +56,9 @@ class Torque(Pbs):
         "comment": "Torque does not store comments of users",
         "licenses": "Torque leaves licenses to its scheduler: use --directive with the syntax of yours",
     }
-    lacks_if_mixed = {"mem": "Torque counts it per process, and the nodes have different numbers of them"}
+    lacks_if_mixed = {
+        "mem": "Torque counts memory per process, and the nodes have different numbers of processes"
+    }
     forms = {
         "reservation": "-l advres={}",
         "qos": "-l qos={}",
@@ -78,7 +80,11 @@ class Torque(Pbs):
         if (why := super().misplaced(line)) is not None:
             return why
         wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
-        return "is PBS Pro; Torque takes nodes=N:ppn=M and -t (or use --dialect pbspro)" if wrong else None
+        return (
+            "is a directive of PBS Pro; Torque has nodes=N:ppn=M and -t (or use --dialect pbspro)"
+            if wrong
+            else None
+        )
 
     def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.torque

@@ -9,6 +9,11 @@ from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.script.script import Script
 from jobgen.script.word_lists import code_text
 
+# Beginnings of modules of libraries and programs, whose names have the MPI that they are built for.
+_BUILT = re.compile(
+    r"(?:\S*/)?(?:p?hdf|fftw|p?netcdf|petsc|slepc|boost|lammps|gromacs|namd|esmf|vasp|espresso|quantum|openfoam"
+    r"|scotch|metis|parmetis|scalapack|mumps|hypre|trilinos|cp2k|amber|relion|tensorflow|python|mpi4py|elpa|wrf)"
+)
 _PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 
 
@@ -30,12 +35,30 @@ def recognized_mpi(script: Script, options: Collection[str] = ()) -> str | None:
 
 def named_mpi(script: Script) -> str | None:
     """Return the key of the MPI that a module or a variable of the script names; None without one."""
-    loaded = " ".join(word for one in script.named("module", "ml") for word in one.literals).lower()
-    for key, mpi in MPI_FLAVOURS.items():
-        if mpi.modules and re.search(rf"(?:^|[\s/])(?:{mpi.modules})(?![a-z])", loaded):
-            return key
+    loaded = _loaded(script)
+    for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
+        for word in reversed(words):
+            for key, mpi in MPI_FLAVOURS.items():
+                if mpi.modules and re.search(rf"(?:^|/)(?:{mpi.modules})(?![a-z])", word):
+                    return key
     for name, _, _ in script.assignments:
         for prefix, key in _PREFIXES.items():
             if name.startswith(prefix):
                 return key
     return None
+
+
+def _loaded(script: Script) -> list[str]:
+    """Return the words of the modules that a script loads and does not unload, in lower case."""
+    words: list[str] = []
+    for command in script.named("module", "ml"):
+        first, *rest = [word.lower() for word in command.literals] or [""]
+        if first in ("purge", "reset"):
+            words.clear()
+        elif first in ("swap", "switch"):
+            words += rest[1:] or rest
+        elif first in ("unload", "rm", "del"):
+            words = [word for word in words if word not in rest]
+        else:
+            words += [first, *rest]
+    return words

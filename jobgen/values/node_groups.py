@@ -32,8 +32,8 @@ class NodeCount(Whole):
         number = "[1-9][0-9]{0,4}"
         if not re.fullmatch(rf"{number}x{number}(\+{number}x{number})*", text):
             raise ValueError(
-                "must be a whole number of at least 1, submitted, or nodes x ranks of nodes that differ: "
-                "2x4+1x8"
+                "must be a whole number of at least 1, the word submitted, or groups of nodes: 2x4+1x8 is 2 "
+                "nodes of 4 ranks and 1 of 8"
             )
         groups = tuple(Group(*map(int, part.split("x"))) for part in text.split("+"))
         if len({group.ranks for group in groups}) == 1:

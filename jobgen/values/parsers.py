@@ -376,7 +376,7 @@ def master_addr(text: str) -> str:
         hint = "; the port is --master-port" if re.fullmatch(r"[^:]*[^:[\]{]+\]?:\d+", text, re.ASCII) else ""
         raise ValueError(
             "must be a host name, also with {host} for that of the first node, such as ic-{host} or "
-            f"{{host}}.example.org, or interface:ib0, or an IP address that is not of one link{hint}"
+            f"{{host}}.example.org, or interface:ib0, or an IP address that other nodes can reach{hint}"
         )
     return text
 

@@ -47,6 +47,8 @@ def test_the_next_command_works_in_any_folder(slurm_cluster: Cluster, tmp_path: 
     ], job.output
     _, found, _ = jobgen(slurm_cluster, there, "site", "detect", **home)
     assert found == "minicluster: the cluster in its configuration is minicluster\n"
+    made = tmp_path / "config/jobgen/sites/minicluster.toml"
+    made.write_text(f"{made.read_text()}# mine\n")
     status, _, remarks = jobgen(slurm_cluster, there, "site", "new", check=False, **home)
     assert (status, "the file already exists" in remarks) == (2, True)
 

@@ -21,6 +21,7 @@ PLAIN = "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --time=01:00:00\nset -e
 def test_the_warning_has_the_words_of_check(
     config: dict[str, int], option: str, launcher: str, tmp_path: Path
 ) -> None:
+    (tmp_path / "train.py").touch()
     (tmp_path / "ds.json").write_text(json.dumps(config))
     (tmp_path / "plain.sh").write_text(PLAIN.format(option))
     done = jobgen(
@@ -46,6 +47,7 @@ def test_the_warning_has_the_words_of_check(
     ],
 )
 def test_nothing_is_said_without_a_fault(config: str | None, words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
     if config is not None:
         (tmp_path / "ds.json").write_text(config)
     done = jobgen(

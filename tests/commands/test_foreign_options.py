@@ -9,6 +9,7 @@ import shlex
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import foreign_forms
 
 from jobgen.check.checker import check
 from jobgen.check.rule import ERROR
@@ -100,7 +101,7 @@ CASES = [
     *((f"slurm {one}", f"of sbatch; leave {one} out") for one in ("--parsable", "-Q", "--quiet", "-v", "-vv")),
     ("slurm --wrap=hostname -N 2", f"{SBATCH}--nodes 2; use -- hostname"),
     ("slurm --wrap 'a && b'", f"{SBATCH}-- bash -c 'a && b'"),
-    *((f"pbs {one}", f"of qsub; leave {one} out") for one in ("-I", "-z", "-f", "-X")),
+    *((f"pbs {one}", f"of qsub; leave {one} out") for one in ("-z", "-f", "-X")),
     ("pbs -W block=true", f"{QSUB}jobgen submit --wait"),
     ("pbs -l mem=10gb", f"{QSUB}--mem 10240M"),
     ("pbs --nodes 2 -l mem=10gb,ncpus=8,ngpus=4", f"{QSUB}--gpus-per-node 2 --cpus-per-rank 2 --mem 5120M"),
@@ -127,6 +128,24 @@ CASES = [
     ("submit slurm -n 8", f"{SBATCH}--ranks-per-node 8"),
     ("doctor slurm -N 2", f"{SBATCH}--nodes 2"),
     ("slurm --ppn 4", "of mpirun; use --ranks-per-node 4"),
+    ("slurm -n 16 --gres=gpu:4", "use --ranks-per-node 16 --launcher srun --accelerator cpu --directive=--gpus-per-node=4; 16 ranks share 4 devices"),
+    ("slurm --gpus-per-node 4 -n 16", "--directive=--gpus-per-node=4 --gpus-per-node 0; 16 ranks share 4 devices"),
+    ("pbs -n 16 --gres=gpu:4", "--directive='-l select=1:ncpus=32:mpiprocs=16:ngpus=4'; 16 ranks share 4 devices"),
+    ("slurm -c 8 --gres=gpu:4", "use --gpus-per-node 4 --cpus-per-rank 2; 4 ranks, one for each device, share the 8 cores"),
+    ("slurm -c 6 --gres=gpu:4", "--cpus-per-rank 6 --ranks-per-node 1 --launcher none; 4 ranks, one for each device, cannot share 6 cores"),
+    *((f"slurm {one}", "this requests 8 GPUs a node, one for each rank; --accelerator cpu requests none") for one in ("--ntasks=8", "-N2 -n16", "-np 8")),
+    ("slurm -N 2 --ranks-per-node 8 --gpus-per-node 4", f"{SBATCH}--nodes 2\n"),
+    ("slurm -n 5 -N 2", "unequal numbers of ranks on nodes have no counterpart"),
+    ("slurm -n 8 -N 1-4", "8 ranks on a range of nodes have no counterpart"),
+    ("slurm --launcher srun --max-restarts=3 -n 4", "srun has no counterpart of --max-restarts=3"),
+    ("slurm --launcher none -n 4", "there is no counterpart, as jobgen refuses --ranks-per-node 4"),
+    ("slurm --requeue", f"{SBATCH}--directive=--requeue"),
+    ("slurm --requeue -l mem=1gb", "use --directive=--requeue --mem 1024M"),
+    ("pbs -l select=1:ngpus=4+1:ngpus=2", f"{QSUB}--nodes 1x4+1x2\n"),
+    ("pbs -l select=1:ncpus=8:ngpus=4+1:ncpus=8:ngpus=2", "has no counterpart: nodes may differ in their ranks only"),
+    ("pbs --dialect torque -l procs=8,walltime=2h", f"{QSUB}--walltime 2h; -l procs and -L tasks let Torque choose the nodes"),
+    ("pbs -I", "leave -I out: bash FILE runs the script of -o FILE in an interactive job of qsub -I"),
+    ("slurm --error=err.txt", "leave --error out, jobs of jobgen have one log file, which --log names"),
     ("slurm --lr 1", "there is no option --lr; the program's own options go after --"),
     ("pbs --node 2", "there is no option --node; did you mean --nodes?"),
     ("slurm -nodes=2", "there is no option -nodes; did you mean --nodes?"),
@@ -146,6 +165,28 @@ def answer(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     done = capsys.readouterr()
     assert (status, done.out, done.err.count("\n")) == (2, "", 1), done
     return done.err
+
+
+PROGRAMS = [
+    ("slurm --ntasks-per-node=1 --gres=gpu:4 -c 32", "torchrun --nproc_per_node=gpu train.py", (4, 8, 4)),
+    ("slurm --ntasks-per-node=1 -c 32", "torchrun --nproc_per_node=4 train.py", (4, 8, 4)),
+    ("slurm -N 2 -n 2 --gpus-per-node=4", "torchrun --nproc_per_node gpu train.py", (4, 2, 4)),
+    ("slurm --gpus-per-node 4 --ranks-per-node 1", "torchrun --nproc_per_node=gpu train.py", (4, 2, 4)),
+    ("slurm --gpus-per-node 4 --ranks-per-node 1", "srun torchrun --nproc_per_node=2 train.py", (2, 2, 4)),
+    ("slurm --ntasks-per-node=1 --gres=gpu:2 -c 8", "deepspeed train.py", (2, 4, 2)),
+    ("pbs -l select=1:ncpus=32:mpiprocs=1:ngpus=4", "torchrun --nproc_per_node=gpu train.py", (4, 8, 4)),
+]
+
+
+@pytest.mark.parametrize(("options", "program", "sizes"), PROGRAMS)
+def test_a_launcher_in_the_program_starts_the_ranks(
+    options: str, program: str, sizes: tuple[int, int, int]
+) -> None:
+    """The ranks of a node, their cores, and the devices, after all answers."""
+    state = foreign_forms.Followed(shlex.split(options), shlex.split(program), (), 2, "")
+    state = foreign_forms.followed(state)
+    request = Script(state.script.encode(), "pbspro" if options.startswith("pbs") else "slurm").request
+    assert (request.ranks_per_node, request.cpus_per_rank, request.gpus_per_node) == sizes, state.answers
 
 
 REQUESTS = [

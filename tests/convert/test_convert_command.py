@@ -42,7 +42,7 @@ def test_the_command_writes_a_file_and_reads_standard_input(tmp_path: Path) -> N
     assert jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text).returncode == 0
     assert path.stat().st_mode & 0o100
     assert "#SBATCH --nodes=1\n" in path.read_text()
-    done = jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text)
+    done = jobgen("convert", "-", "--to", "slurm", "-o", path, stdin=text.replace("=1", "=2"))
     assert (done.returncode, "--force overwrites it" in done.stderr) == (2, True)
     assert jobgen("convert", "-", "--to", "slurm", "-o", path, "--force", stdin=text).returncode == 0
 

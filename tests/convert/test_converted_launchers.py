@@ -11,6 +11,7 @@ from convert.conversions import MPIRUN, ONE, body, convert, job_file, remarks
 from jobgen.convert.to_job_file.translation import convert as to_job_file
 from jobgen.convert.to_scheduler.conversion import convert as to_scheduler
 from jobgen.script.commands import commands
+from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import parse
 
@@ -459,3 +460,22 @@ def test_a_launcher_and_a_program_in_variables() -> None:
 def test_a_program_without_a_path_for_another_scheduler(program: str, noted: bool) -> None:
     done = convert(f"#SBATCH -N 1 -n 4\nsrun {program}\nmpirun python x.py", "pbspro")
     assert any("in the working directory, too" in one.why for one in done.remarks) == noted
+
+
+def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> None:
+    done = convert(f"{ONE}#SBATCH --ntasks-per-node=4\nsrun -n 1 hostname\nsrun ./a\nsrun ./b\n", "pbspro")
+    assert [one.line for one in done.remarks if "OMPI_COMM_WORLD_RANK" in one.why] == [5]
+
+
+@pytest.mark.parametrize(
+    ("modules", "mpi"),
+    [
+        ("module load fftw3/openmpi/gcc intel2021/mpi/latest", "intel"),
+        ("module load openmpi\nmodule unload openmpi\nmodule load intelmpi", "intel"),
+        ("module swap openmpi mpich", "mpich"),
+        ("module load intelmpi\nmodule purge\nmodule load openmpi", "openmpi"),
+        ("module load gromacs/openmpi/2020", "openmpi"),
+    ],
+)
+def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) -> None:
+    assert mpi_of(Script(f"{ONE}{modules}\nmpirun ./a\n".encode(), "slurm")) == mpi

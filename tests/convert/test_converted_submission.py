@@ -30,6 +30,20 @@ def test_arguments_of_the_script(text: str, what: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "text", "named"),
+    [
+        ("/usr/bin/env nix-shell", "#!nix-shell -i bash\necho $1", "$1"),
+        ("/bin/tcsh", "# $2\nawk '{print $1}' x", ""),
+        ("/bin/tcsh", "echo $argv[1]", "$argv"),
+        ("/usr/bin/perl", "print $1;", ""),
+    ],
+)
+def test_arguments_of_a_script_of_another_shell(first: str, text: str, named: str) -> None:
+    done = convert(f"#!{first}\n#SBATCH -n 1\n{text}\n", "pbspro")
+    assert [one.what for one in done.remarks if "arguments" in one.why] == [named] * bool(named)
+
+
+@pytest.mark.parametrize(
     "text", ["f() { echo $1; shift; }\nf a", "set -- a b\necho $1", "awk '{print $1}' x"]
 )
 def test_arguments_of_functions_and_of_other_programs(text: str) -> None:

@@ -143,6 +143,7 @@ def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, 
         ("#SBATCH -N 1 -n 1 -c 2\n./a", "pbspro", None),
         ("#SBATCH -N 1 -n 8\npython a.py", "pbspro", None),
         ("#SBATCH -N 1 -c 8\nsrun torchrun a.py", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -n 8\ngmx mdrun -ntmpi 2 -ntomp 4", "pbspro", "unset OMP_NUM_THREADS"),
     ],
 )  # fmt: skip
 def test_the_threads_that_pbs_pro_sets(text: str, target: str, expected: str | None) -> None:
@@ -217,3 +218,17 @@ def test_a_variable_that_is_exported_keeps_its_name(name: str, target: str, valu
 )
 def test_variables_of_a_scheduler_without_its_prefix(text: str, target: str, expected: list[str]) -> None:
     assert [what for lost, _, what in remarks(convert(text, target)) if not lost] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "noted"),
+    [("python prepare.py", True), ("./prepare", True), ("./prepare.sh", False), ("python -c 1", False)],
+)
+def test_programs_without_a_launcher_get_the_threads_of_a_rank(line: str, noted: bool) -> None:
+    done = convert(f"{ONE}#SBATCH --ntasks-per-node=4\n{line}\nsrun ./a\n", "pbspro")
+    assert ((line, "OMP_NUM_THREADS") in [(one.what, one.why.split()[1]) for one in done.remarks]) == noted
+
+
+def test_the_cores_of_metacentrum_are_those_of_a_node() -> None:
+    done = convert("#PBS -l select=1:ncpus=8\n./a $PBS_NUM_PPN", "slurm")
+    assert done.text.endswith("./a $SLURM_CPUS_ON_NODE\n")

@@ -30,6 +30,7 @@ def test_what_is_lost_has_a_remark_with_its_line(body: str, line: int, why: str)
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 -N 1 -n 1 {}\n{}\n"
 TORQUE = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n{}{}\n"
+PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=2\n{}\n{}\n"
 GPUS = "#!/bin/bash\n#SBATCH -N 1 -n 1 --gres=gpu:2 {}\n{}\n"
 
 
@@ -37,6 +38,8 @@ GPUS = "#!/bin/bash\n#SBATCH -N 1 -n 1 --gres=gpu:2 {}\n{}\n"
 # something is lost.
 DIFFERENCES = {
     "the error file": (SLURM, "-o x.%j -e e.%j", "srun ./a", 2, "one log file", True),
+    "two files in a directory": (PBS, "#PBS -o /l/\n#PBS -e /l/", "./a", 4, "one log file", True),
+    "an image of the site": (PBS, "#PBS -v DOCKER_IMAGE=a:1", "./a", 3, "does not see it", True),
     "a log that is emptied": (SLURM, "-o x.log", "srun ./a", 2, "a later job appends", False),
     "a module": (SLURM, "", "module load gcc\nset -e\nsrun ./a", 3, "the script goes on", False),
     "a status": (SLURM, "", "srun ./a\necho done", 4, "ends with the status of the program", False),

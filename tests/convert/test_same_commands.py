@@ -18,6 +18,10 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n"
         ("if [ -d $SCRATCH ]; then cd $SCRATCH; fi", True),
         ("cd $PBS_O_WORKDIR\nexport START=$PWD", False),
         ("source ~/.bashrc\necho $PWD\ncd $PBS_O_WORKDIR", False),
+        (
+            ". $MODULESHOME/init/bash\nN=$(wc -l < $PBS_NODEFILE)\nexport M=$((N / 2))\ncd $PBS_O_WORKDIR\necho $M",
+            False,
+        ),
     ],
 )
 def test_what_a_script_does_before_it_changes_the_directory(before: str, home: bool) -> None:
@@ -36,10 +40,27 @@ def test_a_loop_with_an_array_runs_once() -> None:
     assert code.count("files=(*.in)") == 1
 
 
-def test_an_array_of_a_loop_with_programs_is_set_again_alone() -> None:
-    script = SLURM + LOOP.format("a b", "-v") + "for file in ${files[@]}; do ./other $file; done\n"
-    code = values(job_file(script).text)["command"][2]
-    assert code.startswith("files=(*.in)\nfor file in")
+ELEMENTS = """for one in a b; do
+  tools[$i]="./tool --name $one"
+  i=$((i + 1))
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (LOOP.format("a b", "-v"), "files"),
+        (ELEMENTS, "tools"),
+        ("mapfile -t names < list\n", "names"),
+        ("read -ra words < list\n", "words"),
+        ("declare -A rates=([a]=1 [b]=2)\n", "rates"),
+    ],
+)
+def test_an_array_reaches_the_program_by_its_value(start: str, name: str) -> None:
+    found = values(job_file(f"{SLURM}{start}for one in ${{{name}[@]}}; do ./other $one; done\n").text)
+    assert f'export array_{name}="$(declare -p {name})"' in str(found["setup"])
+    assert found["command"][2].startswith(f'eval "$array_{name}"\nfor one in')
 
 
 def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:
@@ -121,3 +142,64 @@ def test_a_tool_that_watches_the_launcher_has_a_remark(line: str, named: bool) -
     done = job_file(f"{SLURM}{line}\n")
     assert values(done.text)["command"] == ["valgrind", "./a"]
     assert any(one.what == "valgrind" for one in done.remarks) == named
+
+
+@pytest.mark.parametrize("line", ["let N=3", "((N = 3))", ": ${N:=3}", "read N < size"])
+def test_the_commands_around_the_program_have_the_variables_of_commands(line: str) -> None:
+    found = values(job_file(f"{SLURM}{line}\n./prepare $N\nsrun ./tool\n").text)
+    assert "export N" in str(found["setup"])
+    assert (
+        found["before"]
+        == "set +eu +o pipefail\n./prepare $N\ntrue  # whatever the status of the last command\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("mkdir -p /tmp/$$\nexport T=/tmp/$$\nsrun ./tool\nrm -r /tmp/$$", True),
+        ("export T=/tmp/$$\nmkdir -p $T\nsrun ./tool\nrm -r $T", False),
+    ],
+)
+def test_the_number_of_the_process_in_several_blocks_has_a_remark(body: str, named: bool) -> None:
+    assert any(one.what == "$$" for one in job_file(f"{SLURM}{body}\n").remarks) == named
+
+
+def test_quotes_in_the_text_of_a_shell_have_no_remark() -> None:
+    done = job_file(SLURM + 'N=3\nbash -c "source /e.sh; torchrun --nproc-per-node 2 t.py --n=\\"$N\\""\n')
+    assert values(done.text)["command"][-1] == "--n=3"
+    assert not any("quotes" in one.why for one in done.remarks)
+
+
+NESTED = """export RUN="torchrun --nproc-per-node 2"
+MORE="--method 'a|b' --name \\"c d\\""
+export CMD="t.py -v $MORE --host \\$HOSTNAME"
+srun bash -c "$RUN --node-rank \\$SLURM_PROCID $CMD"
+"""
+
+
+def test_a_second_shell_removes_the_quotes_in_values() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 2\n" + NESTED)
+    code = 'eval "exec python3 t.py -v $MORE --host $HOSTNAME"'
+    assert values(done.text)["command"] == ["bash", "-c", code]
+    assert "export MORE" in str(values(done.text)["setup"])
+
+
+def test_a_variable_that_only_the_new_scheduler_sets_has_a_remark() -> None:
+    done = convert("#SBATCH -N 1\ncd $PBS_O_WORKDIR\nPBS_JOBID=3\n./a $PBS_JOBID\n", "pbspro")
+    assert [one.what for one in done.remarks if "was not set" in one.why] == ["$PBS_O_WORKDIR"]
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ("srun ./a\nsbatch $0", ["$0"]),
+        ('./a *.in "${0%/*}"', ["$0"]),
+        ('source "$(dirname "${BASH_SOURCE[0]}")/x.sh"\nsrun ./a', ["$BASH_SOURCE"]),
+        ("cp $0 /work\ncd /work\nsrun ./a", []),
+        ("srun ./a\nawk '{ print $0 }' x", []),
+    ],
+)
+def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: list[str]) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert [one.what for one in done.remarks if "path of this script" in one.why] == names

@@ -37,10 +37,11 @@ def test_nearly_all_answers_come_first() -> None:
 
 
 def test_each_page_is_shown_by_its_name_and_found_by_its_title() -> None:
-    commands = cli.list_commands(click.Context(cli))
+    commands, contents = cli.list_commands(click.Context(cli)), jobgen("help").stdout
     for name, topic in topics.topics().items():
         assert name not in commands
         assert topic.words, name
+        assert f"\n  {name:<20}  {topic.title}\n" in contents
         assert topic in topics.search(topic.title)[:2], name
         assert f"\n{topic.title}\n".strip() in jobgen("help", name).stdout.partition("\n\n")[0]
 

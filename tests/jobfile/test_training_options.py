@@ -62,7 +62,7 @@ MISTAKES = [
     ("--epochs abc", "--epochs abc (after --): must be a whole number of at least 1"),
     ("--lr", "--lr (after --): needs a value"),
     ("--lr 1 more", "more (after --): belongs to no option"),
-    ("--engine dpp", "--engine dpp (after --): must be one of deepspeed, pipeline, ddp, colossalai; did you mean ddp?"),
+    ("--engine dpp", "--engine dpp (after --): must be one of deepspeed, pipeline, ddp, fsdp, colossalai; did you mean ddp?"),
 ]  # fmt: skip
 
 

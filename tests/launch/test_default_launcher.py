@@ -58,8 +58,9 @@ def test_a_note_says_which_launcher_and_why(command: str, launcher: str) -> None
 
 
 @pytest.mark.parametrize("program", ["train.py", "./a.out", "--task digits"])
-def test_a_launcher_that_an_option_names_needs_no_note(program: str) -> None:
-    done = jobgen("slurm", "--launcher", "srun", "--", *program.split())
+def test_a_launcher_that_an_option_names_needs_no_note(program: str, tmp_path: Path) -> None:
+    (tmp_path / program).touch()
+    done = jobgen("slurm", "--launcher", "srun", "--", *program.split(), cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
 
 

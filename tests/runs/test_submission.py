@@ -71,6 +71,7 @@ class Fake:
         q = root / "q"
         q.mkdir(parents=True)
         (q / "queue").touch()
+        (root / "train.py").touch()
         server = ".head" if scheduler == "pbs" else ""
         programs = {"slurm": SLURM, "pbs": PBS}[scheduler]
         path_with(root / "bin", **{name: text.format(q=q, server=server) for name, text in programs.items()})

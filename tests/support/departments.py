@@ -113,6 +113,7 @@ def job_of(job: DepartmentJob, scheduler: str, folder: Path) -> str:
     """Return the directives and the warnings of a job by the site file in the folder, or the refusal."""
     command = SCHEDULERS[scheduler].command_name
     words = (command, "--site", "./site.toml", *job.options.split(), "--", "train.py")
+    (folder / "train.py").touch()
     done = jobs.jobgen(*words, cwd=folder)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("#SBATCH ", "#PBS "))]
     messages = [f"# {line}" for line in done.stderr.replace(str(folder), "").splitlines()]

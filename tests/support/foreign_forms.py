@@ -93,7 +93,11 @@ def run(words: list[str]) -> tuple[int, str, str]:
 
 def follow(form: Form, *more: str) -> Followed:
     """Follow the answer to a form, and the one on the rest of it; ``more`` are other options of jobgen."""
-    state = Followed([*form.command, *words(form), *more], PROGRAM, (), 2, "")
+    return followed(Followed([*form.command, *words(form), *more], PROGRAM, (), 2, ""))
+
+
+def followed(state: Followed) -> Followed:
+    """Follow the answers until there is a script."""
     for _ in range(5):
         status, out, err = run([*state.words, "--", *state.program])
         state = replace(state, status=status, script=out)
@@ -105,17 +109,19 @@ def follow(form: Form, *more: str) -> Followed:
 
 def _changed(state: Followed) -> Followed:
     """Return the words after the changes that the last answer names."""
-    head, _, advice = state.answers[-1].removeprefix("jobgen: ").partition(" (command line): ")
-    words, program = _without(state.words, shlex.split(head)), state.program
+    answer = state.answers[-1].removeprefix("jobgen: ")
+    head, _, advice = re.split(r" \((command line|after --)\): ", answer, maxsplit=1)
+    words, program = state.words, state.program
+    if " (after --): " not in answer:
+        words = _without(words, shlex.split(head))
     for part in advice.split("; "):
         found = re.search(r"\buse (jobgen submit --[\w-]+|-.*)$", part)
         given = shlex.split(found[1]) if found else []
         if given[:2] == ["jobgen", "submit"]:
             words = ["submit", *words, *given[2:], *(["--dry-run"] if "--dry-run" not in given else [])]
-        elif given[:1] == ["--"]:
-            program = given[1:]
         else:
-            words += given
+            at = given.index("--") if "--" in given else len(given)
+            words, program = words + given[:at], given[at + 1 :] or program
     return replace(state, words=words, program=program)
 
 

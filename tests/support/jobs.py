@@ -51,7 +51,9 @@ HOSTILE = (
     "!!",
     "#",
 )
-LAUNCHER_NOTE = re.compile(r"jobgen: note: the launcher is .*\n")
+LAUNCHER_NOTE = re.compile(
+    r"jobgen: note: (the launcher is .*|.* is not in .*, and must be where the job runs.*)\n"
+)
 ENVIRONMENT = {f"HOSTILE_{number}": word for number, word in enumerate(HOSTILE)}
 
 

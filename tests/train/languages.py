@@ -29,6 +29,8 @@ def run_case(options: list[str], me: ranks.Ranks, mine: device.Device) -> dict[s
     how = recipe.resolve(settings, me.world_size)
     refusals.check_device(how.config, how.settings, mine.kind)
     task = data.of(settings)
+    torch.distributed.barrier()
+    task.release()
     schedule = how.schedule(sampling.steps_per_epoch(len(task.train), *how.batch, how.parallel))
     with watched() as held:
         engine = engines.build(how, schedule, task, me, mine)

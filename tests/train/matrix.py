@@ -93,7 +93,7 @@ class Recorder:
 
     def train_step(self, micro_batches: MicroBatches, total: int) -> torch.Tensor:
         micros = list(micro_batches)
-        for images, _, real in micros:
+        for images, _, real, *_ in micros:
             pixels = (images[:real] * self._samples.std[0] + self._samples.mean[0]) * self._samples.full
             pixels = pixels.round().long()
             self.seen += (pixels[:, 0, 0, 0] * 17 + pixels[:, 0, 0, 7]).tolist()

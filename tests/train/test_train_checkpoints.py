@@ -58,7 +58,14 @@ CASES: dict[str, list[str]] = {
     "pipeline-dp": ["--engine", "pipeline", "--stages", "1", "--zero-stage", "1"],
     "fsdp": ["--engine", "fsdp", *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine"],
     "fsdp-sgd": ["--engine", "fsdp", "--optimizer", "sgd", "--momentum", "0.9", "--accumulation", "2"],
+    "fsdp-ema": ["--engine", "fsdp", "--ema", "0.9", "--zero-stage", "2"],
     "fsdp-fp16": ["--engine", "fsdp", "--precision", "fp16", "--ema", "0.9"],
+    **{
+        f"{name}-async": [
+            *("--engine", name, *NOISY, "--ema", "0.9", "--scheduler", "warmup-cosine", "--async-save")
+        ]
+        for name in ("ddp", "fsdp")
+    },
     "fsdp-bf16": ["--engine", "fsdp", "--precision", "bf16"],
     "moe": ["--model", "moe", "--noisy-gate", "rsample"],
     "moe-ep2": ["--model", "moe", "--expert-parallel", "2", "--zero-stage", "2", "--ema", "0.9"],
@@ -148,6 +155,20 @@ def test_experts_of_all_ranks_are_exported(two_ranks: Results, folder: Path) -> 
     assert not any(torch.equal(both[1][name], both[2][name]) for name in experts)
 
 
+@pytest.mark.parametrize("engine", ["ddp", "fsdp"])
+def test_asynchronous_saves_change_nothing(engine: str, two_ranks: Results, folder: Path) -> None:
+    from jobgen.train.checkpoints import whole
+
+    assert two_ranks[f"{engine}-async"]["whole"] == two_ranks[engine]["whole"]
+    both = [folder / name / "first" / "checkpoints" for name in (engine, f"{engine}-async")]
+    assert checkpoints.ids(both[0]) == checkpoints.ids(both[1])
+    for name in checkpoints.ids(both[0]):
+        for ema in (False, True):
+            plain, later = (whole.weights(checkpoints.at(place / name), ema) for place in both)
+            assert plain.keys() == later.keys()
+            assert all(torch.equal(value, later[key]) for key, value in plain.items()), name
+
+
 @pytest.mark.parametrize("name", RESIZED)
 def test_another_number_of_ranks(name: str, two_ranks: Results, one_rank: Results) -> None:
     resumed = one_rank[name]["resumed"]
@@ -157,6 +178,19 @@ def test_another_number_of_ranks(name: str, two_ranks: Results, one_rank: Result
     assert [(row["step"], row["lr"]) for row in ours] == [(row["step"], row["lr"]) for row in after]
     losses = [row["loss"] for row in after]
     assert [row["loss"] for row in ours] == pytest.approx(losses, rel=RESIZED[name])
+
+
+def test_more_ranks_than_before(tmp_path: Path) -> None:
+    """One rank saves, two go on: --engine fsdp divides the states anew."""
+    names = ["fsdp-sgd", "fsdp-ema"]
+    one, two = (run_in_one_process(names, ranks, tmp_path) for ranks in (1, 2))
+    for name in names:
+        before = {row["step"]: row["loss"] for row in one[name]["whole"]["rows"] if row["event"] == "step"}
+        after = {row["step"]: row["loss"] for row in two[name]["resumed"]["rows"] if row["event"] == "step"}
+        assert after == pytest.approx({step: before[step] for step in after}, rel=1e-6)
+        assert max(after) == 10
+        scores = one[name]["whole"]["scores"][0], two[name]["resumed"]["scores"][0]
+        assert scores[1] == pytest.approx(scores[0], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -101,10 +101,13 @@ def assert_whole(place: Path) -> str:
     return found.directory.name
 
 
-@pytest.mark.parametrize("options", [["--engine", "ddp"], ["--zero-stage", "1"], ["--engine", "pipeline"]])
-def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
+ENGINES = ("ddp", "fsdp", "pipeline", "ddp --async-save", "fsdp --async-save", "deepspeed --zero-stage 1")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_full_disk(engine: str, tmp_path: Path) -> None:
     disk = str(tmp_path / "disk" / "checkpoints")
-    options = [*RUN, *options, "--checkpoint-dir", disk]
+    options = [*RUN, "--engine", *engine.split(), "--checkpoint-dir", disk]
     left = on_a_small_disk(tmp_path, options, "4m")
     assert left.returncode == 4
     last = assert_whole(left.disk / "checkpoints")
@@ -118,11 +121,12 @@ def test_a_full_disk(options: list[str], tmp_path: Path) -> None:
     assert left.status["checkpoint"] == last
 
 
-def test_one_rank_s_trouble_ends_all(tmp_path: Path) -> None:
-    """Here rank 1 alone may not write large files; rank 0 would wait for it inside DeepSpeed."""
+@pytest.mark.parametrize("engine", ["fsdp", "fsdp --async-save", "deepspeed --zero-stage 1"])
+def test_one_rank_s_trouble_ends_all(engine: str, tmp_path: Path) -> None:
+    """Here rank 1 alone may not write large files; rank 0 would wait for it inside DeepSpeed or torch."""
     need_package("torch", "deepspeed", "numpy", "sklearn")
     env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path / "run")}
-    with warm.world([*RUN, "--zero-stage", "1"], env, tmp_path, 2, apart().pid) as ranks:
+    with warm.world([*RUN, "--engine", *engine.split()], env, tmp_path, 2, apart().pid) as ranks:
         resource.prlimit(ranks[1].pid, resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
         statuses, _, err = warm.finish(ranks, PATIENCE)
     assert statuses == [4, 4]

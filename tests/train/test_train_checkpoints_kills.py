@@ -5,18 +5,25 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from support import warm
 from train_support import PYTHON, clean_environment, module_needs
 
 module_needs("torch", "deepspeed", "numpy", "sklearn")
 
+from jobgen.train import checkpoints  # noqa: E402
+
 from benchmarks.checkpoint_kills import BAD, kill  # noqa: E402
 
 
-@pytest.mark.parametrize(("kind", "moments"), [("ddp", 12), ("zero1", 5)])
+@pytest.mark.parametrize(
+    ("kind", "moments"), [("ddp", 12), ("ddp-async", 8), ("fsdp", 5), ("fsdp-async", 8), ("zero1", 5)]
+)
 def test_killed_while_saving(kind: str, moments: int) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
@@ -26,6 +33,30 @@ def test_killed_while_saving(kind: str, moments: int) -> None:
     assert counts["resumes"] >= max(1, moments - counts["finished"])
     assert counts["finished"] >= 1
     assert {name: counts[name] for name in BAD} == dict.fromkeys(BAD, 0)
+
+
+@pytest.mark.parametrize("engine", ["ddp", "fsdp"])
+def test_a_stop_waits_for_the_save_that_is_under_way(engine: str, tmp_path: Path) -> None:
+    run = ["--engine", engine, "--epochs", "1000", "--save-every", "1", "--async-save", "--keep", "2"]
+    env = {**clean_environment(), "JOBGEN_RUN_DIR": str(tmp_path)}
+    metrics = tmp_path / "metrics.jsonl"
+    with warm.world(run, env, tmp_path, 2) as ranks:
+        deadline = time.monotonic() + 120
+        while not (metrics.exists() and '"checkpoint"' in metrics.read_text()):
+            assert time.monotonic() < deadline, "nothing was saved"
+            time.sleep(0.1)
+        ranks[0].send_signal(signal.SIGUSR1)
+        statuses, _, err = warm.finish(ranks, 120)
+    assert statuses == [75, 75], err
+    status = json.loads((tmp_path / "status.json").read_text())
+    place = tmp_path / "checkpoints"
+    found = checkpoints.at(place)
+    assert found.trouble == ()
+    assert (found.directory.name, found.record["progress"]["step"]) == (status["checkpoint"], status["step"])
+    assert not list(place.glob(".*"))
+    events = [json.loads(line) for line in metrics.read_text().splitlines()]
+    steps = [event["step"] for event in events if event["event"] == "checkpoint"]
+    assert steps == list(range(1, status["step"] + 1))
 
 
 def test_killed_at_each_operation_on_a_file(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from train_support import clean_environment, launch_cases, module_needs, split
 
-module_needs("torch", "numpy", "tokenizers", "transformers", "pyarrow", "zstandard")
+module_needs("torch", "numpy", "tokenizers", "transformers", "pyarrow")
 
 import numpy as np  # noqa: E402
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 import torch  # noqa: E402
-import zstandard  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
 from jobgen.train.data import documents, tokens  # noqa: E402
@@ -33,6 +31,11 @@ from jobgen.train.models import gpt  # noqa: E402
 TEXTS = ["the cat", "and the dog", "a dog\nand a cat", "ünïcödé 漢字 🐈"]
 RECORDS = [{"text": text, "id": number} for number, text in enumerate(TEXTS)]
 LINES = "".join(json.dumps(row) + "\n" for row in RECORDS)
+
+
+def zstandard(content: bytes) -> bytes:
+    packed: bytes = pyarrow.compress(content, codec="zstd", asbytes=True)
+    return packed
 
 
 def arrow(file: Path) -> None:
@@ -56,7 +59,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "a.json": lambda file: file.write_text(json.dumps(RECORDS)),
     "lines.json": lambda file: file.write_text(LINES),
     "a.jsonl.gz": lambda file: file.write_bytes(gzip.compress(LINES.encode())),
-    "a.jsonl.zst": lambda file: file.write_bytes(zstandard.compress(LINES.encode())),
+    "a.jsonl.zst": lambda file: file.write_bytes(zstandard(LINES.encode())),
     "a.parquet": lambda file: pyarrow.parquet.write_table(pyarrow.Table.from_pylist(RECORDS), file),
     "without_suffix": lambda file: pyarrow.parquet.write_table(pyarrow.Table.from_pylist(RECORDS), file),
     "a.arrow": arrow,
@@ -74,7 +77,7 @@ def test_documents_of_each_kind_of_file(name: str, tmp_path: Path) -> None:
     assert [part.text for part in documents.parts(file, reading)] == TEXTS
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gz", "zst"])
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard], ids=["gz", "zst"])
 def test_a_text_that_is_compressed_is_that_text(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     content = "".join(f"line {number} ü\r\n" for number in range(30))
     (tmp_path / "plain.txt").write_bytes(content.encode())
@@ -106,7 +109,15 @@ REFUSED = {
     "half.parquet": (b"PAR1abcdef", "half.parquet is damaged as Parquet: "),
     "x.gz": (b"no gzip", "x.gz is not .*: its first bytes are 6e 6f 20 67 7a 69 70"),
     "half.gz": (gzip.compress(b"text " * 999)[:30], "half.gz .*(damaged|cannot be read): "),
-    "half.jsonl.zst": (zstandard.compress(os.urandom(999))[:100], "half.jsonl.zst "),
+    "two.jsonl.gz": (
+        gzip.compress(LINES.encode()) + b"more",
+        "two.jsonl.gz cannot be read: Not a gzipped file",
+    ),
+    "wrong.txt.zst": (zstandard(b"")[:4] + b"\xff" * 50, "wrong.txt.zst cannot be read: "),
+    "half.jsonl.zst": (
+        zstandard(LINES.encode() * 999)[:-9],
+        "half.jsonl.zst is damaged as JSON Lines: Truncated",
+    ),
     "latin.txt": ("déjà vu, often enough".encode("latin-1"), "first bytes are 64 e9 6a e0"),
     "late.txt": (b"a" * 999 + b"\xe9" + b"b" * 9, "byte 999 is e9, which is no UTF-8"),
     "utf16.txt": ("text".encode("utf-16"), "ff fe 74 00 .* as of UTF-16"),
@@ -131,6 +142,17 @@ def test_a_file_that_cannot_be_read_is_named_with_its_first_bytes(name: str, tmp
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=says):
         task("--data", str(tmp_path / name))
+
+
+def test_a_data_set_without_its_state_is_named(tmp_path: Path) -> None:
+    on_disk(tmp_path / "saved")
+    (tmp_path / "saved/state.json").write_text("{}")
+    with pytest.raises(BadInput, match="state.json is not of a data set: KeyError"):
+        task("--data", str(tmp_path / "saved"))
+    on_disk(tmp_path / "other")
+    (tmp_path / "other/data-00000-of-00001.arrow").unlink()
+    with pytest.raises(CommonMistake, match="data-00000-of-00001.arrow cannot be read: No such file"):
+        task("--data", str(tmp_path / "other"))
 
 
 def test_a_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,6 +242,15 @@ def test_only_the_answers_of_chats_are_learned(tmp_path: Path, template: str, ke
     every = learned(tmp_path / "chats.jsonl", tokenizer, *more, "--learn", "all")
     assert len(every) == 1
     assert every[0].startswith("the cat <end> <assistant> and the dog <end> <user> a dog")
+
+
+@pytest.mark.parametrize("template", [TEMPLATE, MARKED], ids=["plain", "marked"])
+def test_an_answer_of_weight_0_is_not_learned(tmp_path: Path, template: str) -> None:
+    tokenizer = model_directory(tmp_path / "model", template)
+    chat_ = [CHAT[0], CHAT[1] | {"weight": 0}, CHAT[2], CHAT[3] | {"weight": 1}]
+    (tmp_path / "chats.jsonl").write_text((json.dumps({"messages": chat_}) + "\n") * 4)
+    runs = learned(tmp_path / "chats.jsonl", tokenizer)
+    assert [run.removesuffix(" <eos>") for run in runs[:2]] == ["a cat <end>"] * 2
 
 
 def test_prompts_and_completions(tmp_path: Path) -> None:
@@ -345,6 +376,7 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     assert sorted(line[0] for line in lines) == ["0", "0", "1"]
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
+    assert [each.name for each in Path(lines[0][2]).parent.iterdir()] == [Path(lines[0][2]).name]
 
 
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
@@ -360,6 +392,7 @@ def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
         "ddp": "--engine ddp --accumulation 2 --documents apart",
         "zero1": "--zero-stage 1 --documents apart",
         "zero3 recompute": "--zero-stage 3 --recompute --documents apart",
+        "fsdp": "--engine fsdp --documents apart",
         "joined": "--engine ddp",
     }
     (tmp_path / "one").mkdir()
@@ -369,7 +402,7 @@ def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
     one = launch_cases(
         "languages.py", split({"ddp": f"{common} --engine ddp --documents apart"}), 1, tmp_path / "one"
     )
-    for name in ("ddp", "zero1", "zero3 recompute"):
+    for name in ("ddp", "zero1", "zero3 recompute", "fsdp"):
         assert two[name]["losses"] == pytest.approx(one["ddp"]["losses"], rel=2e-6), name
         assert two[name]["norms"] == pytest.approx(one["ddp"]["norms"], rel=1e-4), name
         assert two[name]["perplexity"] == pytest.approx(one["ddp"]["perplexity"], rel=1e-5), name

@@ -25,7 +25,11 @@ from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("finetuning")  # its tests share models and trainings
 MODELS = ("gpt2", "llama", "qwen2")
-ENGINES = {"ddp": "--engine ddp", **{f"zero{stage}": f"--zero-stage {stage}" for stage in range(4)}}
+ENGINES = {
+    "ddp": "--engine ddp",
+    "fsdp": "--engine fsdp",
+    **{f"zero{stage}": f"--zero-stage {stage}" for stage in range(4)},
+}
 STEPS = 4
 HALF = 1e-4  # measured: 6e-5, relative, of the losses in bf16
 
@@ -76,7 +80,7 @@ def test_each_engine_and_a_loop_by_hand_have_the_same_losses(place: Path, tmp_pa
     for model in MODELS:
         for name, engine in ENGINES.items():
             cases[f"{model} lora {name}"] = options(place, *engine.split(), "--lora", "4", model=model)
-        for name in ("ddp", "zero3"):
+        for name in ("ddp", "fsdp", "zero3"):
             more = [*ENGINES[name].split(), "--recompute", "--attention", "eager"]
             cases[f"{model} all {name}"] = options(place, *ENGINES[name].split(), model=model)
             cases[f"{model} lora {name} recompute"] = options(place, *more, "--lora", "4", model=model)
@@ -109,7 +113,7 @@ def tuned(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return done
 
 
-@pytest.mark.parametrize("engine", ["ddp", "deepspeed --zero-stage 3"])
+@pytest.mark.parametrize("engine", ["ddp", "fsdp", "deepspeed --zero-stage 3"])
 def test_a_killed_run_goes_on_exactly(engine: str, place: Path, tmp_path: Path) -> None:
     asked = options(place, "--engine", *engine.split(), "--log-every", "1", "--ema", "0.9")
     asked += [
@@ -273,7 +277,10 @@ def test_trainings_start_from_weights_of_each_kind(place: Path, tmp_path: Path) 
         ("--lora 0", "'0' is not a whole number of at least 1"),
         ("--lora 4 --lora-dropout 1", "'1' is not a number from 0 to below 1"),
         ("--lora 4 --lora-targets a,,b", "'a,,b' is not a list of names, such as q_proj,v_proj"),
-        ("--lora 4 --engine pipeline --model m:f", "--lora 4 needs --engine deepspeed or ddp, not pipeline"),
+        (
+            "--lora 4 --engine pipeline --model m:f",
+            "--lora 4 needs --engine deepspeed, ddp or fsdp, not pipeline",
+        ),
         ("--lora 4 --model mlp", "--model mlp begins with random ones: give --init-from PATH"),
         ("--lora 4 --model moe --init-from x.pt", "--lora 4 is not for a mixture of experts"),
         ("--attention eager", "--attention is for --model hf:DIR, not for cnn"),

@@ -168,9 +168,9 @@ def test_model_and_loss_are_one_graph(half: bool) -> None:
 
     inputs, targets = torch.randn(5, 4), torch.arange(5) % 3
     whole = WithLoss(torch.nn.Linear(4, 3), loss_functions.build("cross_entropy"), torch.float32, context)
-    loss = torch.compile(whole, backend=count, fullgraph=True)(inputs, targets, 4)
+    loss = torch.compile(whole, backend=count, fullgraph=True)(inputs, targets, 4, None)
     assert len(graphs) == 1
-    assert torch.equal(loss, whole(inputs, targets, 4))
+    assert torch.equal(loss, whole(inputs, targets, 4, None))
     with context():
         outputs = whole.model(inputs)
     assert loss.item() == pytest.approx(

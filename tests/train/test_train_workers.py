@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ module_needs("torch", "numpy")
 
 import numpy as np  # noqa: E402
 from jobgen.train import data  # noqa: E402
-from jobgen.train.data import dataset_sources, sampling  # noqa: E402
+from jobgen.train.data import dataset_sources, processes, sampling  # noqa: E402
 from support.finished import Finished  # noqa: E402
 
 MODULE = """
@@ -215,6 +216,21 @@ def test_each_sample_of_a_shard_is_taken_once_in_order(
         assert share.count(length) == len(places)
         counts.append(len(places))
     assert sum(counts) == length
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(2, 5), np.s_[1:, ::2]])
+def test_a_worker_maps_the_files_of_a_data_set(tmp_path: Path, part: Any) -> None:
+    np.save(tmp_path / "table.npy", np.arange(24).reshape(6, 4))
+    for array in (
+        np.load(tmp_path / "table.npy", mmap_mode="r"),
+        np.memmap(tmp_path / "table.npy", "u1", "r", 9),
+    ):
+        rows = array[part] if array.ndim == 2 or isinstance(part, slice) else array
+        kind, words = processes._reopened(rows)[:2]
+        assert (kind is np.memmap) == rows.flags.c_contiguous
+        if kind is np.memmap:
+            assert np.array_equal(kind(*words), rows)
+            assert not kind(*words).flags.writeable
 
 
 def test_arrays_stay_in_threads() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -383,7 +384,11 @@ def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
 
 
 IN_SCRIPT = "the script contains {} ({}), which looks like a secret: --env {} or --env-file FILE keeps it out"
-WITH_PS = f"{IN_SCRIPT}; ps shows arguments to all users of a node"
+IN_JOB = (
+    'the script contains {} ({}), which looks like a secret: env = ["{}"] or env_file = ["FILE"] keeps it out'
+)
+SHOWN_BY_PS = "; ps shows arguments to all users of a node"
+WITH_PS = IN_SCRIPT + SHOWN_BY_PS
 IN_FILE = "{} ({}) contains {}: ***, which looks like a secret: --env {} or --env-file FILE gives it to the program without a file"
 NOTICED = {
     "-- train.py --api-key xyzzyxyzzy": WITH_PS.format("--api-key ***", "after --", "API_KEY"),
@@ -394,13 +399,18 @@ NOTICED = {
     "--env DB=postgres://u:xyzzy@h/x": IN_SCRIPT.format("DB=postgres://u:***@h/x", "command line", "DB"),
     "--setup API_KEY=xyzzy": IN_SCRIPT.format("--setup API_KEY=***", "command line", "NAME"),
     "--launcher-arg=--token=xyzzy": IN_SCRIPT.format("--launcher-arg --token=***", "command line", "NAME"),
-    "--job job.toml": WITH_PS.format("--password ***", "job.toml, line 2", "PASSWORD"),
-    "--job sweep.toml -- x.py": IN_SCRIPT.format("api_key = ***", "sweep.toml, line 1", "API_KEY"),
+    "--comment pw=xyzzy": IN_SCRIPT.format("--comment pw=***", "command line", "NAME"),
+    "--comment 'the password: xyzzy'": IN_SCRIPT.format(
+        "--comment the password: ***", "command line", "NAME"
+    ),
+    "--job job.toml": IN_JOB.format("--password ***", "job.toml, line 2", "PASSWORD") + SHOWN_BY_PS,
+    "--job sweep.toml -- x.py": IN_JOB.format("api_key = ***", "sweep.toml, line 1", "API_KEY"),
     "-- train.py --deepspeed_config ds.json": IN_FILE.format("ds.json", "after --", "api_key", "API_KEY"),
     "-- train.py --config=c.yaml": IN_FILE.format("c.yaml", "after --", "hub.token", "HUB_TOKEN"),
     "-- train.py c.ini": IN_FILE.format("c.ini", "after --", "password", "PASSWORD"),
 }
 UNNOTICED = (
+    "--comment 'tokens: all; the key idea is here'",
     "-- train.py --pad-token x --lr 0.1 --config none.json",
     "--env HF_TOKEN",
     "-- train.py good.json https://h/x",
@@ -417,7 +427,7 @@ def test_a_secret_in_a_script_or_its_files_is_noticed(words: str, tmp_path: Path
     (tmp_path / "good.json").write_text('{"train_batch_size": 4, "pad_token": "x", "api_key": null}')
     (tmp_path / "c.yaml").write_text("lr: 0.1\nhub:\n  # comment\nhub.token: 'xyzzyxyzzy'\n")
     (tmp_path / "c.ini").write_text("[db]\npassword = xyzzyxyzzy\n")
-    line = words.split()
+    line = shlex.split(words)
     done = jobgen(tmp_path, "slurm", *line)
     expected = f"jobgen: warning: {NOTICED[words]}\n" if words in NOTICED else ""
     said = "".join(row for row in done.stderr.splitlines(keepends=True) if "secret" in row)
@@ -483,3 +493,35 @@ def test_a_group_of_a_project_stays(tmp_path: Path) -> None:
     (tmp_path / "runs").chmod(0o2770)
     run = submitted(tmp_path, "slurm", "--group-readable")
     assert stat.S_IMODE(run.stat().st_mode) == 0o2750
+
+
+def test_check_knows_the_secrets_that_generation_warns_of(tmp_path: Path) -> None:
+    """In a script of jobgen, and in a job file, where the remedy is an option of it."""
+    done = jobgen(
+        tmp_path, "slurm", "--comment", "pw=xyzzy", "-o", "job.sh", "--", "train.py", "--password", "xyzzy"
+    )
+    assert done.stderr.count("looks like a secret") == 2
+    found = jobgen(tmp_path, "check", "job.sh").stdout
+    assert (found.count("[secret-in-script]"), "--env PASSWORD" in found, "xyzzy" in found) == (
+        2,
+        True,
+        False,
+    )
+    (tmp_path / "job.toml").write_text(
+        'scheduler = "slurm"\n[program]\ncommand = ["train.py", "--password", "xyzzy"]\n[environment]\nenv = ["API_KEY=xyzzy"]\n'
+    )
+    lines = jobgen(tmp_path, "check", "job.toml").stdout.splitlines()
+    assert [line[:11] for line in lines if "[secret-in-script]" in line] == ["job.toml:3:", "job.toml:5:"]
+    assert [line.split(" or ")[0] for line in lines if "keeps it out" in line] == [
+        '    env = ["PASSWORD"]',
+        '    env = ["API_KEY"]',
+    ]
+    assert "KEY=$(" not in "".join(lines)
+
+
+def test_variables_that_others_may_read_are_warned_of_at_once(tmp_path: Path) -> None:
+    (tmp_path / "e.env").write_text("A=1\n")
+    for mode, warned in ((0o644, True), (0o640, True), (0o600, False)):
+        (tmp_path / "e.env").chmod(mode)
+        done = jobgen(tmp_path, "slurm", "--env-file", "e.env", "--", "train.py")
+        assert ("others may read" in done.stderr and "chmod 600" in done.stderr) == warned

@@ -17,7 +17,7 @@ class Publisher:
     """The base of the classes that save checkpoints. All ranks call `begin`, `agree` and `finish` together.
 
     directory: of the checkpoints; latest: the id of the last intact one; its path if it is in another
-    directory; group: the ranks, for tensors of `device` (None: all ranks, in the default group)
+    directory; group: all ranks, with messages on the host (None: the default group, on the device)
     """
 
     device: Device
@@ -86,7 +86,8 @@ class Publisher:
     ) -> list[Any]:
         """Return the facts of all ranks, in order. Raise CannotSave on all ranks if any has failed."""
         mine = {"fact": fact, "failed": failure and {**failure, "host": self.run.host}}
-        answers = peers.exchange(mine, self.device, self.group)
+        device = self.device if self.group is None else Device("cpu", 0)
+        answers = peers.exchange(mine, device, self.group)
         failures = [(rank, one["failed"]) for rank, one in enumerate(answers) if one["failed"]]
         if not failures:
             return [one["fact"] for one in answers]

@@ -14,6 +14,7 @@ from torch import distributed
 
 from .. import atomic
 from ..config.engines import ENGINES
+from ..errors import CannotSave
 from . import storage
 from .directory import RECORD, WRITING, Entries
 from .save import Saver, largest
@@ -43,6 +44,7 @@ def _save(saver: Saver) -> None:
     rank, here, name = distributed.get_rank(), saver.here, f"step-{saver.here.step:06d}"
     draft = saver.directory / f".{name}.hanging{WRITING}"
     try:
+        saver.wait()
         if not largest(saver.engine.module).isfinite():
             return
         draft.mkdir(parents=True, exist_ok=True)
@@ -64,5 +66,5 @@ def _save(saver: Saver) -> None:
         atomic.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here.step)
         saver.mark(here)
-    except OSError:
+    except (OSError, CannotSave):
         return  # the previous checkpoint remains the latest

@@ -4,11 +4,12 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
 class Saver(Publisher):
     """Saves checkpoints at the steps and epochs that --save-every and --save-every-epochs select; see `due`.
 
-    `save` may also be called after any other step.
+    `save` may also be called after any other step. With --async-save, it copies the states to the host's
+    memory, and a thread writes and publishes them while the training goes on. The thread has its own group.
 
     facts: the part of checkpoint.json that is the same for all checkpoints of the run
     start: the position at which this run starts
-    seconds: the duration of the last save
+    seconds: the duration of the last save, until it was published
     here: the position after the last step
     """
 
@@ -52,6 +54,18 @@ class Saver(Publisher):
     latest: str | None = None
     here: Progress | None = None
     _saved_at: tuple[int, int, int] | None = None
+    _thread: Thread | None = None
+    _error: BaseException | None = None  # of the thread
+    _event: dict[str, Any] | None = None  # of a save that is complete, for the metrics
+
+    def __post_init__(self) -> None:
+        if self.facts["settings"].get("async_save"):
+            self.group = distributed.new_group(backend="gloo")
+
+    @property
+    def needed(self) -> float:
+        """The seconds that another save would take, after the one that is under way."""
+        return self.seconds * (2 if self._thread and self._thread.is_alive() else 1)
 
     @property
     def saved_step(self) -> int:
@@ -73,21 +87,43 @@ class Saver(Publisher):
     def save(self, progress: Progress, best: bool = False) -> None:
         """Save a checkpoint. Called on all ranks. A second call at the same position does nothing.
 
-        best: name it in the file `best`. Raise CannotSave on all ranks if any rank cannot write, and
-        TrainingFailure if a loss or a weight is not finite. The previous checkpoint is then kept.
+        best: name it in the file `best`. Raise CannotSave on all ranks if any rank cannot write, also in the
+        save before this one, and TrainingFailure if a loss or a weight is not finite. The previous checkpoint
+        is then kept.
         """
+        self.wait()
         if _place(progress) == self._saved_at:
             return
         start = time.monotonic()
         self._check_numbers(progress)
-        name = f"step-{progress.step:06d}"
-        draft = self.begin(name)
-        record = self.record(name, progress, self._write(draft, progress))
-        self.finish(draft, name, record, progress.step, self.facts["settings"]["keep"], best)
-        self.mark(progress)
-        self.latest, self.seconds = name, time.monotonic() - start
-        seconds = round(self.seconds, 3)
-        self.run.metric("checkpoint", id=name, epoch=progress.epoch, step=progress.step, save_seconds=seconds)
+        draft = self.begin(_name(progress))
+        writer = storage.FileWriter(draft, self.group)
+        if self.group is None:
+            self._states(draft, progress, writer, writer.save)
+            self._complete(draft, progress, writer, best, start)
+            self.report()
+            return
+        snapshot = storage.Snapshot()
+        self._states(draft, progress, writer, snapshot.save)
+        arguments = snapshot, draft, progress, writer, best, start
+        self._thread = Thread(target=self._write_later, args=arguments, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the save that is under way, if there is one, is complete. Raise its error."""
+        thread, self._thread = self._thread, None
+        if thread:
+            thread.join()
+        error, self._error = self._error, None
+        if error:
+            raise error
+        self.report()
+
+    def report(self) -> None:
+        """Write the event of a save that is complete into the metrics."""
+        event, self._event = self._event, None
+        if event:
+            self.run.metric("checkpoint", **event)
 
     def _check_numbers(self, progress: Progress) -> None:
         """Raise TrainingFailure, on all ranks, if a loss not yet reported or a weight is not finite."""
@@ -108,21 +144,48 @@ class Saver(Publisher):
         """Note that there is a checkpoint of this position."""
         self._saved_at = _place(progress)
 
-    def _write(self, draft: Path, progress: Progress) -> Entries:
-        """Write this rank's files. Return the entries of all ranks' files when they are on the disk."""
-        writer = storage.FileWriter(draft)
+    def _states(
+        self, draft: Path, progress: Progress, writer: storage.FileWriter, save: Callable[[Any, Path], None]
+    ) -> None:
+        """Save the states of this rank by `save`: by `writer`, or by a snapshot for it."""
         try:
-            self.engine.save(draft, writer.save, progress.numbers())
+            self.engine.save(draft, save, progress.numbers())
         except OSError as error:
             writer.fail(error, draft)
         rank, part = distributed.get_rank(), self.engine.part
-        writer.save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
+        save(storage.own_state(self.engine, self.device, progress), storage.rank_file(draft, rank))
         average = self.engine.average
         average_state = average.state_dict() if average and (part.writes or average.spread) else None
         if average_state and part.writes:
-            writer.save(average_state, draft / f"ema-{part.number:02d}.pt")
-        entries = self.agree(f"step-{progress.step:06d}", writer.failure, writer.entries, draft)
-        return {name: entry for some in entries for name, entry in some.items()}
+            save(average_state, draft / f"ema-{part.number:02d}.pt")
+
+    def _write_later(self, snapshot: storage.Snapshot, *arguments: Any) -> None:
+        """Write the states, and publish the checkpoint, in the thread."""
+        try:
+            _, _, writer, *_ = arguments
+            snapshot.write(writer)
+            self._complete(*arguments)
+        except BaseException as error:
+            self._error = error
+
+    def _complete(
+        self, draft: Path, progress: Progress, writer: storage.FileWriter, best: bool, start: float
+    ) -> None:
+        """Publish the checkpoint when the files of all ranks are on the disk."""
+        name = _name(progress)
+        entries = self.agree(name, writer.failure, writer.entries, draft)
+        files = {file: entry for some in entries for file, entry in some.items()}
+        record, keep = self.record(name, progress, files), self.facts["settings"]["keep"]
+        self.finish(draft, name, record, progress.step, keep, best)
+        self.mark(progress)
+        self.latest, self.seconds = name, time.monotonic() - start
+        seconds = round(self.seconds, 3)
+        self._event = {
+            "id": name,
+            "epoch": progress.epoch,
+            "step": progress.step,
+            "save_seconds": seconds,
+        }
 
     def record(self, name: str, progress: Progress, files: Entries) -> dict[str, Any]:
         """Return the content of checkpoint.json."""
@@ -136,6 +199,10 @@ def largest(module: nn.Module) -> torch.Tensor:
     device = weights[0].device if weights else "cpu"
     norms = [each.abs().amax().float().to(device) for each in weights]
     return torch.stack(norms).sum() if norms else torch.zeros(())
+
+
+def _name(progress: Progress) -> str:
+    return f"step-{progress.step:06d}"
 
 
 def _place(progress: Progress) -> tuple[int, int, int]:

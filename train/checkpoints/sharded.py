@@ -18,6 +18,7 @@ from torch import distributed
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import Metadata, StorageMeta
+from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
@@ -82,6 +83,10 @@ class Sharded(Together):
             if isinstance(mine, OSError):
                 writer.fail(mine, folder)
 
+    def staged(self) -> "Sharded":
+        scalars = {name: tensor.clone() for name, tensor in self._tensors.items() if not tensor.ndim}
+        return Sharded(BlockingAsyncStager().stage({**self._tensors, **scalars}))
+
 
 def table(folder: Path) -> Metadata:
     """Return the table of the tensors below `folder`."""
@@ -123,7 +128,9 @@ class _Files(FileSystem):
 
 class _Writer(FileSystemWriter):
     def __init__(self, folder: Path, writer: FileWriter) -> None:
-        super().__init__(folder, sync_files=False)  # the FileWriter does it
+        # Bytes to copy from the device ahead. A thread has the tensors on the host.
+        ahead = 10_000_000 if writer.group is None else 0
+        super().__init__(folder, sync_files=False, per_thread_copy_ahead=ahead)  # the FileWriter syncs
         self.fs = _Files(writer)
 
     def storage_meta(self) -> StorageMeta:

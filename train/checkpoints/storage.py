@@ -3,10 +3,11 @@
 The files are hashed while they are written, and forced to the disk before they are used.
 """
 
+import copy
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -41,6 +42,10 @@ class Together:
 
     def write(self, folder: Path, writer: "FileWriter") -> None:
         """Write it below `folder` by `writer.open`, on all ranks of `writer.group`."""
+        raise NotImplementedError
+
+    def staged(self) -> "Together":
+        """Return a copy in the host's memory."""
         raise NotImplementedError
 
 
@@ -92,6 +97,38 @@ class FileWriter:
     def fail(self, error: OSError, file: Path) -> None:
         """Record an error of the disk and the free space, unless an error is recorded already."""
         self.failure = self.failure or failure(error, file)
+
+
+class Snapshot:
+    """Copies of states in the host's memory, to be written while the training goes on."""
+
+    def __init__(self) -> None:
+        self._states: list[tuple[Any, Path]] = []
+        self._copies: dict[Any, tuple[torch.Tensor, torch.Tensor]] = {}  # originals, and their copies
+
+    def save(self, state: Any, file: Path) -> None:
+        """Copy `state`, which is to be written to `file`."""
+        self._states.append((self._copy(state), file))
+
+    def write(self, writer: FileWriter) -> None:
+        self._copies.clear()
+        for state, file in self._states:
+            writer.save(state, file)
+
+    def _copy(self, state: Any) -> Any:
+        if isinstance(state, Together):
+            return state.staged()
+        if isinstance(state, torch.Tensor):
+            # Weights that layers share stay one tensor, and have one copy in the file.
+            key = state.data_ptr(), state.storage_offset(), state.shape, state.stride(), state.dtype
+            if key not in self._copies:
+                self._copies[key] = state, state.detach().to("cpu", copy=True)
+            return self._copies[key][1]
+        if isinstance(state, Mapping):
+            return {key: self._copy(value) for key, value in state.items()}
+        if isinstance(state, list | tuple):
+            return type(state)([self._copy(value) for value in state])
+        return copy.deepcopy(state)
 
 
 def failure(error: OSError, file: Path) -> dict[str, Any]:

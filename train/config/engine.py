@@ -17,6 +17,7 @@ class EngineSpec:
     runs_deepspeed: DeepSpeed does the training and follows all keys of its config
     pipelined: the ranks are divided into --stages; offloads: supports --offload
     replicated: every rank has the whole state, which any number of ranks can load
+    async_saves: supports --async-save
     adapters: supports --lora
     any_ranks: any number of ranks can load the sharded state
     casts_weights: weights are cast to half precision, and running statistics are not
@@ -38,6 +39,7 @@ class EngineSpec:
     pipelined: bool = False
     offloads: bool = False
     replicated: bool = False
+    async_saves: bool = False
     adapters: bool = False
     any_ranks: bool = False
     casts_weights: bool = False

@@ -26,6 +26,7 @@ SPEC = EngineSpec(
     replicated=True,
     adapters=True,
     compiles=True,
+    async_saves=True,
     no_experts="its expert layer is DeepSpeed's",
     reasons=_reasons,
 )

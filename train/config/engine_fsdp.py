@@ -21,10 +21,11 @@ def _set_defaults(config: Config, settings: Settings) -> list[str]:
 def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     stage = config["zero_optimization"]["stage"]
     if stage not in (2, 3):
+        option = origin.name(settings, "zero_optimization.stage")
         yield (
-            f"--zero-stage {stage} is not for --engine fsdp, which always shards weights, gradients and "
+            f"{option} {stage} is not for --engine fsdp, which always shards weights, gradients and "
             "optimizer states: 3, or 2 to keep gathered weights from the forward to the backward pass; "
-            f"--engine {'deepspeed' if stage else 'ddp'} can do it"
+            f"--engine {'deepspeed' if stage else 'ddp'} has stage {stage}"
         )
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
@@ -41,8 +42,10 @@ SPEC = EngineSpec(
     name="fsdp",
     implementation="fsdp:FsdpEngine",
     layout="sharded",
+    adapters=True,
     any_ranks=True,
     compiles=True,
+    async_saves=True,
     casts_weights=True,
     no_experts="its expert layer is DeepSpeed's",
     set_defaults=_set_defaults,

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import CommonMistake
 from .converters import below_one, is_hf, is_own, names, one_of, real, whole
-from .engines import ENGINES, spec_of
+from .engines import option_of, spec_of
 from .settings import Settings
 
 LORA_OPTIONS = ("lora_alpha", "lora_dropout", "lora_targets")
@@ -30,7 +30,7 @@ def options(add: Callable[..., Any]) -> None:
         "--lora",
         type=whole(1),
         metavar="R",
-        help="ddp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
+        help="ddp, fsdp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
         "package peft), not the weights themselves",
     )
     add(
@@ -93,8 +93,8 @@ def check(settings: Settings) -> None:
                 raise CommonMistake(f"--{option.replace('_', '-')} needs --lora R")
         return
     if not spec_of(settings).adapters:
-        engines = " or ".join(name for name, spec in ENGINES.items() if spec.adapters)
-        raise CommonMistake(f"--lora {settings.lora} needs --engine {engines}, not {settings.engine}")
+        engines = option_of(lambda each: each.adapters)
+        raise CommonMistake(f"--lora {settings.lora} needs {engines}, not {settings.engine}")
     if settings.has_experts:
         raise CommonMistake(f"--lora {settings.lora} is not for a mixture of experts")
     if settings.init_from is None and not (is_hf(settings.model) or is_own(settings.model)):

@@ -443,6 +443,11 @@ def observation(add: Add) -> None:
 def checkpoints(add: Add) -> None:
     _count(add, "--save-every", "save a checkpoint after every N optimizer steps, too")
     _count(add, "--save-every-epochs", "save a checkpoint after every N epochs, too")
+    _flag(
+        add,
+        "--async-save",
+        "ddp and fsdp: copy the states to the host's memory, and write them while the training goes on",
+    )
     add(
         "--checkpoint-dir",
         type=Path,

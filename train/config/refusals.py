@@ -11,7 +11,7 @@ from ..errors import CommonMistake
 from . import finetuning
 from .deepspeed import origin
 from .deepspeed.query import Config, enabled, optimizer_name, precision
-from .engines import spec_of
+from .engines import option_of, spec_of
 from .settings import Settings
 
 
@@ -27,6 +27,8 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     for monitor in ("wandb", "comet"):
         if not spec.runs_deepspeed and enabled(config, monitor):
             yield f"the config file's {monitor} needs --engine deepspeed or pipeline: DeepSpeed writes it"
+    if settings.async_save and not spec.async_saves:
+        yield f"--async-save needs {option_of(lambda each: each.async_saves)}, not {spec.name}"
     zero = config["zero_optimization"]
     # Measured on an H100. At the other stages the kernel gets the master weights, which are fp32.
     if optimizer_name(config) == "lamb" and precision(config) in ("bf16", "pure-bf16") and not zero["stage"]:

@@ -92,6 +92,7 @@ class Settings:
 
     save_every: int | None
     save_every_epochs: int | None
+    async_save: bool | None
     checkpoint_dir: Path | None
     keep: int | None
     keep_best: str | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..accelerators import ACCELERATORS, Accelerator
 from ..errors import CommonMistake
 from .deepspeed.query import Config, optimizer_name, precision
-from .engines import ENGINES, spec_of
+from .engines import option_of, spec_of
 from .settings import Settings
 
 COMPILE = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -76,7 +76,7 @@ def _reasons(config: Config, settings: Settings, kind: str, row: Accelerator) ->
     """Yield the reasons why the options cannot work on this kind of device."""
     spec, name = spec_of(settings), optimizer_name(config)
     if settings.compile and not spec.compiles:
-        yield f"--compile needs {_compiling()}, not {settings.engine}"
+        yield f"--compile needs {option_of(lambda each: each.compiles)}, not {settings.engine}"
     if settings.compile and row.compiler is None:
         yield f"--compile: torch has no compiler for {kind} devices"
     if settings.compile and settings.static_graph:
@@ -97,18 +97,12 @@ def _batch_norm(config: Config, settings: Settings) -> Iterator[str]:
     if not settings.sync_batchnorm:
         return
     if not spec_of(settings).compiles:
-        yield f"--sync-batchnorm needs {_compiling()}, not {settings.engine}"
+        yield f"--sync-batchnorm needs {option_of(lambda each: each.compiles)}, not {settings.engine}"
     if precision(config) in ("bf16", "fp16", "pure-bf16") and spec_of(settings).casts_weights:
         yield (
             f"--sync-batchnorm needs --precision fp32 or autocast, not {precision(config)}: --engine "
             f"{settings.engine} casts the weights of BatchNorm, but not its running statistics"
         )
-
-
-def _compiling() -> str:
-    """Return the engines that support --compile and --sync-batchnorm, as an option."""
-    *names, last = [name for name, spec in ENGINES.items() if spec.compiles]
-    return f"--engine {', '.join(names)} or {last}"
 
 
 def _kernels(settings: Settings, name: str, kind: str, row: Accelerator) -> Iterator[str]:

@@ -28,17 +28,24 @@ class Template:
     ) -> tuple[str, bool, tuple[tuple[int, int], ...] | None]:
         """Return the text of a chat, True, and the spans of its characters to learn, None for all.
 
-        answers: only the messages of the assistant. Raise BadInput if the template refuses the messages, or
-        if it does not show where they are.
+        answers: only the messages of the assistant, without those of weight 0. Raise BadInput if the template
+        refuses the messages, or if it does not show where they are.
         """
         chat = [_message(each) for each in messages]
         if not answers:
             return self._render(chat, tools), True, None
         if self._marks:
             text, spans = self._call(chat, tools, return_assistant_tokens_mask=True)
-            return text, True, tuple((start, end) for start, end in spans)
-        text = self._render(chat, tools)
-        return text, True, tuple(self._answer(text, chat, tools, at) for at in _answers(chat))
+        else:
+            text = self._render(chat, tools)
+            spans = [self._answer(text, chat, tools, at) for at in _answers(chat)]
+        weights = [chat[at].get("weight", 1) for at in _answers(chat)]
+        if not all(weights) and len(weights) != len(spans):
+            raise BadInput(
+                f"the chat template marks {len(spans)} of {len(weights)} answers, of which some have weights"
+            )
+        kept = spans if all(weights) else [s for s, weight in zip(spans, weights, strict=True) if weight]
+        return text, True, tuple((start, end) for start, end in kept)
 
     def _answer(self, text: str, chat: list[Message], tools: Any, at: int) -> tuple[int, int]:
         """Return the span of the message `at`: from the prompt for an answer to the end of the message."""

@@ -72,12 +72,12 @@ class Form(NamedTuple):
 
 
 def _zstandard(file: Path) -> Any:
-    return import_module("zstandard").open(file, "rb")
+    return import_module("pyarrow").input_stream(str(file), compression="zstd")
 
 
 FORMS = (
     Form(".gz", b"\x1f\x8b", "", functools.partial(gzip.open, mode="rb")),
-    Form(".zst", b"\x28\xb5\x2f\xfd", "zstandard", _zstandard),
+    Form(".zst", b"\x28\xb5\x2f\xfd", "pyarrow", _zstandard),
 )
 
 
@@ -151,13 +151,13 @@ def files(places: Sequence[Path]) -> list[Path]:
     Of a data set that Hugging Face saved, they are those with the data. Raise CommonMistake if there is none,
     or if one is missing or empty.
     """
-    result = [file for place in places for file in _below(place)]
-    for file in result:
-        try:
-            if not file.stat().st_size:
-                raise CommonMistake(f"--data {file} is empty")
-        except OSError as error:
-            raise CommonMistake(f"--data {file} cannot be read: {error.strerror}") from None
+    try:
+        result = [file for place in places for file in _below(place)]
+        empty = [file for file in result if not file.stat().st_size]
+    except OSError as error:
+        raise CommonMistake(f"--data {error.filename} cannot be read: {error.strerror}") from None
+    if empty:
+        raise CommonMistake(f"--data {empty[0]} is empty")
     if not result:
         raise CommonMistake(f"--data {', '.join(map(str, places))} has no files")
     return result
@@ -173,8 +173,11 @@ def _below(place: Path) -> Iterator[Path]:
             f"--data {place} is a data set with the parts {names}: name one, such as {place / 'train'}"
         )
     if (place / "state.json").is_file() and (place / "dataset_info.json").is_file():
-        state = json.loads((place / "state.json").read_text(encoding="utf-8"))
-        yield from (place / each["filename"] for each in state["_data_files"])
+        try:
+            state = json.loads((place / "state.json").read_text(encoding="utf-8"))
+            yield from [place / each["filename"] for each in state["_data_files"]]
+        except (ValueError, LookupError, TypeError) as error:
+            raise BadInput(f"--data {place / 'state.json'} is not of a data set: {error!r}") from None
         return
     for each in sorted(place.iterdir()):
         if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir()):
@@ -248,10 +251,6 @@ def parts(file: Path, reading: Reading) -> Iterator[Part]:
         raise BadInput(f"--data {file}: {error}") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:  # those of pyarrow are ValueErrors, too
         raise BadInput(f"--data {file} is damaged as {what.name}: {error}") from None
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise BadInput(f"--data {file} is damaged: {error}") from None
 
 
 def _of_record(record: Any, reading: Reading, number: int) -> Part | None:

@@ -2,15 +2,19 @@
 
 The steps come from the loop, and their samples return in its order: position and resume of a run are those
 without workers. The workers are forked from a server that has no thread, device or MPI, so that the data set
-is sent to them as a pickle. They live as long as the run. Random numbers that a data set draws depend on the
-epoch and the samples of the step only.
+is sent to them as a pickle, in which arrays that are mapped into memory stay so. They live as long as the
+run. Random numbers that a data set draws depend on the epoch and the samples of the step only.
 """
 
+import copyreg
+import io
+import mmap
 import multiprocessing
 import pickle
 import random
 from collections import deque
 from collections.abc import Iterable, Iterator
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +34,28 @@ class _Request(NamedTuple):
     number: int
     epoch: int
     step: Step
+
+
+def _reopened(array: np.memmap) -> Any:
+    """Return how a worker gets an array that is mapped into memory: it maps the file, too."""
+    whole = array
+    while isinstance(whole.base, np.memmap):
+        whole = whole.base
+    if whole.filename is None or not array.flags.c_contiguous or not isinstance(whole.base, mmap.mmap):
+        return array.__reduce__()
+    before = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return np.memmap, (whole.filename, array.dtype, "r", whole.offset + before, array.shape)
+
+
+class _Nowhere(io.RawIOBase):
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
+
+
+class _Trial(pickle.Pickler):
+    """Finds out whether something is a pickle."""
+
+    dispatch_table: Any = {**copyreg.dispatch_table, np.memmap: _reopened}  # noqa: RUF012
 
 
 class _Samples(Dataset[Any]):
@@ -83,8 +109,9 @@ class Processes:
 
     def __init__(self, source: Source, count: int, ahead: int, pin: bool) -> None:
         alone = source.detached()
+        ForkingPickler.register(np.memmap, _reopened)
         try:
-            pickle.dumps(alone)
+            _Trial(_Nowhere()).dump(alone)
         except Exception as error:  # a class may raise anything
             raise CommonMistake(
                 f"--workers {count} sends the data set to other processes, and it is no pickle: {error}: "

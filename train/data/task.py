@@ -1,5 +1,6 @@
 """A task: the samples of training and test, and what is measured on them."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,11 @@ class Task:
     notes: tuple[str, ...] = ()
     loss_by: str = "sample"
     temporary: Path | None = None
+
+    def release(self) -> None:
+        """Remove temporary files. Called when all ranks of the host have the data."""
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
     def by_token(self, choice: str | None, loss: str | None) -> bool:
         """Return whether the loss is a mean over tokens, by the values of --loss-by and --loss, if any.

@@ -109,7 +109,7 @@ def _notes(corpus: Corpus, paths: Sequence[Path]) -> tuple[str, ...]:
     if set(kinds) == {documents.TEXT.name}:
         return ()
     count = sum(map(len, corpus.tokens))
-    share = "all" if corpus.learn is None else f"{corpus.learn.mean():.1%}"
+    share = "all" if corpus.learn is None else f"{corpus.learned / count:.1%}"
     names = ", ".join(f"{number} file(s) of {name}" for name, number in sorted(kinds.items()))
     return (
         f"{names}: {len(corpus.starts)} documents with {count} tokens, of which {share} are to be learned",

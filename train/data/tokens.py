@@ -140,13 +140,15 @@ class Corpus(NamedTuple):
     """The tokens of all documents, one after the other.
 
     tokens: arrays; learn: for each array, which tokens are to be learned, None if all are; starts: where
-    documents begin; temporary: a directory to remove when all ranks of the host have opened the corpus
+    documents begin; temporary: a directory to remove when all ranks of the host have opened the corpus;
+    learned: number of tokens to learn, separators aside, if it is not that of all
     """
 
     tokens: tuple[np.ndarray, ...]
     learn: np.ndarray | None
     starts: np.ndarray
     temporary: Path | None = None
+    learned: int = 0
 
 
 def corpus(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: Path | None) -> Corpus:
@@ -192,11 +194,19 @@ def _encoded(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: 
 def _alone(host: Path, name: str) -> Iterator[None]:
     """Let one process of the host after the other into the context. host: a directory of this user"""
     host.mkdir(mode=0o700, exist_ok=True)
-    if host.stat().st_uid != os.getuid():
+    if host.is_symlink() or host.stat().st_uid != os.getuid():
         raise PermissionError(1, "it belongs to another user", str(host))
-    with open(host / name, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    file = host / name
+    while True:
+        with open(file, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino):
+                continue  # the process before has removed it
+            try:
+                yield
+            finally:
+                file.unlink(missing_ok=True)
+            return
 
 
 def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: Path) -> None:
@@ -205,7 +215,7 @@ def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: P
     draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     separator = np.array(letters.separator, letters.kind)
     starts: list[int] = []
-    count, masked, last = 0, False, True
+    count, learned, masked, last = 0, 0, False, True
     try:
         with (
             open(draft / "tokens", "wb") as tokens,
@@ -223,11 +233,13 @@ def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: P
                 flags = np.ones(len(code.tokens), bool) if code.learn is None else code.learn
                 flags.tofile(learn)
                 masked |= code.learn is not None
-                count, last = count + len(flags), bool(flags[-1]) if len(flags) else last
+                count, learned = count + len(flags), learned + int(flags.sum())
+                last = bool(flags[-1]) if len(flags) else last
         if not masked:
             (draft / "learn").unlink()
         np.save(draft / "starts.npy", np.array(starts, np.int64))
-        (draft / "kind").write_text(np.dtype(letters.kind).name)
+        facts = {"kind": np.dtype(letters.kind).name, "learned": learned}
+        (draft / "facts.json").write_text(json.dumps(facts))
         draft.rename(folder)
     except OSError as error:
         if not folder.is_dir():
@@ -277,10 +289,9 @@ def _all_cores() -> Iterator[int]:
 
 
 def _read(folder: Path) -> Corpus:
-    kind, mask = np.dtype((folder / "kind").read_text()), folder / "learn"
-    sizes = (folder / "tokens").stat().st_size
-    if not sizes:
+    facts, mask = json.loads((folder / "facts.json").read_text()), folder / "learn"
+    if not (folder / "tokens").stat().st_size:
         raise CommonMistake("--task text: the documents of --data are empty")
-    tokens = np.asarray(np.memmap(folder / "tokens", kind, "r"))
+    tokens = np.asarray(np.memmap(folder / "tokens", facts["kind"], "r"))
     learn = np.asarray(np.memmap(mask, bool, "r")) if mask.is_file() else None
-    return Corpus((tokens,), learn, np.load(folder / "starts.npy"))
+    return Corpus((tokens,), learn, np.load(folder / "starts.npy"), learned=facts["learned"])

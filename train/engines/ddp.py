@@ -15,9 +15,9 @@ from ..data.feed import Micro, MicroBatches
 from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
-from . import optimizers
-from .base import Job, Part, Save, Share, Trained, evaluation, loss_of, sum_of, value_of
+from .base import Job, Save, Trained, evaluation, loss_of, sum_of, value_of
 from .ema import Average
+from .plain import PlainTorch
 from .tuning import with_compile
 
 Context = AbstractContextManager[Any]
@@ -44,7 +44,7 @@ class WithLoss(nn.Module):
             return call(self.model, cast(inputs, self._dtype))
 
 
-class DdpEngine:
+class DdpEngine(PlainTorch):
     """An engine with DistributedDataParallel. The process group must be initialised.
 
     bf16 and fp16 are torch's autocast with fp32 weights, fp16 with dynamic loss scaling. bf16 without a
@@ -52,10 +52,9 @@ class DdpEngine:
     """
 
     def __init__(self, job: Job) -> None:
-        self.share = Share(job.ranks.rank, job.ranks.world_size)
-        self.part = Part(0, job.ranks.rank == 0)
+        super().__init__(job)
         self._dtype, self._cast = precision(job.config)
-        self._type, self._speed, self._adapters = job.device.type, job.speed, job.adapters
+        self._adapters = job.adapters
         self.module = job.model.to(job.device.torch, self._dtype)
         whole = WithLoss(self.module, job.loss, self._dtype, self._autocast)
         self._outputs = with_compile(whole.outputs, job.speed)
@@ -70,14 +69,8 @@ class DdpEngine:
                 bucket_cap_mb=job.speed.bucket_mb,
             )
         self._compiled = with_compile(self._model, job.speed)
-        self.optimizer = optimizers.build(job.config, self.module, job.speed.fused == "torch")
-        self.scheduler = job.schedule.attach(self.optimizer)
-        storage.check_state(self.scheduler.state_dict(), job.schedule.source)
-        self._scaler = torch.amp.GradScaler(self._type, enabled=self._cast == torch.float16)
-        self._clip = float(job.config.get("gradient_clipping", 0))
+        self._prepare(job, self._cast == torch.float16, Average)
         self._after_resume, self._first = False, True
-        self.average = Average(self.module, job.ema) if job.ema else None
-        self._norm: torch.Tensor | None = None
         self._factors: dict[int, torch.Tensor] = {}
 
     def _rebuild_buckets(self, micro: Micro) -> None:
@@ -128,20 +121,8 @@ class DdpEngine:
             names = ", ".join(idle[:5])
             raise BadInput(
                 f"--engine ddp needs a gradient of every weight, and the model does not use {names}: "
-                "remove them, set their requires_grad to False, or use --engine deepspeed"
+                "remove them, set their requires_grad to False, or use --engine fsdp or deepspeed"
             )
-
-    def _step(self) -> None:
-        self._scaler.unscale_(self.optimizer)
-        self._norm = nn.utils.clip_grad_norm_(self.module.parameters(), self._clip) if self._clip else None
-        scale = self._scaler.get_scale() if self._scaler.is_enabled() else 0.0
-        self._scaler.step(self.optimizer)
-        self._scaler.update()
-        # A smaller scale means that the gradients overflowed and the step was skipped.
-        if not self._scaler.is_enabled() or self._scaler.get_scale() >= scale:
-            self.scheduler.step()
-        if self.average:
-            self.average.update()
 
     def evaluation_mode(self) -> AbstractContextManager[None]:
         return evaluation(self.module, self.average)
@@ -150,20 +131,8 @@ class DdpEngine:
     def predict(self, inputs: Tree) -> Tree:
         return self._outputs(inputs)
 
-    def learning_rate(self) -> float:
-        return float(self.optimizer.param_groups[0]["lr"])
-
-    def gradient_norm(self) -> torch.Tensor:
-        if self._norm is not None:
-            return self._norm  # the norm before clipping
-        gradients = [p.grad for p in self.module.parameters() if p.grad is not None]
-        return nn.utils.get_total_norm(gradients)
-
-    def end_epoch(self) -> None:
-        self.scheduler.end_epoch()
-
-    def after_evaluation(self, metric: float) -> None:
-        self.scheduler.after_evaluation(metric)
+    def _total_norm(self) -> torch.Tensor:
+        return nn.utils.get_total_norm([p.grad for p in self.module.parameters() if p.grad is not None])
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         if self.share.rank == 0:

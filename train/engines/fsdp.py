@@ -22,10 +22,10 @@ from ..errors import CommonMistake
 from ..loss_functions import LossSum
 from ..models import blocks
 from ..trees import Tree, call, cast
-from . import optimizers
-from .base import Job, Part, Save, Share, evaluation, loss_of, sum_of, value_of
+from .base import Job, Save, evaluation, loss_of, sum_of, value_of
 from .batch_norm import normalise_in_fp32
 from .ema import ShardedAverage
+from .plain import PlainTorch
 from .tuning import with_compile
 
 OPTIMIZER = "optimizer"
@@ -33,7 +33,7 @@ CASTS = {"bf16": torch.bfloat16, "fp16": torch.float16}  # of gathered weights; 
 AUTOCASTS = {"autocast": torch.bfloat16, "autocast-fp16": torch.float16}
 
 
-class FsdpEngine:
+class FsdpEngine(PlainTorch):
     """An engine with fully_shard. The process group must be initialised.
 
     bf16 and fp16 gather weights in half precision; the shards, the exchange of gradients and the optimizer
@@ -41,9 +41,8 @@ class FsdpEngine:
     """
 
     def __init__(self, job: Job) -> None:
-        self.share = Share(job.ranks.rank, job.ranks.world_size)
-        self.part = Part(0, job.ranks.rank == 0)
-        self.module, self._type, self._speed = job.model, job.device.type, job.speed
+        super().__init__(job)
+        self.module, self._adapters = job.model, job.adapters
         kind = precision(job.config)
         self._cast, self._autocast = CASTS.get(kind), AUTOCASTS.get(kind)
         self._dtype = self._cast or (torch.bfloat16 if kind == "pure-bf16" else torch.float32)
@@ -51,14 +50,7 @@ class FsdpEngine:
         self._root = self._shard(job, torch.bfloat16 if kind == "pure-bf16" else torch.float32)
         normalise_in_fp32(self.module)
         self._loss = with_compile(job.loss, job.speed)
-        self.optimizer = optimizers.build(job.config, self.module, job.speed.fused == "torch")
-        self.scheduler = job.schedule.attach(self.optimizer)
-        storage.check_state(self.scheduler.state_dict(), job.schedule.source)
-        scaled = torch.float16 in (self._cast, self._autocast)
-        self._scaler = torch.amp.GradScaler(self._type, enabled=scaled)
-        self._clip = float(job.config.get("gradient_clipping", 0))
-        self.average = ShardedAverage(self.module, job.ema) if job.ema else None
-        self._norm: torch.Tensor | None = None  # before clipping
+        self._prepare(job, torch.float16 in (self._cast, self._autocast), ShardedAverage)
 
     def _shard(self, job: Job, dtype: torch.dtype) -> FSDPModule:
         """Compile and shard each block, and then what is outside of them. Return the model.
@@ -109,32 +101,19 @@ class FsdpEngine:
         with half:
             return call(self.module, cast(inputs, self._dtype))
 
-    def _step(self) -> None:
-        self._scaler.unscale_(self.optimizer)
-        self._norm = self._clip_gradients() if self._clip else None
-        scale = self._scaler.get_scale() if self._scaler.is_enabled() else 0.0
-        self._scaler.step(self.optimizer)
-        self._scaler.update()
-        # A smaller scale means that the gradients overflowed and the step was skipped.
-        if not self._scaler.is_enabled() or self._scaler.get_scale() >= scale:
-            self.scheduler.step()
-        if self.average:
-            self.average.update()
-
-    def _clip_gradients(self) -> torch.Tensor:
-        """Clip the gradients as nn.utils.clip_grad_norm_ does. Return their norm before."""
-        gradients = self._gradients()
-        norm = _norm(gradients)
-        torch._foreach_mul_(gradients, (self._clip / (norm + 1e-6)).clamp(max=1.0))
-        return norm
-
     def _gradients(self) -> list[torch.Tensor]:
         """Return this rank's shares of the gradients."""
         gradients: list[Any] = [p.grad for p in self.module.parameters() if p.grad is not None]
         return [gradient.to_local() for gradient in gradients]
 
-    def gradient_norm(self) -> torch.Tensor:
-        return _norm(self._gradients()) if self._norm is None else self._norm
+    def _total_norm(self) -> torch.Tensor:
+        square = nn.utils.get_total_norm(self._gradients()).float().square()
+        distributed.all_reduce(square)
+        return square.sqrt()
+
+    def _clip_gradients(self, norm: torch.Tensor) -> None:
+        # As nn.utils.clip_grads_with_norm_, which takes longer for distributed tensors.
+        torch._foreach_mul_(self._gradients(), (self._clip / (norm + 1e-6)).clamp(max=1.0))
 
     @contextmanager
     def evaluation_mode(self) -> Iterator[None]:
@@ -148,15 +127,6 @@ class FsdpEngine:
     @torch.no_grad()
     def predict(self, inputs: Tree) -> Tree:
         return self._outputs(inputs)
-
-    def learning_rate(self) -> float:
-        return float(self.optimizer.param_groups[0]["lr"])
-
-    def end_epoch(self) -> None:
-        self.scheduler.end_epoch()
-
-    def after_evaluation(self, metric: float) -> None:
-        self.scheduler.after_evaluation(metric)
 
     def save(self, directory: Path, save: Save, client: dict[str, Any]) -> None:
         """Write the sharded tensors first: all ranks write them together, also if the disk of one is full."""
@@ -177,17 +147,13 @@ class FsdpEngine:
         self._scaler.load_state_dict(states["scaler"])
 
     def _weights(self) -> sharded.Tensors:
-        return {f"{MODEL}.{name}": p.detach() for name, p in self.module.named_parameters()}
+        """Return the weights to save: all, or with adapters those that are trained."""
+        named = self.module.named_parameters()
+        return {f"{MODEL}.{name}": p.detach() for name, p in named if p.requires_grad or not self._adapters}
 
     def _names(self) -> dict[str, str]:
         """Return the other names of weights that layers share, with the names under which they are saved."""
         first = {id(p): name for name, p in self.module.named_parameters()}
         names = self.module.named_parameters(remove_duplicate=False)
-        return {name: first[id(p)] for name, p in names if first[id(p)] != name}
-
-
-def _norm(shares: list[torch.Tensor]) -> torch.Tensor:
-    """Return the 2-norm over all ranks of tensors of which this rank has the shares."""
-    square = nn.utils.get_total_norm(shares).float().square()
-    distributed.all_reduce(square)
-    return square.sqrt()
+        shared = {name: first[id(p)] for name, p in names if p.requires_grad or not self._adapters}
+        return {name: other for name, other in shared.items() if name != other}

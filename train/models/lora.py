@@ -86,7 +86,7 @@ def check_package() -> None:
         import_module("peft")
     except ModuleNotFoundError as error:
         raise CommonMistake(
-            f"--lora needs the Python package {error.name}: pip install 'jobgen[lora]'"
+            f"--lora needs the Python package {error.name}: pip install peft"
         ) from None
 
 

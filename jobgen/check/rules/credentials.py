@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.rendering.runtime import MARK
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import expansions, literal
-from jobgen.secrets import is_secret
+from jobgen.secrets import is_secret, masked_prose, secret_words
 
 _PLACEHOLDER = (
     r"(?i).*(your|my_?|xxx|\.\.\.|todo|change|example|insert|here|token|_key|secret|placeholder|dummy|fake|hidden"
@@ -62,6 +63,23 @@ def secret_in_script(script: Script) -> Iterator[Hit]:
             yield Hit(
                 line,
                 f"{name.lstrip('-') or 'a word'} has a secret as its value: who reads the script can use it",
+            )
+    yield from (one for one in _of_jobgen(script) if one.line not in seen)
+
+
+def _of_jobgen(script: Script) -> Iterator[Hit]:
+    """Yield the secrets in the comment and in the program of a script of jobgen, as jobgen warns of them."""
+    if not any(line.startswith(MARK) for line in script.lines):
+        return
+    for option in script.options:
+        if option.flag == "--comment" and masked_prose(option.value) != option.value:
+            yield Hit.at(option, "the comment has a secret: who sees the job can use it", "leave it out")
+    for launch in script.commands:
+        words = [literal(word) or "" for word in launch.arguments]
+        for one in secret_words(words):
+            fix = f"make the script again with --env {one.variable}, or with --env-file FILE"
+            yield Hit.at(
+                launch.arguments[one.at], f"{one.text} is a secret: who reads the script can use it", fix
             )
 
 

@@ -9,20 +9,20 @@ from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import definitions_of, state
+from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE
-from jobgen.script.commands import Command, commands
+from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, exported
 
 _IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
-_SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts")
+_SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
 def misread(assignment: Node) -> bool:
@@ -64,9 +64,12 @@ def _end_before(statement: Node, start: int) -> int:
     return max(start, before.end if before is not None else start)
 
 
-def _sets(command: Command) -> bool:
-    """Return whether a command sets variables of the shell that are not in the text of the script."""
-    return command.name in _SETS or (command.name == "printf" and "-v" in command.literals)
+def _sets(statement: Node) -> bool:
+    """Return whether a statement sets variables of the shell otherwise than by an assignment."""
+    if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text):
+        return True
+    found = commands(statement)
+    return any(one.name in _SETS or (one.name == "printf" and "-v" in one.literals) for one in found)
 
 
 class Body:
@@ -103,13 +106,16 @@ class Body:
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
         names = self._unexported(statements, later)
+        for name in sorted({*definitions_of(self.script, later).names, *self.used}):
+            if name.startswith(OF_ARRAY) and (array := name.removeprefix(OF_ARRAY)) in by_value(self.script):
+                code += f'\nexport {name}="$(declare -p {array})"'
         for name in names:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
-        if self._starts_at_home():
+        if self._starts_at_home(statements):
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -129,8 +135,11 @@ class Body:
                 strict = found[-1] == "-" if found else strict
         return strict
 
-    def _starts_at_home(self) -> bool:
-        """Return whether the script relies on the home directory, in which its scheduler starts it."""
+    def _starts_at_home(self, statements: Sequence[Node]) -> bool:
+        """Return whether the script relies on the home directory, in which its scheduler starts it.
+
+        ``statements`` are those of setup, without the changes of the directory that the job begins with.
+        """
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
             return False
         directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
@@ -139,6 +148,8 @@ class Body:
         first = next((one for one in self.script.named("cd", "pushd")), None)
         if first is None or not start_directory.is_absolute(self.script, first) or first.node.under(*LATER):
             return True
+        if not any(one.start <= first.node.start < one.end for one in statements):
+            return False
         before = [one for one in self.script.tree.children if one.end <= first.node.start]
         return any(effects_of(self.script, one).kinds & OF_DIRECTORY for one in before)
 
@@ -153,8 +164,7 @@ class Body:
                     known.add(name)
                 elif name in read and name not in known:
                     found[name] = None
-        sets = [command for one in (*self.files, *statements) for command in commands(one)]
-        if any(map(_sets, sets)):
+        if any(map(_sets, (*self.files, *statements))):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
                 name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
@@ -162,7 +172,8 @@ class Body:
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        return [name for name in found if name not in known | set(" ".join(message).split())]
+        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
+        return [name for name in found if name not in known]
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""
@@ -242,12 +253,9 @@ class Body:
         )
         if any(one.parent is None or one.parent.type != "command" or misread(one) for one in state):
             return False
-        if definitions_of(self.script, [statement]).definitions:
+        if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
-        found = list(commands(statement))
-        if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) or any(map(_sets, found)):
-            return False
-        names = {command.name for command in found}
+        names = {command.name for command in commands(statement)}
         after = statement.next()
         background = after is not None and after.type == "&"
         return not background and bool(names) and not names & {*STATE, "", *self.script.functions}

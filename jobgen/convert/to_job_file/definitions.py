@@ -11,9 +11,15 @@ from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+
+
+_KEYED = re.compile(r"(?:declare|typeset|local|readonly) -\w*A\w* (\w+)")
+_OF_FILE = re.compile(r"(?:.* )?([A-Za-z_]\w*)$")
+_WORDS = re.compile(r"(?:.* )?-\w*a (\w+)")
+OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
 
 class Definitions(NamedTuple):
@@ -34,7 +40,11 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     arrays = _arrays(script, max((one.start for one in stack), default=0))
     repeated = {id(node) for given in arrays.values() for node in given}
     plain = {name for name, _, node in script.assignments if id(node) not in repeated}
-    arrays = {name: given for name, given in arrays.items() if not _sets_first(name, stack)}
+    set_here = {name for one in stack for name, value, _ in assignments(one) if value.type == "array"}
+    values = by_value(script) - by_value(script, stack) - set_here
+    arrays = {
+        name: given for name, given in arrays.items() if name not in values and not _sets_first(name, stack)
+    }
     own = {id(part) for one in stack for part in one.all("function_definition", "variable_assignment")}
     while stack:
         one = stack.pop()
@@ -47,8 +57,10 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
             if id(node) not in found and id(node) not in own:
                 found[id(node)] = node
                 stack.append(node)
-    ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
-    texts = tuple(dict.fromkeys(node.text for node in ordered))
+    ordered = sorted((_whole(one, own) for one in found.values()), key=lambda node: node.start)
+    handed = [f"{OF_ARRAY}{name}" for name in names if name in values]
+    texts = tuple(dict.fromkeys([*(f'eval "${name}"' for name in handed), *(one.text for one in ordered)]))
+    names.update(dict.fromkeys(handed))
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
     return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
@@ -60,6 +72,36 @@ def _arrays(script: Script, end: int) -> dict[str, list[Node]]:
     for name, value, node in script.assignments:
         if value.type == "array" or (name in found and node.start < end):
             found.setdefault(name, []).append(node)
+    return found
+
+
+def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
+    """Return the arrays whose text gives no values, as it sets elements, reads a file, or is among programs.
+
+    ``nodes``: only those of these commands.
+    """
+    found = _among_programs(script) if nodes is None else set()
+    for root in [script.tree] if nodes is None else nodes:
+        targets = (one.get("name") for one in root.all("variable_assignment"))
+        found |= {
+            one.text.partition("[")[0] for one in targets if one is not None and one.type == "subscript"
+        }
+        for one in root.all("declaration_command"):
+            found |= {match[1] for match in [_KEYED.match(one.text)] if match}
+        for command in commands(root):
+            text = " ".join(word.text for word in command.arguments)
+            if match := (_OF_FILE if command.name in ("mapfile", "readarray") else _WORDS).match(text):
+                found |= {match[1]} if command.name in ("mapfile", "readarray", "read") else set()
+    return found
+
+
+def _among_programs(script: Script) -> set[str]:
+    """Return the arrays that a loop or a condition sets which also runs programs."""
+    found = set()
+    for name, value, node in script.assignments:
+        above = [one for one in node.above() if one.type in LATER] if value.type == "array" else []
+        if above and "program" in effects_of(script, above[-1]).kinds:
+            found.add(name)
     return found
 
 
@@ -77,21 +119,13 @@ def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
     )
 
 
-def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
-    """Return the condition or loop in which an array is set.
-
-    If the commands themselves are in it, or if it runs programs too, it is the assignment alone.
-    """
+def _whole(assignment: Node, own: set[int]) -> Node:
+    """Return the condition or loop in which an array is set, unless the commands themselves are in it."""
     above = [one for one in assignment.above() if one.type.endswith(("_statement", "clause"))]
     inside = any(one.type == "function_definition" for one in assignment.above())
     if inside or not above or any(id(part) in own for part in above[-1].all("variable_assignment")):
         return assignment
-    twice = (
-        "=(" in assignment.text
-        and "+=(" not in assignment.text
-        and "program" in effects_of(script, above[-1]).kinds
-    )
-    return assignment if twice else above[-1]
+    return above[-1]
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:

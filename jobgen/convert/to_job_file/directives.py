@@ -117,7 +117,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         others += _output(file, script, source, content)
     elif read := re.search(source.own_logs, script.tree.text):
         _own_log(file, script, source, read)
-    if request.error and request.error != request.output:
+    two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
+    if request.error and (two or request.error != request.output):
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
     _mail_on(file, request, source)

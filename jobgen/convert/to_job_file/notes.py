@@ -26,6 +26,7 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
+_OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
@@ -121,13 +122,28 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
         yield Remark(program.line, shown(started[0]), why)
 
 
-def process_number(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
-    """Yield a remark on ``$$`` in the program and in the commands around it, which are other processes."""
+def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     words = file.list("command")
-    around = [one for one in (*parts.before, *parts.after) if _OWN_NUMBER.search(one.text)]
-    if words[:2] == ["bash", "-c"] and _OWN_NUMBER.search(words[2]) and around:
-        why = "has another value in the program, which is a separate process, than in the commands around it"
-        yield Remark(program.line, "$$", f"{why}: set a variable in setup")
+    code = [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+    blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
+    if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
+        why = "has another value in each block and in the program, which are separate processes"
+        lost = any(map(_OWN_NUMBER.search, code))
+        yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
+
+
+def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on the path of the script in commands that other shells run."""
+    words = file.list("command")
+    code = [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+    code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
+    found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
+    found |= {"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set()
+    for name in sorted(found):
+        line = next((node.line for one, node in script.expansions if one == name), 1)
+        why = "is the path of this script, which the commands of a job file do not have"
+        yield Remark(line, f"${name}", why)
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:

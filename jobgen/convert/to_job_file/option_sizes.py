@@ -5,6 +5,7 @@ Where no option names the ranks, jobgen starts one for each device; they have th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -45,6 +46,16 @@ class Typed(NamedTuple):
     def devices(self) -> int | None:
         """The devices of a node, without their type."""
         return number(self.ours.get(BY_KEY["gpus_per_node"].flag, "").rpartition(":")[2])
+
+
+def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
+    """Add a remark on a number of ranks for a range of nodes."""
+    given = values_by_key(map(shlex.join, options), row.scheduler)
+    request = row.scheduler.sizes(given)
+    if request.ranks and request.nodes is None and row.scheduler.keys.nodes in given:
+        file.values.clear()
+        why = f"{request.ranks} ranks on a range of nodes have no counterpart: --nodes is one number"
+        file.remarks.append(Remark(1, "", why))
 
 
 def count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
@@ -146,7 +157,8 @@ def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
     """Keep a request of fewer devices than ranks as a directive, and return whether there is one: jobgen
     gives each rank a device of its own."""
     ranks, devices = _ranks(file, typed), _devices(file, typed)
-    if not devices or ranks <= devices or file.values.get("accelerator") == "cpu":
+    foreign = file.values.keys() & {"ranks_per_node", "gpus_per_node"}
+    if not foreign or not devices or ranks <= devices or file.values.get("accelerator") == "cpu":
         return False
     own = file.values.pop("gpus_per_node", typed.ours.get("--gpus-per-node"))
     name = file.values.pop("accelerator", typed.ours.get("--accelerator"))

@@ -16,6 +16,7 @@ from jobgen.script.syntax import Node, expansions, literal, parse
 from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
+_DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
 # Sourced files that set no variable for the words of a program.
@@ -274,10 +275,13 @@ def _code_of(lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) ->
     )
 
 
-def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool) -> ProgramWords:
+def as_text(
+    script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool, twice: bool
+) -> ProgramWords:
     """Return a program as the text of a shell, which splits its words as that of the script did.
 
-    ``of_python``: the launcher of the script starts files of Python by itself.
+    ``of_python``: the launcher of the script starts files of Python by itself. ``twice``: a second shell of
+    the script reads the words with the values of their variables, and removes the quotes in these.
     """
     needs = definitions_of(script, nodes)
     nodes = _joined(nodes)
@@ -289,4 +293,17 @@ def as_text(script: Script, nodes: Sequence[Node], more: Sequence[str], of_pytho
     if more and head < len(words):
         at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
         words[at:at] = more
-    return _code_of([*state(script, nodes), *needs.definitions, _command(" ".join(words))], needs, nodes)
+    text = _command(" ".join(words))
+    if twice and any(_quoted(script, name, 0) for one in nodes for name, _ in expansions(one)):
+        text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
+    return _code_of([*state(script, nodes), *needs.definitions, text], needs, nodes)
+
+
+def _quoted(script: Script, name: str, depth: int) -> bool:
+    """Return whether the value of a variable has quotes in it, also by the variables that it is made of."""
+    for value in script.values.get(name, ()):
+        if re.search(r"'|\\\"", value.text[1:-1]) and value.type in ("string", "raw_string", "concatenation"):
+            return True
+        if depth < _DEEPEST and any(_quoted(script, one, depth + 1) for one, _ in expansions(value)):
+            return True
+    return False

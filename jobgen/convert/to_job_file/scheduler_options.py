@@ -19,6 +19,7 @@ from jobgen.convert.to_job_file.option_sizes import (
     keep_chunks,
     keep_devices,
     leave_ranks,
+    refuse_range,
     share_cores,
     share_lines,
     share_totals,
@@ -167,6 +168,7 @@ def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile
     count_per_device(file, row, typed)
     if "mem" in file.values and not own_cores and any(one[0].startswith(row.of_cores) for one in options):
         file.values.setdefault("cpus_per_rank", 1)
+    refuse_range(file, row, options)
     return file
 
 

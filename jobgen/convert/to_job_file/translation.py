@@ -141,11 +141,16 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
-    file.remarks += [*notes.status(parts), *notes.traps(script, file), *notes.of_runtime(script, file)]
+    file.remarks += [
+        *notes.status(parts),
+        *notes.traps(script, file),
+        *notes.of_runtime(script, file),
+        *notes.own_path(script, file),
+    ]
     file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
-        file.remarks += [*notes.process_number(file, parts, command), *notes.unset(script, file, command)]
+        file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -241,7 +246,7 @@ def _program(
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
-    kind, in_text = _ALONE, None
+    kind, in_text, twice = _ALONE, None, False
     wrapped: tuple[Node, ...] = ()
     if launch is not None:
         kind = launch.kind
@@ -256,9 +261,10 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
-        of_eval = command.name == "eval" and any('\\"' in node.text for node in nodes)
-        nodes = program_line.evaluated(nodes) if of_eval else nodes
-        if not surroundings.in_shell and not of_eval:
+        twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
+        if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
+            nodes = program_line.evaluated(nodes)
+        if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
@@ -267,7 +273,7 @@ def _program(
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several:
-        words = program_line.as_text(script, nodes, more, of_python)
+        words = program_line.as_text(script, nodes, more, of_python, twice)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more

@@ -31,8 +31,9 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         return
     old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
+    said: set[str] = set()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, not done, script, source, target))
+        found = list(_replaced(call, said, script, source, target))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
@@ -42,8 +43,9 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
 
 
 def _replaced(
-    call: Call, first: bool, script: Script, source: Dialect, target: Dialect
+    call: Call, said: set[str], script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Edit | Remark]:
+    """Yield the edit of a call and remarks on it; ``said`` are the remarks that hold for all calls."""
     words = LaunchWords(call.words, script, variables.names(source, target, mpi_of(script)))
     try:
         if ":" in call.command.literals:
@@ -70,8 +72,11 @@ def _replaced(
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
         return
     yield from _remarks(call, line, script, to_srun)
-    if first and not alone:
-        yield from _first(call, line, script, source, target)
+    if not alone:
+        for remark in _of_all(call, line, script, source, target):
+            if remark.why not in said:
+                said.add(remark.why)
+                yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
 
@@ -116,10 +121,10 @@ def _ranks(call: Call, script: Script) -> str | None:
     return mpirun_line.ranks_of(line, script.request)
 
 
-def _first(
+def _of_all(
     call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Remark]:
-    """Yield remarks that hold for all launches, at the first one: the MPI, and the variables of a rank."""
+    """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
     if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):

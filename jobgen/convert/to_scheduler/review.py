@@ -12,8 +12,15 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
-from jobgen.convert.to_scheduler.start_lines import for_bash, has_directives, has_first_line, line_starts
+from jobgen.convert.to_scheduler.start_lines import (
+    for_bash,
+    has_directives,
+    has_first_line,
+    line_starts,
+    threads_of_ranks,
+)
 from jobgen.convert.variable_names import inner_names
+from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -24,6 +31,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
+# Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
+_THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?)\w+"
 # Options of srun in variables that a script sets.
@@ -76,6 +85,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.scheduler.node_step and not target.scheduler.node_step:
         yield from misreadings.in_directory(script, source)
     yield from _own_log(script, source, target, content)
+    if threads_of_ranks(script, source, target, content):
+        yield from _threads_outside(script, source)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
@@ -95,6 +106,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
+    yield from _set_by_target(script, source, target)
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
@@ -123,6 +135,20 @@ def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
             why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
             yield Remark(node.line, f"${name}", why, lost=False)
+
+
+def _threads_outside(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the first program outside a launcher, which gets the threads of a rank, too."""
+    launched = [launch.command.node for launch in script.launches]
+    for command in script.commands:
+        inside = any(node.start <= command.node.start < node.end for node in launched)
+        program = command.node.get("name")
+        threaded = program is not None and _THREADED.match(program.text) and command.name not in STATE | TOOLS
+        python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
+        if not inside and (threaded or python):
+            why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
+            yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
+            return
 
 
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -181,6 +207,18 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     for name, line in inner_names(script).items():
         if name in ranks and any(script.launched(source.scheduler.node_step or "")):
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
+
+
+def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable that only the target sets, which was empty so far."""
+    if source.scheduler.family == target.scheduler.family:
+        return
+    own = {name for name, _, _ in script.assignments}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    for name in sorted({*lines} & {*target.job_variables}):
+        if name.startswith(target.variable_prefix):
+            why = f"was not set by {source.title}, and {target.title} sets it"
+            yield Remark(lines[name], f"${name}", why, lost=False)
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:

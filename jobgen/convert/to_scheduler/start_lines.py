@@ -145,8 +145,7 @@ def _changes_directory(script: Script) -> bool:
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return a line that sets the threads of a rank as the source does, unless the script sets them."""
-    given = [name for name, _, _ in script.assignments] + [name for name, _ in content.exports]
-    if source.sets_threads == target.sets_threads or "OMP_NUM_THREADS" in given:
+    if source.sets_threads == target.sets_threads or _names_threads(script, content):
         return []
     request, why = (
         script.request,
@@ -155,10 +154,31 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    if any(launch.row.once_a_node for launch in script.launches):
+    if _starts_threads(script):
         return [f"unset OMP_NUM_THREADS{why}"]
-    several = (request.ranks_per_node or 1) > 1 and script.launches
+    several = threads_of_ranks(script, source, target, content)
     return [f"export OMP_NUM_THREADS={request.cpus_per_rank or 1}{why}"] if several else []
+
+
+def _names_threads(script: Script, content: ScriptRequest) -> bool:
+    names = [name for name, _, _ in script.assignments] + [name for name, _ in content.exports]
+    return "OMP_NUM_THREADS" in names
+
+
+def _starts_threads(script: Script) -> bool:
+    """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
+    return any(launch.row.once_a_node for launch in script.launches) or "-ntomp" in script.tree.text
+
+
+def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> bool:
+    """Return whether the new script sets the threads of the several ranks of a node."""
+    sets = target.sets_threads and not source.sets_threads and not _names_threads(script, content)
+    return (
+        sets
+        and not _starts_threads(script)
+        and (script.request.ranks_per_node or 1) > 1
+        and bool(script.launches)
+    )
 
 
 def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:

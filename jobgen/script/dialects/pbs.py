@@ -31,7 +31,9 @@ SERVER TASKNUM TMPDIR VERSION VNODENUM WALLTIME
 
 class PbsDialect(Dialect):
     not_in_scripts = {
-        **dict.fromkeys(("-I", "-z", "-f", "-X"), ""),
+        **dict.fromkeys(("-z", "-f", "-X"), ""),
+        "-I": "leave -I out: bash FILE runs the script of -o FILE in an interactive job of qsub -I",
+        "-e": "leave -e out, jobs of jobgen have one log file, which --log names",
         "-W block": "use jobgen submit --wait",
         "-j": "leave -j out, jobs of jobgen have one log file",
     }

@@ -22,7 +22,7 @@ class PbsProDialect(PbsDialect):
     array_needs_rerun = looks_up_hosts = True
     foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
     foreign_variables = TORQUE_VARIABLES
-    local_variables = ("PBS_NUM_PPN",)  # MetaCentrum
+    local_variables = {"PBS_NUM_PPN": "cpus_per_chunk"}  # MetaCentrum
     marks = (
         Mark(r"(?:\b|-l)select=[^,\s]+"),
         Mark(r"(?:\b|-l)place=[^,\s]+"),

@@ -39,6 +39,7 @@ class SlurmDialect(Dialect):
     not_in_scripts = {
         "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
         "--open-mode": "leave --open-mode out, jobs of jobgen append to their log",
+        "--error": "leave --error out, jobs of jobgen have one log file, which --log names",
         "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
     }  # fmt: skip
     own_values = {
@@ -48,6 +49,9 @@ class SlurmDialect(Dialect):
         "--priority": ((r"TOP|\d+", r"--directive=--priority=\g<0>"),),
     }
     per_device = {"--ntasks-per-gpu": "ranks_per_node", "--cpus-per-gpu": "cpus_per_rank"}
+    no_counterpart = {
+        "--ntasks": "unequal numbers of ranks on nodes have no counterpart: --ranks-per-node is that of each"
+    }
     of_cores = ("--mem-per-cpu",)
     names_option = "--export"
     size_options = (*SLURM.keys.memory, "--tmp")

@@ -8,6 +8,7 @@ OPTIONS = {
     "gradient_clipping": "clip",
     "optimizer.type": "optimizer",
     "scheduler.type": "scheduler",
+    "zero_optimization.stage": "zero_stage",
     "zero_optimization.offload_optimizer.device": "offload",
     "zero_optimization.offload_param.device": "offload",
 }

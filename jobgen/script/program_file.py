@@ -1,0 +1,42 @@
+"""The file of a program that is not in the directory of the job."""
+
+from __future__ import annotations
+
+import os
+
+from jobgen.errors import nearest, shown
+from jobgen.launch.program import script_of
+from jobgen.plan.plan import Plan
+
+
+def missing_file(plan: Plan, why: str, directory: str = "") -> str:
+    """Return a sentence on the first file of a program that is not in the directory of the job, by default
+    the current one, with ``why`` it matters; empty without one.
+
+    Files of a container, and names with ``--expand``, are not looked up.
+    """
+    folder = os.path.join(directory, plan.spec.workdir or "")
+    if plan.container or not os.path.isdir(folder or "."):
+        return ""
+    for one in plan.steps or (plan,):
+        name = "" if one.program.is_ours else script_of(one.program.words)
+        if not name or os.path.isabs(name) or (plan.spec.expand and "$" in name):
+            continue
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            place = shown(plan.spec.workdir) if plan.spec.workdir else "this directory"
+            return f"{shown(name)} ({one.spec.program_origin}): is not in {place}, {why}{_near(path)}"
+    return ""
+
+
+def may_appear(plan: Plan) -> bool:
+    """Return whether the code of a job may make the file, or change the directory, before its program."""
+    return bool(plan.spec.setup or plan.spec.before)
+
+
+def _near(path: str) -> str:
+    try:
+        names = os.listdir(os.path.dirname(path) or ".")
+    except OSError:
+        return ""
+    return nearest(os.path.basename(path), names, 0.7)
