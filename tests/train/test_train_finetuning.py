@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -341,6 +342,36 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(BadInput, match=says):
             initial.load(network, tmp_path / name)
+
+
+BAD = {
+    "truncated": r"model-00003-of-00007.safetensors, of 500 bytes, cannot be read",
+    "absent": "No such file or directory: .*model-00003-of-00007.safetensors",
+    "shape": r"down_proj.weight is \[32, 64\] there, and \[32, 96\] in the model|shape torch.Size\(\[64, 32\]\)",
+    "more": "9 are missing, such as model.layers.2.input_layernorm.weight",
+    "fewer": "9 belong to other layers, such as model.layers.1.input_layernorm.weight",
+}
+
+
+def test_directories_that_do_not_fit_are_refused(place: Path, tmp_path: Path) -> None:
+    cases = {}
+    for name in BAD:
+        shutil.copytree(place / "llama", tmp_path / name)
+        cases[name] = options(place, "--engine", "ddp", "--lora", "2")
+        cases[name][cases[name].index("--model") + 1] = f"hf:{tmp_path / name}"
+    third = tmp_path / "truncated/model-00003-of-00007.safetensors"
+    third.write_bytes(third.read_bytes()[:500])
+    (tmp_path / "absent/model-00003-of-00007.safetensors").unlink()
+    for name, key, value in (
+        ("shape", "intermediate_size", 96),
+        ("more", "num_hidden_layers", 3),
+        ("fewer", "num_hidden_layers", 1),
+    ):
+        file = tmp_path / name / "config.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    made = launch_cases("languages.py", cases, 2, tmp_path)
+    for name, each in made.items():
+        assert re.search(BAD[name], each["error"]), (name, each)
 
 
 def test_checkpoints_of_other_programs_say_how_they_can_be_used(tmp_path: Path) -> None:

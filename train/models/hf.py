@@ -4,8 +4,9 @@ DIR has config.json and, for a pretrained model, its weights. Nothing is downloa
 directory is executed.
 """
 
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -77,8 +78,14 @@ def build(settings: Settings, vocabulary: int, shape: Any, zero3: dict[str, Any]
     try:
         with _zero3(zero3):
             model: nn.Module = _model(transformers, hf_config, _weights(settings), settings.attention)
-    except (ImportError, OSError, ValueError, RuntimeError) as error:
-        raise CommonMistake(f"--model {name} cannot be made: {_first_line(error)}") from None
+    except CommonMistake:
+        raise
+    except Exception as error:  # transformers, safetensors and torch raise many kinds
+        if damage := _damaged(_weights(settings)):
+            raise CommonMistake(f"--model {name} cannot be made: {damage}") from None
+        if not isinstance(error, ImportError | OSError | ValueError | RuntimeError):
+            raise
+        raise CommonMistake(f"--model {name} cannot be made: {_in_one_line(error)}") from None
     if settings.recompute:
         _recompute(model)
     return model
@@ -117,15 +124,61 @@ def _model(transformers: Any, hf_config: Any, weights: Path | None, attention: s
     if meta or weights is None:
         return kind.from_config(hf_config, **common)
     model, facts = kind.from_pretrained(
-        weights, config=hf_config, local_files_only=True, output_loading_info=True, **common
+        weights,
+        config=hf_config,
+        local_files_only=True,
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # _check names them
+        **common,
     )
-    if missing := sorted(facts["missing_keys"]):
-        names = ", ".join(missing[:3])
-        raise CommonMistake(
-            f"the weights in {weights} do not fit {type(model).__name__}: {len(missing)} are missing, such "
-            f"as {names}; it has {len(facts['unexpected_keys'])} others"
-        )
+    _check(model, facts, weights)
     return model.train()
+
+
+def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
+    """Raise CommonMistake if weights are missing, have other shapes, or are those of more layers.
+
+    Weights of another form, such as those of a model for images, are left out, as transformers does.
+    """
+    known = set(model.state_dict())
+    forms = {_form(name) for name in known}
+    there = _names(weights) | set(facts["unexpected_keys"])  # at ZeRO 3 transformers does not compare them
+    surplus = sorted(name for name in there - known if _form(name) in forms)
+    shapes = sorted(facts["mismatched_keys"])
+    problems = []
+    for what, names in (("are missing", sorted(facts["missing_keys"])), ("belong to other layers", surplus)):
+        if names:
+            problems.append(f"{len(names)} {what}, such as {', '.join(names[:3])}")
+    if shapes:
+        name, saved, needed = shapes[0]
+        problems.append(f"{name} is {list(saved)} there, and {list(needed)} in the model")
+    if problems:
+        kind = type(model).__name__
+        raise CommonMistake(
+            f"the weights in {weights} do not fit {kind} of config.json: {'; '.join(problems)}"
+        )
+
+
+def _names(weights: Path) -> set[str]:
+    """Return the names in the files of safetensors."""
+    open_file = import_module("safetensors").safe_open
+    return {name for file in weights.glob("*.safetensors") for name in open_file(file, "pt").keys()}  # noqa: SIM118
+
+
+def _form(name: str) -> str:
+    """Return the name of a weight without the numbers of layers."""
+    return re.sub(r"\.\d+\.", ".N.", name)
+
+
+def _damaged(weights: Path | None) -> str:
+    """Return which file of the weights cannot be read, and why; '' if all can."""
+    safetensors = import_module("safetensors")
+    for file in sorted(weights.glob("*.safetensors")) if weights else ():
+        try:
+            safetensors.safe_open(file, "pt")
+        except (OSError, safetensors.SafetensorError) as error:
+            return f"{file}, of {file.stat().st_size} bytes, cannot be read: {error}"
+    return ""
 
 
 def save(model: Any, settings: Settings, place: Path, shard: str) -> None:
@@ -180,6 +233,12 @@ def _package() -> Any:
 
 def _directory(name: str) -> Path:
     return Path(name.removeprefix("hf:"))
+
+
+def _in_one_line(error: Exception) -> str:
+    """Return the first 300 characters of a message, such as that of torch on the shapes of weights."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def _first_line(error: Exception) -> str:

@@ -85,9 +85,7 @@ def check_package() -> None:
     try:
         import_module("peft")
     except ModuleNotFoundError as error:
-        raise CommonMistake(
-            f"--lora needs the Python package {error.name}: pip install peft"
-        ) from None
+        raise CommonMistake(f"--lora needs the Python package {error.name}: pip install peft") from None
 
 
 def _config(model: nn.Module, settings: Settings) -> Any:
