@@ -479,3 +479,8 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
 )
 def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) -> None:
     assert mpi_of(Script(f"{ONE}{modules}\nmpirun ./a\n".encode(), "slurm")) == mpi
+
+
+def test_a_launcher_whose_path_is_in_a_variable_is_named() -> None:
+    done = convert("#PBS -l select=1:ncpus=4\n$MPI_HOME/bin/mpirun -np 4 ./a\n", "slurm")
+    assert (True, 3, "$MPI_HOME/bin/mpirun") in remarks(done)

@@ -37,6 +37,15 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
+    for command in script.commands:
+        name = command.node.get("name")
+        named = (
+            not command.name
+            and name is not None
+            and re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text)
+        )
+        if named and all(one.start != command.node.start for one in done):
+            yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
     if target.scheduler.node_step is None:
         yield from launch_calls.completed(script, target, lambda call: _exports(script, call))
     yield from launch_calls.unknown(script, target)
