@@ -33,6 +33,7 @@ class Accelerator:
     sync_batchnorm: torch's SyncBatchNorm works
     deepspeed_kernels: DeepSpeed has ZenFlow, and kernels of the optimizers lamb and lion
     hybrid_adam: ColossalAI's HybridAdam can compile its kernel
+    flash: the package flash_attn has kernels
     check_environment: raise BadInput if the environment variables cannot work
     versions: return the versions of its software, besides the driver
     topology: the command that shows which processors are next to a device
@@ -59,6 +60,7 @@ class Accelerator:
     sync_batchnorm: bool = True
     deepspeed_kernels: bool = False
     hybrid_adam: bool = False
+    flash: bool = False
     check_environment: Callable[[Mapping[str, str]], None] = lambda env: None
     versions: Callable[[Mapping[str, str]], Versions] = lambda env: {}
     topology: Tool | None = None
@@ -118,6 +120,7 @@ _CUDA = Accelerator(
     fused="torch",
     deepspeed_kernels=True,
     hybrid_adam=True,
+    flash=True,
     versions=_nccl,
     topology=NVIDIA,
     peaks=_NVIDIA_PEAKS,
@@ -145,6 +148,7 @@ ACCELERATORS = {
         driver=(Path("/sys/module/amdgpu/version"), r"(\S+)"),
         matmul="highest",  # most AMD GPUs have no TF32
         deepspeed_kernels=False,
+        flash=False,
         topology=AMD,
         peaks=_AMD_PEAKS,
     ),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
 from .converters import below_one, is_hf, is_own, names, one_of, real, whole
 from .engines import option_of, spec_of
@@ -108,7 +109,7 @@ def check_device(settings: Settings, precision: str, kind: str) -> None:
     """Raise CommonMistake for --attention flash where its kernels cannot run."""
     if settings.attention != FLASH:
         return
-    if kind != "cuda":
+    if not ACCELERATORS[kind].flash:
         raise CommonMistake(f"--attention flash needs CUDA devices, not {kind}: use --attention sdpa")
     if precision == "fp32":
         raise CommonMistake("--attention flash needs --precision bf16, fp16 or autocast: it has no fp32")
