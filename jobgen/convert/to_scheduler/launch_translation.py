@@ -39,12 +39,10 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     yield from launch_calls.unused(script, done)
     for command in script.commands:
         name = command.node.get("name")
-        named = (
-            not command.name
-            and name is not None
-            and re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text)
+        hidden = (
+            not command.name and name is not None and all(one.start != command.node.start for one in done)
         )
-        if named and all(one.start != command.node.start for one in done):
+        if hidden and name and re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text):
             yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
     if target.scheduler.node_step is None:
         yield from launch_calls.completed(script, target, lambda call: _exports(script, call))
