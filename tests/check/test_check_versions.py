@@ -135,8 +135,8 @@ def test_the_guess_is_said_and_overruled(tmp_path: Path) -> None:
 
 
 def test_a_file_without_directives_is_said_to_be_read_as_a_shell_script(tmp_path: Path) -> None:
-    program = tmp_path / "train.py"
-    program.write_text("#!/usr/bin/env python3\nimport torch\n")
+    program = tmp_path / "run.sh"
+    program.write_text("#!/bin/sh\necho here\n")
     words = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
     assert run("check", str(program)) == (0, "", f"{program}: {words}\nnothing found in 1 script\n")
     job = tmp_path / "job.sh"
