@@ -273,3 +273,37 @@ def test_a_size_of_less_than_a_mebibyte_has_a_remark(request_: str) -> None:
     done = convert(f"#PBS -l {request_}\n./a", "slurm")
     assert "#SBATCH --mem=1M\n" in done.text
     assert [one.lost for one in done.remarks if "1 MiB is requested" in one.why] == [False]
+
+
+_MAIL = [
+    ("#PBS -t 1-4 -m ae\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS"),
+    ("#PBS -t 1-4 -m ae\n#PBS -l nodes=1:ppn=2", "pbspro", "#PBS -m aej"),
+    ("#PBS -t 1-4 -M me@x.org\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=FAIL,ARRAY_TASKS"),
+    ("#PBS -t 1-4 -M me@x.org\n#PBS -l nodes=1:ppn=2", "pbspro", "#PBS -m aj"),
+    ("#PBS -t 1-4 -m n\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=NONE"),
+    ("#PBS -m ae\n#PBS -l nodes=1:ppn=2:gpus=1", "slurm", "#SBATCH --mail-type=END,FAIL"),
+    ("#PBS -J 1-4 -m aej\n#PBS -l select=1", "slurm", "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS"),
+    ("#PBS -J 1-4 -m ae\n#PBS -l select=1", "slurm", "#SBATCH --mail-type=END,FAIL"),
+    ("#PBS -J 1-4 -m aej\n#PBS -l select=1", "torque", "#PBS -m ae"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "pbspro", "#PBS -m aej"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "torque", "#PBS -m ae"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL", "pbspro", "#PBS -m ae"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "mail"), _MAIL)
+def test_tasks_of_an_array_send_mail_as_before(text: str, target: str, mail: str) -> None:
+    done = convert(text, target)
+    mails = [line for line in done.text.split("\n") if " -m" in line.replace("--mail-type", "-m")]
+    assert mails == [mail]
+    assert not [one for one in done.remarks if "mail" in one.what or "-m" in one.what]
+
+
+@pytest.mark.parametrize(
+    "text", ["#SBATCH -a 1-4 --mail-type=END,FAIL", "#PBS -J 1-4\n#PBS -m ae\n#PBS -l select=1"]
+)
+def test_mail_of_a_whole_array_becomes_mail_of_each_task(text: str) -> None:
+    done = convert(text, "torque")
+    assert "#PBS -m ae\n" in done.text
+    [remark] = [one for one in done.remarks if one.what == "-m ae"]
+    assert not remark.lost and "for each task of the array" in remark.why

@@ -142,8 +142,13 @@ def _read_directives(dialect: Dialect, content: ScriptRequest, options: Mapping[
         elif option.flag == "-q" and dialect.scheduler.is_reservation(option.value):
             content.directives["reservation"] = Directive(option, text, option.value)
             content.request.queue = None
-        elif option.flag == "-m" and (odd := set(option.value) - set("aben")):
+        elif option.flag == "-m" and (odd := _odd_mail(dialect, content, option.value)):
             content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
+
+
+def _odd_mail(dialect: Dialect, content: ScriptRequest, events: str) -> set[str]:
+    """Return the letters of mail that cannot be converted."""
+    return set(events) - set("aben") - set(dialect.task_mail if content.request.array else "")
 
 
 def _features(name: str, request: Request) -> str:
