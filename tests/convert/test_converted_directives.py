@@ -14,7 +14,8 @@ from jobgen.script.script import Script
     [
         ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
         ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
-        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
+        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "host=n7 of -l select"),
+        ("#PBS -l select=1:ncpus=2:scratch_local=9gb", "slurm", "scratch_local=9gb of -l select"),
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k doe", "slurm", "-k doe"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
@@ -24,7 +25,7 @@ from jobgen.script.script import Script
         ("#PBS -l ngpus=16\n#PBS -l select=1", "slurm", "-l ngpus=16"),
         ("#SBATCH --constraint=a100", "pbspro", "--constraint=a100"),
         ("#SBATCH --constraint=[a100*2&ib]", "torque", "--constraint=[a100*2&ib]"),
-        ("#PBS -l select=1:gpu_type=a100", "slurm", "-l select=1:gpu_type=a100"),
+        ("#PBS -l select=1:gpu_type=a100", "slurm", "gpu_type=a100 of -l select"),
         ("#SBATCH --qos=long", "pbspro", "--qos=long"),
         ("#SBATCH --comment='night run'", "torque", "--comment=night run"),
         ("#SBATCH --licenses=matlab:2", "torque", "--licenses=matlab:2"),
@@ -306,4 +307,5 @@ def test_mail_of_a_whole_array_becomes_mail_of_each_task(text: str) -> None:
     done = convert(text, "torque")
     assert "#PBS -m ae\n" in done.text
     [remark] = [one for one in done.remarks if one.what == "-m ae"]
-    assert not remark.lost and "for each task of the array" in remark.why
+    assert not remark.lost
+    assert "for each task of the array" in remark.why

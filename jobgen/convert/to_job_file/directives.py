@@ -204,8 +204,10 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
 
 
 def _mail_on(file: JobFile, script: Script, source: Dialect) -> Iterator[str]:
-    """Set the events of mail, unless they are jobgen's default with an address; yield the directive with which
-    each task of an array sends it."""
+    """Set the events of mail, unless they are jobgen's default with an address.
+
+    Yield the directive with which each task of an array sends it.
+    """
     request = script.request
     letters = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]

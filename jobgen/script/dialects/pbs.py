@@ -87,6 +87,7 @@ class PbsDialect(Dialect):
     variable_prefix = "PBS_"
     unprefixed = {
         "TMPDIR": "makes this directory for the job, and removes it afterwards",
+        "SCRATCHDIR": "sets it to a directory that it makes for scratch_local and the like",
         "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
     }
     counts = {

@@ -115,7 +115,7 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
     if key := dialect.option_of(f"-l {name}"):
         content.directives[key] = Directive(option, text, option.value)
     elif features := _features(name, content.request):
-        content.directives["constraint"] = Directive(option, text, features)
+        content.directives["constraint"] = Directive(option, text, features, f"{features} of -l {name}")
     elif why := _resource_fault(name, option.value, content.request):
         content.unconverted.append((option, text, why))
 
