@@ -309,3 +309,38 @@ def test_mail_of_a_whole_array_becomes_mail_of_each_task(text: str) -> None:
     [remark] = [one for one in done.remarks if one.what == "-m ae"]
     assert not remark.lost
     assert "for each task of the array" in remark.why
+
+
+_NO_NODES = ("--nodes=", "--ntasks-per-node=")
+
+
+def test_processes_on_any_nodes_are_tasks_without_nodes() -> None:
+    done = convert("#PBS -l procs=16,walltime=1:00:00,pmem=2gb\n./run $PBS_NP", "slurm")
+    lines = [line.removeprefix("#SBATCH ") for line in done.text.split("\n")]
+    assert {"--ntasks=16", "--mem-per-cpu=2G", "./run $SLURM_NTASKS"} <= {*lines}
+    assert not [line for line in lines if line.startswith(_NO_NODES)]
+    assert not [one for one in done.remarks if one.lost]
+    total = convert("#PBS -l procs=4\n#PBS -l mem=8gb\n./run $PBS_NP", "slurm")
+    assert "#SBATCH --mem-per-cpu=2G\n" in total.text
+    assert "#PBS -l select=16\n" in convert("#PBS -l procs=16\n./run $PBS_NP", "pbspro").text
+
+
+def test_processes_beside_nodes_are_lost() -> None:
+    [lost] = [one for one in convert("#PBS -l nodes=2:ppn=8\n#PBS -l procs=4", "slurm").remarks if one.lost]
+    assert (lost.line, lost.what) == (3, "-l procs=4")
+    assert "license" not in lost.why
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("#PBS -l nodes=1:ppn=2\n#PBS -l feature=k20", "k20"),
+        ("#PBS -l nodes=1:ppn=2,feature=k20:ib", "k20&ib"),
+        ("#PBS -l nodes=1:ppn=2:ssd\n#PBS -l feature=k20", "ssd&k20"),
+        ("#PBS -l procs=4\n#PBS -l feature=k20|k40", "k20|k40"),
+    ],
+)
+def test_features_of_torque_are_a_constraint(text: str, constraint: str) -> None:
+    done = convert(text, "slurm", "torque")
+    assert f"#SBATCH --constraint={constraint}\n" in done.text
+    assert not done.remarks or not [one for one in done.remarks if one.lost]
