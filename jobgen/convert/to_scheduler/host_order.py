@@ -27,7 +27,7 @@ def remarks(script: Script, lists: Collection[Node], source: Dialect, target: Di
         read = {_path(script, one) for one in _inputs(script, whole)}
         hosts = _holds(whole, lists) or read & files or names & {name for name, _ in expansions(whole)}
         if lists and hosts and not _counted(script, command, whole):
-            yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
+            yield Remark(command.line, whole.text.split("\n")[0][:60], why, lost=False)
 
 
 def _holds(node: Node, lists: Collection[Node]) -> bool:
