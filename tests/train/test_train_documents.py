@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -377,6 +379,35 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
     assert [each.name for each in Path(lines[0][2]).parent.iterdir()] == [Path(lines[0][2]).name]
+
+
+@pytest.mark.parametrize("what", ["directory", "file", "link"])
+def test_a_user_is_not_blocked_by_what_another_one_has_made(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp anybody can make the directory of a user first. Each rank then encodes for itself."""
+    folder, user = tmp_path / "tmp", os.getuid() + (what == "directory")
+    theirs = folder / f"jobgen-{user}"
+    folder.mkdir()
+    {
+        "directory": lambda: theirs.mkdir(),
+        "file": lambda: theirs.touch(),
+        "link": lambda: theirs.symlink_to(tmp_path),
+    }[what]()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    (tmp_path / "a.jsonl").write_text(LINES * 9)
+    options = ["--data", str(tmp_path / "a.jsonl"), "--context", "8"]
+    made, other = task(*options), task(*options)
+    assert made.temporary
+    assert made.temporary != other.temporary
+    for each in (made, other):
+        each.release()
+    cached = task(*options, "--cache", str(tmp_path / "cache"))
+    every = np.arange(len(cached.train))
+    assert torch.equal(made.train.batch(every)[1], cached.train.batch(every)[1])
+    assert list(folder.iterdir()) == [theirs]
 
 
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
