@@ -24,6 +24,7 @@ import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 import torch  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
+from jobgen.train.config import language  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
 from jobgen.train.data import documents, tokens  # noqa: E402
 from jobgen.train.data.documents import Reading  # noqa: E402
@@ -131,6 +132,11 @@ REFUSED = {
         "record 1 has no text, messages, .*; it has body, id: name one",
     ),
     "list.jsonl": (b"[1, 2]\n", r"record 1 is \[1, 2\], not an object with a text"),
+    "mixed.jsonl": (
+        b'{"prompt": "a", "completion": [{"role": "assistant", "content": "b"}]}\n',
+        r"record 1 has the prompt 'a' and the completion \[.*: both must be texts, or both lists",
+    ),
+    "number.jsonl": (b'{"prompt": "7 + 1 is ", "completion": 8}\n', "the completion 8: both must be texts"),
     "chat.jsonl": (
         b'{"messages": [{"role": "user", "content": "a"}]}\n',
         "record 1 has messages, which need a chat",
@@ -261,6 +267,15 @@ def test_prompts_and_completions(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text((json.dumps(row) + "\n") * 4)
     assert learned(tmp_path / "a.jsonl", tokenizer)[:2] == 2 * ["answer : a dog <eos>"]
     assert len(learned(tmp_path / "a.jsonl", tokenizer, "--learn", "all")) == 1
+
+
+def test_a_default_that_is_given_is_the_same_run() -> None:
+    """Such as --documents joined, with a checkpoint of a run without it."""
+    words = ["--task", "text", "--data", "a.txt"]
+    given = [*words, "--documents", "joined", "--learn", "answers", "--held-out", "0.1"]
+    assert language.identity(config.parse(given)) == language.identity(config.parse(words))
+    other = config.parse([*words, "--documents", "apart"])
+    assert language.identity(other) != language.identity(config.parse(words))
 
 
 def test_a_template_that_hides_the_answers_is_refused(tmp_path: Path) -> None:
