@@ -18,9 +18,11 @@ module_needs("torch", "deepspeed", "numpy", "transformers", "tokenizers", "peft"
 import torch  # noqa: E402
 from jobgen.train import checkpoints, config  # noqa: E402
 from jobgen.train.checkpoints import foreign, initial, whole  # noqa: E402
+from jobgen.train.commands import export  # noqa: E402
 from jobgen.train.config import finetuning  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 from jobgen.train.models import lora  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("finetuning")  # its tests share models and trainings
@@ -195,6 +197,20 @@ def logits(model: Any) -> torch.Tensor:
 def initial_state(file: Path) -> dict[str, torch.Tensor]:
     source = initial.weights(file)
     return {name: source.read(name) for name in source.shapes}
+
+
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors"])
+def test_an_export_that_cannot_be_written_is_one_sentence(name: str, tmp_path: Path) -> None:
+    """torch and safetensors have errors of their own, which are no OSError."""
+    with pytest.raises(BadInput, match=rf"absent/{name} cannot be written: .*(does not exist|No such file)"):
+        export.write({"weight": torch.zeros(2)}, tmp_path / "absent" / name)
+    output = tmp_path / "out"
+    with (
+        pytest.raises(BadInput, match=r"out cannot be written: .*No such file"),
+        export._new_directory(output) as draft,
+    ):
+        save_file({"weight": torch.zeros(2)}, draft / "absent" / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_another_base_is_refused(tuned: Finished, place: Path, tmp_path: Path) -> None:
