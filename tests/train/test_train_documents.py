@@ -425,6 +425,14 @@ def test_a_user_is_not_blocked_by_what_another_one_has_made(
     assert list(folder.iterdir()) == [theirs]
 
 
+def test_without_affinity_the_cores_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS."""
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    with tokens._all_cores() as cores:
+        assert cores == 3
+
+
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:
     """With masks and documents apart: ddp and ZeRO on two ranks as ddp on one, with other micro batches."""
     tokenizer = model_directory(tmp_path / "model")

@@ -287,6 +287,9 @@ def _all_cores() -> Iterator[int]:
 
     A launcher may bind each rank to some of them. Yield their number.
     """
+    if not hasattr(os, "sched_getaffinity"):  # macOS
+        yield os.cpu_count() or 1
+        return
     own = os.sched_getaffinity(0)
     try:
         cores = own | os.sched_getaffinity(os.getppid())
