@@ -425,6 +425,20 @@ def test_a_user_is_not_blocked_by_what_another_one_has_made(
     assert list(folder.iterdir()) == [theirs]
 
 
+def test_many_processes_take_turns_at_a_lock_that_each_removes(tmp_path: Path) -> None:
+    """None fails because another one removes the file between two looks at it, and two are never inside."""
+    code = (
+        "import sys; from pathlib import Path; from jobgen.train.data import tokens\n"
+        "inside = Path('inside')\n"
+        "for _ in range(300):\n"
+        "    with tokens._alone(Path('lock')):\n"
+        "        inside.mkdir(); inside.rmdir()\n"
+    )
+    ranks = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(4)]
+    assert [rank.wait(120) for rank in ranks] == [0] * 4
+    assert not list(tmp_path.iterdir())
+
+
 def test_without_affinity_the_cores_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS."""
     monkeypatch.delattr(os, "sched_getaffinity")

@@ -188,8 +188,8 @@ def _encoded(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: 
         if not (folder / FACTS).is_file():
             _write(paths, letters, reading, folder)
         result = _read(folder)
-    if cache is None and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
-        shutil.rmtree(folder, ignore_errors=True)
+        if cache is None and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
+            shutil.rmtree(folder, ignore_errors=True)
     return result if cache else result._replace(temporary=folder)
 
 
@@ -211,13 +211,21 @@ def _alone(file: Path) -> Iterator[None]:
     while True:
         with open(file, "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino):
+            if not _has_name(lock.fileno(), file):
                 continue  # the process before has removed it
             try:
                 yield
             finally:
                 file.unlink(missing_ok=True)
             return
+
+
+def _has_name(descriptor: int, file: Path) -> bool:
+    """Return whether an open file has this name; other processes may remove and make it at any time."""
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: Path) -> None:

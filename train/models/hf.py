@@ -163,7 +163,7 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
 
 def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
     """Return the shapes in the files of safetensors by name."""
-    result = {}
+    result: dict[str, tuple[int, ...]] = {}
     for file in weights.glob("*.safetensors"):
         content = import_module("safetensors").safe_open(file, "pt")
         result |= {name: tuple(content.get_slice(name).get_shape()) for name in content.keys()}  # noqa: SIM118
