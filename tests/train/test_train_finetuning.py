@@ -21,7 +21,7 @@ from jobgen.train.checkpoints import foreign, initial, whole  # noqa: E402
 from jobgen.train.commands import export  # noqa: E402
 from jobgen.train.config import finetuning  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
-from jobgen.train.models import lora  # noqa: E402
+from jobgen.train.models import lora, selection  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -211,6 +211,20 @@ def test_an_export_that_cannot_be_written_is_one_sentence(name: str, tmp_path: P
     ):
         save_file({"weight": torch.zeros(2)}, draft / "absent" / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_adapters_have_the_same_gradients_with_recompute() -> None:
+    """Behind an embedding that is not trained."""
+    words = "--task text --data a.txt --init-from a.pt --lora 2 --engine ddp --layers 2 --width 32 --heads 2"
+    gradients = []
+    for more in ([], ["--recompute"]):
+        settings = config.parse([*words.split(), *more])
+        torch.manual_seed(0)
+        model = lora.add(selection.build(settings, (16,), 256), settings)
+        model(torch.arange(32).view(2, 16)).logsumexp(-1).sum().backward()
+        gradients.append([p.grad for p in model.parameters() if p.requires_grad])
+    assert len(gradients[0]) == 16
+    torch.testing.assert_close(*gradients)
 
 
 def test_another_base_is_refused(tuned: Finished, place: Path, tmp_path: Path) -> None:
