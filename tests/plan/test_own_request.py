@@ -59,7 +59,7 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ("slurm --directive=--gres=nvme:1", "--directive --gres=nvme:1 (command line): replaces the request of the 1 cuda devices of a node"),
+        ("slurm --directive=--gres=nvme:1", "--directive --gres=nvme:1 (command line): replaces the request of the 1 cuda device of a node"),
         ("slurm --nodes 2 --directive=--nodes=4", "--nodes 2 (command line): --directive requests 4; remove one"),
         ("slurm --nodes 2 --directive=--nodes=2-4", "--directive requests a range; remove one"),
         ("pbs --nodes 2 --directive '-l select=4:ncpus=8'", "--nodes 2 (command line): --directive requests 4; remove one"),
