@@ -19,6 +19,7 @@ from jobgen.values.parsers import choice
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Finding
+    from jobgen.check.files import FileChecks
 
 _TITLES = ", ".join(SCHEDULERS[name].title for name in SCRIPT_SCHEDULERS if name in SCHEDULERS)
 _FORMATS = ("text", "json", "sarif", "github")
@@ -112,22 +113,13 @@ def _check(
     from jobgen.commands.terminal import progress
 
     if listing or explain:
-        texts = [formats.text_of(RULES[name]) + "\n" for name in explain or ()]
-        click.echo(formats.as_list() if listing else "\n".join(texts), nl=False)
+        _print_rules(explain or ())
         return 0
-    if not names + more:  # the arguments after --
-        raise JobgenError("check: name one script at least, or - for standard input")
-    if fix and form != "text":
-        raise JobgenError(f"--fix (command line): prints a diff; leave out --format {form}")
-    if write and not fix:
-        raise JobgenError("--write (command line): is only for --fix")
+    _refuse(names + more, form, fix, write)  # more: the arguments after --
     scripts = files.scripts_in(names + more)
     checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
+    checks = _at(checks, site)
     ignored = {name for rules in ignore for name in rules}
-    if site is not None:
-        from jobgen.sites.loader import load
-
-        checks = checks.at(load(site, f"--site {shown(site)} (command line)"))
     chosen = {name for rules in select for name in rules} or set(RULES)
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
@@ -153,13 +145,41 @@ def _check(
             return []
 
     with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
-        report = [found for path in work.of(scripts) for found in checked(path)]
-        report = list(dict.fromkeys(report))  # several scripts may start the same one
+        every = (found for path in work.of(scripts) for found in checked(path))
+        report = list(dict.fromkeys(every))  # several scripts may start the same one
     if not fix:
         _print(report, form)
     if form == "text":
         click.echo(formats.summary(report, len(scripts) - others) + " after these fixes" * fix, err=True)
     return int(any(found.severity in ("error", *(["warning"] if strict else [])) for found in report))
+
+
+def _at(checks: FileChecks, site: str | None) -> FileChecks:
+    """Return the checks with those of a site, if one is named."""
+    if site is None:
+        return checks
+    from jobgen.sites.loader import load
+
+    return checks.at(load(site, f"--site {shown(site)} (command line)"))
+
+
+def _print_rules(names: Sequence[str]) -> None:
+    """Print the texts of these rules, or the list of all."""
+    from jobgen.check import formats
+    from jobgen.check.rules.table import RULES
+
+    texts = [formats.text_of(RULES[name]) + "\n" for name in names]
+    click.echo("\n".join(texts) if names else formats.as_list(), nl=False)
+
+
+def _refuse(names: Sequence[str], form: str, fix: bool, write: bool) -> None:
+    """Raise JobgenError for options that do not go together."""
+    if not names:
+        raise JobgenError("check: name one script at least, or - for standard input")
+    if fix and form != "text":
+        raise JobgenError(f"--fix (command line): prints a diff; leave out --format {form}")
+    if write and not fix:
+        raise JobgenError("--write (command line): is only for --fix")
 
 
 def _fix(path: str, findings: Callable[..., list[Finding]], write: bool) -> list[Finding]:

@@ -134,11 +134,11 @@ def _problems(targets: Mapping[tuple[str, ...], Any], source: Weights, known: se
     if unknown:
         yield f"of the {len(source.shapes)} there, it does not have {len(unknown)}, {_some(unknown)}"
     for names, target in targets.items():
-        wanted = tuple(getattr(target, "ds_shape", target.shape))  # ds_shape: of a weight that ranks divide
+        needed = tuple(getattr(target, "ds_shape", target.shape))  # ds_shape: of a weight that ranks divide
         for name in names:
-            shape = source.shapes.get(name, wanted)
-            if shape != wanted:
-                yield f"{name} is {list(shape)} there, and {list(wanted)} in the model"
+            shape = source.shapes.get(name, needed)
+            if shape != needed:
+                yield f"{name} is {list(shape)} there, and {list(needed)} in the model"
                 return
 
 

@@ -31,9 +31,9 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         return
     old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
-    said: set[str] = set()
+    general: set[str] = set()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, said, script, source, target))
+        found = list(_replaced(call, general, script, source, target))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
@@ -49,9 +49,9 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
 
 
 def _replaced(
-    call: Call, said: set[str], script: Script, source: Dialect, target: Dialect
+    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Edit | Remark]:
-    """Yield the edit of a call and remarks on it; ``said`` are the remarks that hold for all calls."""
+    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls."""
     words = LaunchWords(call.words, script, variables.names(source, target, mpi_of(script)))
     try:
         if ":" in call.command.literals:
@@ -80,8 +80,8 @@ def _replaced(
     yield from _remarks(call, line, script, to_srun)
     if not alone:
         for remark in _of_all(call, line, script, source, target):
-            if remark.why not in said:
-                said.add(remark.why)
+            if remark.why not in general:
+                general.add(remark.why)
                 yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))

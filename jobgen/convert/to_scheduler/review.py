@@ -46,11 +46,7 @@ _OF_SRUN = re.compile(
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on translations that the user should check."""
     request, given = script.request, script.heeded
-    shell = next((option for option in script.options if option.flag == source.shell_option), None)
-    first = script.lines[0].split()[:1] if has_first_line(script) else []
-    if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
-        why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
-        yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
+    yield from _shell(script, source, target)
     if request.name and (new := target.job_name(request.name)) != request.name:
         option = script.heeded[key_of(source.scheduler.request_forms["name"])]
         yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
@@ -72,12 +68,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
-    for field in content.directories:
-        path = directive.value if (directive := source.origin(given, field)) else ""
-        why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
-        default = source.directory_logs or source.default_logs
-        why += f"then write {path}/{default[field].format('%j')}"
-        yield from _at(script, source, field, why)
+    yield from _logs(script, source, target, content)
     yield from _shared_log(script, source, target)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
@@ -91,12 +82,6 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
         yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
-    for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
-        if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
-            yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
-    for field in content.script_logs:
-        why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
-        yield from _at(script, source, field, why)
     if inert := script.directives.inert:
         more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
         why = f"is a comment, and stays one{more}"
@@ -110,6 +95,32 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the option of the shell, if the first line names another one."""
+    shell = next((option for option in script.options if option.flag == source.shell_option), None)
+    first = script.lines[0].split()[:1] if has_first_line(script) else []
+    if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
+        why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
+        yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
+
+
+def _logs(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield remarks on the files of logs that the target writes elsewhere, or not from the beginning."""
+    given = script.heeded
+    for field in content.directories:
+        path = directive.value if (directive := source.origin(given, field)) else ""
+        why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+        default = source.directory_logs or source.default_logs
+        why += f"then write {path}/{default[field].format('%j')}"
+        yield from _at(script, source, field, why)
+    for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
+        if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
+            yield from _at(script, source, field, f"{target.title} does not expand ~: write the whole path")
+    for field in content.script_logs:
+        why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
+        yield from _at(script, source, field, why)
 
 
 def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

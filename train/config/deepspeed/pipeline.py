@@ -8,20 +8,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import CommonMistake
-from ..engines import spec_of
+from ..engines import ENGINES, spec_of
 from ..settings import Settings
 from . import keys, merge
 from .query import Config
 
 TYPE, STAGES = "PipelineModule", "num_stages"
+ENGINE = next(spec.name for spec in ENGINES.values() if spec.pipelined)
 
 
 def choice(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return engine and stages for the values of the options, whose own engine and stages come first."""
     file, engine, stages = (values[name] for name in ("deepspeed_config", "engine", "stages"))
-    block = merge.read(file)[0].get("pipeline", {}) if engine in (None, "pipeline") else {}
+    block = merge.read(file)[0].get("pipeline", {}) if engine in (None, ENGINE) else {}
     if block.get("type") == TYPE:
-        engine = "pipeline"
+        engine = ENGINE
         count = block.get("params", {}).get(STAGES)
         if count is not None and (type(count) is not int or count < 1):
             name = f"{keys.label(file)}: pipeline.params.{STAGES}"
