@@ -14,8 +14,6 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
-
-
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _KEYED = re.compile(r"(?:declare|typeset|local|readonly) -\w*A\w* (\w+)")
 _OF_FILE = re.compile(r"(?:.* )?([A-Za-z_]\w*)$")
@@ -135,7 +133,7 @@ def _condition(assignment: Node) -> Node | None:
 
 
 def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
-    """Return whether commands set an array, in any case, before they read it."""
+    """Return whether commands set an array, and not only under a condition, before they read it."""
     used = [part for one in nodes for part in one.all("variable_name") if part.text == name]
     first = min(used, key=lambda node: node.start, default=None)
     target = first.parent if first is not None else None
