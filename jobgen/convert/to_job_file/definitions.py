@@ -10,14 +10,12 @@ from jobgen.convert.to_job_file.effects import effects_of
 from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
+from jobgen.script.filled_arrays import filled_arrays
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
-_KEYED = re.compile(r"(?:declare|typeset|local|readonly) -\w*A\w* (\w+)")
-_OF_FILE = re.compile(r"(?:.* )?([A-Za-z_]\w*)$")
-_WORDS = re.compile(r"(?:.* )?-\w*a (\w+)")
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
 
@@ -75,22 +73,13 @@ def _arrays(script: Script, end: int) -> dict[str, list[Node]]:
 
 
 def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
-    """Return the arrays whose text gives no values, as it sets elements, reads a file, or is among programs.
+    """Return the arrays whose assignments give no values: they are filled otherwise, or are among programs.
 
     ``nodes``: only those of these commands.
     """
     found = _among_programs(script) if nodes is None else set()
     for root in [script.tree] if nodes is None else nodes:
-        targets = (one.get("name") for one in root.all("variable_assignment"))
-        found |= {
-            one.text.partition("[")[0] for one in targets if one is not None and one.type == "subscript"
-        }
-        for one in root.all("declaration_command"):
-            found |= {match[1] for match in [_KEYED.match(one.text)] if match}
-        for command in commands(root):
-            text = " ".join(word.text for word in command.arguments)
-            if match := (_OF_FILE if command.name in ("mapfile", "readarray") else _WORDS).match(text):
-                found |= {match[1]} if command.name in ("mapfile", "readarray", "read") else set()
+        found |= filled_arrays(root)
     return found
 
 
