@@ -151,7 +151,7 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "export MODULES_NO_OUTPUT=1\nmodule load b", {"env": {"MODULES_NO_OUTPUT": "1"}, "module": ["b"]},
     ),
     "a folder that a later command reads": ("export CUDA_HOME=/c\ncp $CUDA_HOME/x .", {"env": {"CUDA_HOME": "/c"}}),
-    "a value of the program": ("A=1\nB=$A/x", {"env": None}),
+    "a value of the program": ("a=1\nb=$a/x", {"env": None}),
     "the directory of the submission": ("cd $SLURM_SUBMIT_DIR", {"workdir": None}),
     "a directory below it": ('cd "${SLURM_SUBMIT_DIR}/x"', {"workdir": "x"}),
     "one directory after another": ("cd /a\nmodule load b\ncd c", {"workdir": "/a/c", "module": ["b"]}),
@@ -202,6 +202,41 @@ STAY = {
 def test_lines_that_keep_their_place(name: str) -> None:
     body = STAY[name]
     assert body.split("\n")[-1].rstrip(" &") in found(body)["setup"]
+
+
+INHERITED = {
+    "a path of commands": "PATH=$HOME/bin:$PATH",
+    "a path of libraries behind a module": "module load b\nLD_LIBRARY_PATH=/x/lib:$LD_LIBRARY_PATH",
+    "a path of Python behind a module": "module load b\nPYTHONPATH=/x",
+    "a directory for scratch files": "module load b\nTMPDIR=/x",
+    "the devices": "CUDA_VISIBLE_DEVICES=0",
+    "a locale": "LC_ALL=C",
+    "options of Java": "NXF_OPTS=-Xmx4g",
+    "a variable that only programs read": "THIS_ONE=x",
+    "a variable with the value before": 'DATA=$DATA:/x\ncp "$DATA" /y',
+    "a variable of the scheduler": "SLURM_CPUS_PER_TASK=2",
+    "a variable of a module": "module load wrf/4.0\nWRF_DATA=/x",
+    "a variable of a file": ". ./env.sh\nDATA=/x",
+    "an export of all that follows": "set -a\nDATA=/x",
+    "an export behind the value": "DATA=/x\ndeclare -x DATA",
+}
+
+
+@pytest.mark.parametrize("run", ["\nsrun ./a $DATA $TMPDIR\n", "\n./a $DATA $TMPDIR\n"])
+@pytest.mark.parametrize("name", INHERITED)
+def test_a_value_that_programs_may_get_without_an_export_stays(name: str, run: str) -> None:
+    line = next(one for one in INHERITED[name].split("\n") if "=" in one)
+    assert line in found(INHERITED[name], run=run)["setup"].split("\n")
+
+
+def test_a_variable_of_a_directive_keeps_its_new_value() -> None:
+    head = "#!/bin/bash\n#PBS -l nodes=1:ppn=1\n#PBS -v DATA=/x\n"
+    assert "DATA=/y" in found("DATA=/y", head, "\n./a $DATA\n")["setup"]
+
+
+@pytest.mark.parametrize("line", ["DATA=/x", "N=4", "data=/x\nunread=1", "L=(a b)"])
+def test_a_value_that_only_the_words_of_the_program_have_leaves_the_blocks(line: str) -> None:
+    assert "setup" not in found(f"module load b\n{line}", run="\nsrun ./a $DATA $N $data\n")
 
 
 def test_a_name_in_a_sum_of_the_program_keeps_its_value() -> None:

@@ -19,6 +19,7 @@ from jobgen.convert.to_job_file.effects import (
     may_follow,
     mentions,
 )
+from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
@@ -92,6 +93,8 @@ def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool
     if statement.type != "variable_assignment" or name is None or name.type == "subscript":
         return False
     if not effects.kinds <= {"variable", "text"}:
+        return False
+    if may_be_inherited(script, name.text) or is_for_programs(script, name.text):
         return False
     text = bytearray(script.tree.source)
     for one in (statement, *options, *script.tree.all("comment")):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
+from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.command_line import is_python
@@ -62,7 +63,8 @@ class HostCode:
         self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
-        self.public = (_exported(script) | given) - self.ours - _launchers(script, command)
+        inherited = {name for name in script.values if may_be_inherited(script, name)}
+        self.public = (_exported(script) | given | inherited) - self.ours - _launchers(script, command)
         self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, statements: Sequence[Node]) -> list[Node]:
@@ -88,6 +90,8 @@ class HostCode:
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
+        if any(is_for_programs(self.script, name) for name in _set(statement)):
+            return False
         return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
 
     def _idle(self, statement: Node) -> bool:
@@ -274,6 +278,6 @@ def _exported(script: Script) -> set[str]:
     """Return the variables that a script exports."""
     found = {name for name, _, node in script.assignments if exported(node)}
     for one in script.tree.all("declaration_command"):
-        if one.children[0].type == "export":
+        if one.children[0].type == "export" or "-x" in one.text.split():
             found |= {child.text for child in one.children if child.type == "variable_name"}
     return found

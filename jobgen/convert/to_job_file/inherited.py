@@ -1,0 +1,60 @@
+"""Variables that may be in the environment before a script sets them: programs get the new value, too."""
+
+from __future__ import annotations
+
+import re
+
+from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS
+from jobgen.convert.variable_names import names_read
+from jobgen.script.script import Script
+
+# Variables of a login, and the usual ones of programs and libraries.
+_USUAL = re.compile(
+    r"HOME|USER|LOGNAME|SHELL|HOSTNAME|TERM|DISPLAY|TZ|LANG|LANGUAGE|LC_[A-Z]+|TMP|TEMP|TMPDIR|SCRATCH|WORK"
+    r"|\w+_VISIBLE_DEVICES|LD_\w+|\w+_OPTS|\w+_(proxy|PROXY|CACHEDIR|TMPDIR|LICENSE_FILE)|MPLBACKEND"
+    r"|(NXF|_?JAVA|(SINGULARITY|APPTAINER)(ENV)?|GMX|JULIA|TF|XLA|JAX|HDF5|KOKKOS|CRAY|ROCR|HIP|XDG)_[A-Z]\w*"
+)
+_OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
+_OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
+_OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
+# Files that set none but the variables above, and those of environments.
+_KNOWN_FILES = re.compile(r"activate|profile|bashrc|conda|module|lmod|spack|/etc/")
+
+
+def may_be_inherited(script: Script, name: str) -> bool:
+    """Return whether the name of a variable is one that the environment of the script may have."""
+    known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS if script.is_pbs else _OF_SLURM)
+    if any(one.fullmatch(name) for one in known) or name in _of_submission(script):
+        return True
+    if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
+        return True
+    return _of_module(script, name) or (name.isupper() and reads_own_file(script))
+
+
+def _of_submission(script: Script) -> set[str]:
+    """Return the variables that a directive passes to the job."""
+    given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
+    return {name for value in given for name in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}
+
+
+def _of_module(script: Script, name: str) -> bool:
+    """Return whether a module that the script loads may set a variable."""
+    words = [word for one in script.named("module", "ml") for word in one.literals if word != "load"]
+    titles = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
+    return bool(words) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
+
+
+def reads_own_file(script: Script) -> bool:
+    """Return whether the script reads a file that may set any variable."""
+    files = ((one.arguments or one.words)[0].text.strip("\"'") for one in script.named("source", "."))
+    return any(not _KNOWN_FILES.search(one) and not OF_PRODUCTS.fullmatch(one) for one in files)
+
+
+def is_for_programs(script: Script, name: str) -> bool:
+    """Return whether nothing in the script reads a variable, or its first value has the value before."""
+    first = next((value.text for other, value, _ in script.assignments if other == name), "")
+    if not name.isupper() or first.startswith("("):  # no array is in the environment
+        return False
+    if re.search(rf"\$(\{{{name}\}}|{name}\b)", first):
+        return True
+    return not any(node.text == name for node, _ in names_read(script.tree, 0))
