@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobgen.schedulers.request import Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -26,8 +27,15 @@ def spread(script: Script, content: ScriptRequest) -> None:
     if request.gpus_per_node:
         request.gpus_per_node = -(-request.gpus_per_node // nodes)
     content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != _text(cores)]
-    why = f"names no nodes: {nodes} with {each} ranks on each are requested, as the launcher fills them"
-    content.unsure.append((option, _text(cores), why))
+    content.unsure.append((option, _text(cores), why(request)))
+
+
+def why(request: Request) -> str:
+    """Return the reason for the nodes of a request that names only cores."""
+    each = request.ranks_per_node
+    return (
+        f"names no nodes: {request.nodes} with {each} ranks on each are requested, as the launcher fills them"
+    )
 
 
 def filled(launch: Launch) -> tuple[int, int]:

@@ -500,7 +500,9 @@ def test_a_launcher_shows_the_nodes_of_a_request_of_cores(launch: str, cores: in
     assert re.findall(r"--cpus-per-task=(\d+)", line) in ([], [str(each)])
     assert not [one for one in done.remarks if "one node is requested" in one.why]
     assert [one.lost for one in done.remarks if one.what == f"-l ncpus={cores}"] == [False]
-    sizes = values(job_file(text).text)
+    file = job_file(text)
+    assert [one.lost for one in file.remarks if one.what == f"-l ncpus={cores}"] == [False]
+    sizes = values(file.text)
     assert [sizes[key] for key in ("nodes", "ranks_per_node", "cpus_per_rank")] == [4, 16, each]
 
 

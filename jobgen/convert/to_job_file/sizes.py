@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import aprun, submission
+from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark
@@ -27,6 +27,10 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     """Set the ranks of a node, their cores, and the accelerators of a node."""
     request = script.request
     nodes = request.nodes or 1
+    cores = script.heeded.get("-l ncpus")
+    if cores is not None and not request.chunks and nodes > 1:
+        text = f"-l ncpus={cores.value}"
+        file.remarks.append(Remark(cores.line, text, launch_nodes.why(request), lost=False))
     gpus = _gpus(file, script, launch, line)
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
