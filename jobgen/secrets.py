@@ -131,7 +131,7 @@ def _name_of(items: Sequence[Any], place: int) -> str:
 
 
 def _is_named(name: str, value: str) -> bool:
-    if not _hints_at_one(name) or _compiled(_NO_VALUE).fullmatch(value):
+    if not _hints_at_one(name) or _compiled(_NO_VALUE).fullmatch(value) or _is_directory(name, value):
         return False
     return _ends_secretly(name) and bool(_compiled(r"[\w.,-]+").fullmatch(name))
 
@@ -146,10 +146,17 @@ def _ends_secretly(name: str) -> bool:
     return not no_secret and bool(_compiled(f"(?i){_NAME}$").search(name))
 
 
+def _is_directory(name: str, value: str) -> bool:
+    """Return whether an option names a directory, as ``--pwd /data`` of Apptainer."""
+    return name.lower().endswith("--pwd") and value.lstrip("'\"").startswith(("/", "./", "../"))
+
+
 def _mask_named(match: re.Match[str]) -> str:
     name, between, value = match.groups()
     before = match.string[max(0, match.start() - 10) : match.start()]
-    is_none = _compiled(_NO_VALUE_IN_TEXT).fullmatch(value) or not _ends_secretly(before + name)
+    named = before + name
+    is_none = _compiled(_NO_VALUE_IN_TEXT).fullmatch(value) or _is_directory(named, value)
+    is_none = is_none or not _ends_secretly(named)
     return match[0] if is_none else f"{name}{between}{MASK}"
 
 

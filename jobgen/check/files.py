@@ -19,6 +19,7 @@ from jobgen.rendering.runtime import MADE_BY
 from jobgen.script import directives
 from jobgen.script.script import Policy
 from jobgen.script.syntax import has_errors
+from jobgen.values.text_files import is_script_name
 
 if TYPE_CHECKING:
     from jobgen.jobfile.schema import CheckTable
@@ -32,9 +33,8 @@ _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of
 _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 
 
-# The ends of the names of scripts, and of texts that are none unless they have a directive.
-_SCRIPT = re.compile(r"\.(?:sh|bash|sbatch|slurm|pbs|qsub|job)$")
-_OTHER_TEXT = re.compile(r"\.(?:md|rst|txt|py|ipynb|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h|log)$", re.I)
+# The ends of the names of texts that are no scripts unless they have a directive, besides logs.
+_OTHER_TEXT = re.compile(r"\.(?:md|rst|txt|py|ipynb|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h)$", re.I)
 _SHELL = re.compile(rb"#!.*?(?:\b|_)(?:ba|da|k|z|c|tc|a)?sh\b")
 
 
@@ -238,7 +238,8 @@ def _other_kind(path: str, source: bytes) -> str:
         return ""
     if source.startswith(b"#!"):
         return "is a program of another language, and has no directive of PBS or Slurm"
-    if _OTHER_TEXT.search(path) or (not _SCRIPT.search(path) and has_errors(source)):
+    is_other = _OTHER_TEXT.search(path) or _LOG.search(path)
+    if is_other or (not is_script_name(path) and has_errors(source)):
         return "is no batch script: it has no #! line and no directive of PBS or Slurm"
     return ""
 

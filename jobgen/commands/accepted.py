@@ -1,4 +1,4 @@
-"""The options that a scheduler accepts, and their words: for completion, and for the form of the web page."""
+"""The options that a scheduler accepts, with or without a value: for completion, the web page and errors."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import of_machine
 from jobgen.schedulers.table import COMMANDS, named, queued
+from jobgen.values.text_files import is_script_name
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
@@ -54,9 +54,11 @@ def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
     name = os.path.basename(words[0])
     schedulers = {row.command: row.command_name for row in queued().values()}
     if command := schedulers.get(name):
+        if is_script_name(words[-1]):
+            return script_advice(words[-1], command)
         line = _line(["submit", command], program or ["PROGRAM"])
         return f"there is no command {name}; jobgen makes the script and submits it: {line}"
-    if re.search(r"\.(sh|bash|pbs|slurm|sbatch|job)$", name):
+    if is_script_name(name):
         return script_advice(words[0], None)
     if name.endswith(".py") or begins_launch(name) or ("/" in words[0] and os.path.exists(words[0])):
         line = _with_program([*words, *program])
@@ -76,13 +78,12 @@ def _with_program(words: Sequence[str]) -> str:
     return f"jobgen {name} {text.removeprefix('use ')}"
 
 
-def stray_advice(words: Sequence[str], command: str, program: Sequence[str]) -> str:
-    """Return the hint on words that are no options of a command."""
+def stray_advice(words: Sequence[str], command: Sequence[str], program: Sequence[str]) -> str:
+    """Return the hint on words that are no options of a command, which may have a scheduler as a word."""
     if option := dashed_option(words[0]):
         return f"did you mean {shown(option)}, with hyphens?"
-    if program or command not in COMMANDS:
-        return "the program goes after --"
-    return f"the program goes after --, as in: {_line([command], words)}"
+    example = "" if program else f", as in: {_line(command, words)}"
+    return f"the program goes after --{example}"
 
 
 def _queue() -> str:

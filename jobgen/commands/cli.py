@@ -54,6 +54,9 @@ def run(arguments: Sequence[str]) -> int:
         return BAD_INPUT
     except click.NoSuchOption as error:
         return _fail(_of_option(error, ours, program))
+    except click.BadOptionUsage as error:
+        text = error.format_message().rstrip(".").removeprefix(f"Option {error.option_name!r} ")
+        return _fail(f"{error.option_name} (command line): {text}")
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:

@@ -1,8 +1,9 @@
-"""``jobgen help``: the help of a command, a rule, an exit status, or a page of the documentation."""
+"""``jobgen help``: the help of a command, an option, a rule or an exit status, or a page of the docs."""
 
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterable, Sequence
 
 import click
@@ -10,6 +11,7 @@ import click
 from jobgen.commands import topics
 from jobgen.commands.terminal import columns
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.options import OPTIONS
 
 _OTHERS = 3  # further pages that are named
 _FOLDERS = {"start": "Start here", "tutorials": "Tutorials", "trouble": "What went wrong?", "": "How to"}
@@ -17,17 +19,19 @@ _FOLDERS = {"start": "Start here", "tutorials": "Tutorials", "trouble": "What we
 
 @click.command(
     "help",
+    context_settings={"ignore_unknown_options": True},
     short_help="Answer a question; explain a command, rule or status.",
-    help="Print the help of COMMAND, the reason for RULE of jobgen check, the meaning of an exit STATUS, or "
-    "the page of the documentation that answers a question. Without words: the titles of all pages.",
+    help="Print the help of COMMAND or of OPTION of a job, the reason for RULE of jobgen check, the meaning "
+    "of an exit STATUS, or the page of the documentation that answers a question. Without words: the "
+    "titles of all pages.",
     epilog="Example: jobgen help job stays pending",
 )
-@click.argument("words", metavar="[COMMAND|RULE|STATUS|QUESTION]...", nargs=-1)
+@click.argument("words", metavar="[COMMAND|OPTION|RULE|STATUS|QUESTION]...", nargs=-1)
 @click.pass_context
 def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
     root = ctx.find_root()
     commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
-    text = _command_help(root, words) or _rule_text(words) or _page(words, commands)
+    text = _command_help(root, words) or _option_text(words) or _rule_text(words) or _page(words, commands)
     click.echo(text, nl=False)
 
 
@@ -41,6 +45,19 @@ def _command_help(ctx: click.Context, words: Sequence[str]) -> str:
     page = f"about-{words[0]}" if words else ""
     more = f"\nThe page of the documentation: jobgen help {page}\n" if page in topics.topics() else ""
     return f"{ctx.get_help()}\n{more}" if words else ""
+
+
+def _option_text(words: Sequence[str]) -> str:
+    """Return the help of the option of a job that is the only word, or an empty text."""
+    if len(words) != 1 or words[0][:2] != "--":
+        return ""
+    flags = {one.flag: one for one in OPTIONS}
+    if words[0] not in flags:
+        hint = nearest(words[0], flags) or "; jobgen slurm --help-all lists them"
+        raise JobgenError(f"help: there is no option {shown(words[0])} of a job{hint}")
+    option = flags[words[0]]
+    line = f"{option.flag} {option.metavar}".strip()
+    return f"{line}\n{textwrap.indent(textwrap.fill(option.about, columns() - 4), '    ')}\n"
 
 
 def _rule_text(words: Sequence[str]) -> str:
@@ -87,5 +104,5 @@ def _contents(pages: Iterable[topics.Topic]) -> str:
 
 def _hint(question: str, names: Sequence[str]) -> str:
     better = topics.corrected(question)
-    meant = f"; did you mean {better}?" if better else nearest(question, names)
+    meant = f"; did you mean {better}?" if better else nearest(question, names, 0.75)
     return meant or "; jobgen help without words lists all pages"

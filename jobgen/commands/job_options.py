@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,17 +13,13 @@ from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
-
-if TYPE_CHECKING:
-    pass
+from jobgen.values.text_files import is_script_name
 
 # The options of most jobs, in the order of the short help.
 _FIRST = (
     *("nodes", "gpus_per_node", "ranks_per_node", "launcher", "walltime", "queue", "account"),
     *("module", "conda", "venv", "env", "site", "output"),
 )
-
-
 _ALL = "jobgen.all_options"  # the key of click's context for the long help
 
 
@@ -98,15 +93,19 @@ class JobCommand(click.Command):
         except click.NoSuchOption:
             self._explain(words, ctx.obj or ())
             raise
-        if scripts := [word for word in (*strays, ctx.params.get("scheduler")) if word and _is_script(word)]:
+        scheduler = ctx.params.get("scheduler") or ""
+        if scripts := [word for word in (*strays, scheduler) if is_script_name(word)]:
             from jobgen.commands.advice import script_advice
 
-            raise JobgenError(script_advice(scripts[0], ctx.params.get("scheduler") or self.name))
+            raise JobgenError(script_advice(scripts[0], scheduler or self.name))
+        if scheduler.endswith(".py"):
+            strays, scheduler = [scheduler, *strays], ""
         if strays:
             self._explain(words, ctx.obj or ())
             from jobgen.commands.advice import stray_advice
 
-            hint = stray_advice(strays, self.name or "", ctx.obj or ())
+            command = [word for word in (self.name, scheduler) if word]
+            hint = stray_advice(strays, command, ctx.obj or ())
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
 
@@ -130,10 +129,6 @@ class JobCommand(click.Command):
 
         if sentence := hint(self, words, program):
             raise JobgenError(sentence)
-
-
-def _is_script(word: str) -> bool:
-    return re.search(r"\.(sh|bash|pbs|slurm|sbatch|job)$", word) is not None
 
 
 class _Option(click.Option):

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import click
 
 from jobgen.commands.parameter_types import scheduler_word
-from jobgen.errors import JobgenError, one_of
+from jobgen.errors import JobgenError, one_of, shown
+from jobgen.launch.program import has_operator, joined_words
+from jobgen.launch.program_launcher import launchers_in
 from jobgen.options import BY_KEY
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.sites import loader
@@ -132,4 +134,15 @@ def _environment(text: str) -> dict[str, Any]:
 
 
 def _program(text: str) -> tuple[str, ...]:
-    return () if text == "-" else tuple(shlex.split(text))
+    words = () if text == "-" else tuple(shlex.split(text))
+    if joined := joined_words(words):
+        raise ValueError(f"{shown(joined[0])} is one word: type it without its quotes")
+    if has_operator(words):
+        raise ValueError(f"no shell reads the program: type {shlex.join(['bash', '-c', text])}")
+    if found := launchers_in(words):
+        kind = found.calls[-1][0]
+        raise ValueError(
+            f'jobgen starts {kind} itself: type {shlex.join(found.program)}, and write launcher = "{kind}" '
+            "below [launch] of the job file"
+        )
+    return words

@@ -50,9 +50,13 @@ def names_devices(script: Script) -> bool:
 
 
 def own_name(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each command that names the file of the script."""
+    """Yield a remark on each command that names the file of the script, except a program that a launcher
+    starts in another folder."""
+    folder = re.compile(r"['\"]?(\./)?\w[\w.-]*/.")
+    programs = {one.program[0].start for one in script.launches if one.program}
     for command in script.commands:
-        names = (word.text.strip("'\"").rpartition("/")[2] for word in command.arguments)
+        words = [one for one in command.arguments if one.start not in programs or not folder.match(one.text)]
+        names = (word.text.strip("'\"").rpartition("/")[2] for word in words)
         if script.name and command.name not in PRINT and script.name in names:
             why = "is the file of this script, and not that of the new one"
             yield Remark(command.line, script.name, why, lost=False)

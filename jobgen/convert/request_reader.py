@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.convert import launch_nodes
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -25,6 +26,7 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     bad = next((one for one in request.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
     content = ScriptRequest(request, whole, totals, bad)
     source.read_more(content, heeded(script.options, source.scheduler))
+    launch_nodes.spread(script, content)
     if content.directory and re.fullmatch(r"\./+", content.directory):
         content.directory = "."
     return content

@@ -63,7 +63,11 @@ def read_program(words: tuple[str, ...]) -> Program:
 
 def script_of(words: Sequence[str]) -> str:
     """Return the name of the file that a program runs: a script, that of Python, or a command with a folder
-    in its name; empty if it cannot be known."""
+    in its name; empty if it is unknown, or in a container or a directory that a wrapper names."""
+    from jobgen.launch.wrappers import runs_elsewhere  # late: few jobs need it
+
+    if runs_elsewhere(words):
+        return ""
     name = "".join(words[(at := _script_at(words)) : at + 1])
     return name if name.endswith(".py") or (name[:1] != "-" and "/" in name) else ""
 
@@ -98,6 +102,11 @@ def joined_words(words: Sequence[str]) -> tuple[str, list[str]] | None:
         if len(parts) > 1 and ("/" not in word or runs or any(one.startswith("-") for one in parts)):
             return word, parts
     return None
+
+
+def has_operator(words: Sequence[str]) -> bool:
+    """Return whether a word is an operator of a shell, such as ``&&``, or ends with a semicolon."""
+    return any(re.fullmatch(r"&&|\|\|?|&|[\w.-]+;|;|\d?(>>?|<)(&\d)?", word) for word in words)
 
 
 def check_words(words: Sequence[str], origin: str) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -11,16 +11,19 @@ class Wrapper(NamedTuple):
 
     ``values`` are its options whose value is the next word, ``operands`` the numbers before the other command
     (the duration of timeout); ``image``: one word is before it. With ``subcommand`` it does so only after one
-    of these words.
+    of these words. ``directory`` are its options that change the directory; a ``container`` has files of its
+    own.
     """
 
     values: tuple[str, ...] = ()
     operands: int = 0
     subcommand: tuple[str, ...] = ()
     image: bool = False
+    directory: tuple[str, ...] = ()
+    container: bool = False
 
 
-_CONDA = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd"), subcommand=("run",))
+_CONDA = Wrapper(("-n", "--name", "-p", "--prefix", "--cwd"), subcommand=("run",), directory=("--cwd",))
 _CONTAINER = Wrapper(
     (
         *("-B", "--bind", "-H", "--home", "--pwd", "--cwd", "-W", "--workdir", "-S", "--scratch"),
@@ -30,6 +33,7 @@ _CONTAINER = Wrapper(
     ),
     subcommand=("exec", "run"),
     image=True,
+    container=True,
 )
 _DOCKER = Wrapper(
     (
@@ -41,6 +45,7 @@ _DOCKER = Wrapper(
     ),
     subcommand=("run", "exec"),
     image=True,
+    container=True,
 )
 _NSYS = Wrapper(
     (
@@ -60,7 +65,7 @@ WRAPPERS = {
     "nohup": Wrapper(),
     "command": Wrapper(),
     "setsid": Wrapper(),
-    "env": Wrapper(("-u", "--unset", "-C", "--chdir")),
+    "env": Wrapper(("-u", "--unset", "-C", "--chdir"), directory=("-C", "--chdir")),
     "numactl": Wrapper(
         (
             *("-i", "--interleave", "-N", "--cpunodebind", "-m", "--membind", "-C", "--physcpubind"),
@@ -82,8 +87,11 @@ WRAPPERS = {
             *("--env-file", "--index", "--index-url"),
         ),
         subcommand=("run",),
+        directory=("--directory",),
     ),
-    "poetry": Wrapper(("-C", "--directory", "-P", "--project"), subcommand=("run",)),
+    "poetry": Wrapper(
+        ("-C", "--directory", "-P", "--project"), subcommand=("run",), directory=("-C", "--directory")
+    ),
     "pipenv": Wrapper(subcommand=("run",)),
     "pixi": Wrapper(("-e", "--environment", "--manifest-path"), subcommand=("run",)),
     "singularity": _CONTAINER,
@@ -91,7 +99,9 @@ WRAPPERS = {
     "docker": _DOCKER,
     "podman": _DOCKER,
     "podman-hpc": _DOCKER,
-    "ch-run": Wrapper(("-b", "--bind", "-c", "--cd", "-m", "-s", "--storage", "--join-ct"), image=True),
+    "ch-run": Wrapper(
+        ("-b", "--bind", "-c", "--cd", "-m", "-s", "--storage", "--join-ct"), image=True, container=True
+    ),
     "nsys": _NSYS,
     "ncu": Wrapper(("-o", "--export", "-k", "--kernel-name", "-s", "-c", "--section", "--metrics", "--set")),
     "perf": Wrapper(("-e", "--event", "-o", "--output", "-F"), subcommand=("stat", "record")),
@@ -101,14 +111,16 @@ WRAPPERS = {
     "tini": Wrapper(),
     "hwloc-bind": Wrapper(("--cpubind", "--membind", "--mempolicy"), image=True),
     "likwid-pin": Wrapper(("-c", "-s", "-d")),
-    "shifter": Wrapper(("-i", "--image", "-V", "--volume", "-m", "--module", "--workdir", "-e", "--env")),
+    "shifter": Wrapper(
+        ("-i", "--image", "-V", "--volume", "-m", "--module", "--workdir", "-e", "--env"), container=True
+    ),
     "chrt": Wrapper(operands=1),
     "catchsegv": Wrapper(),
     "valgrind": Wrapper(),
     "unbuffer": Wrapper(),
     "builtin": Wrapper(),
     "coproc": Wrapper(),
-    "sudo": Wrapper(("-u", "--user", "-g", "--group", "-D", "--chdir")),
+    "sudo": Wrapper(("-u", "--user", "-g", "--group", "-D", "--chdir"), directory=("-D", "--chdir")),
 }
 
 # Commands that run another command on other nodes; the image is the host.
@@ -154,12 +166,26 @@ def remote_start(texts: Sequence[str | None], at: int) -> int:
 
 def command_start(texts: Sequence[str | None]) -> int:
     """Return the index of the command that the wrappers run; 0 without a wrapper. An unknown word is None."""
+    return max((end for _, _, end in _wrappers(texts)), default=0)
+
+
+def runs_elsewhere(texts: Sequence[str]) -> bool:
+    """Return whether a wrapper runs its command in a container, or in another directory."""
+    return any(
+        wrapper.container or any(text.startswith(wrapper.directory) for text in texts[start:end])
+        for wrapper, start, end in _wrappers(texts)
+    )
+
+
+def _wrappers(texts: Sequence[str | None]) -> Iterator[tuple[Wrapper, int, int]]:
+    """Yield each wrapper with the index of its name, and that of the command that it runs."""
     at = 0
     while at < len(texts) and (wrapper := WRAPPERS.get(os.path.basename(texts[at] or ""))):
         if wrapper.subcommand and not set(wrapper.subcommand).intersection(texts[at + 1 : at + 2]):
-            return at
-        at = _behind_options(texts, at + 1 + bool(wrapper.subcommand), wrapper)
-    return at
+            return
+        end = _behind_options(texts, at + 1 + bool(wrapper.subcommand), wrapper)
+        yield wrapper, at, end
+        at = end
 
 
 def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> int:

@@ -7,7 +7,7 @@ import shlex
 
 from jobgen.errors import JobgenError, dashed_option, shown, visible
 from jobgen.launch.launchers import LAUNCHERS
-from jobgen.launch.program import Program, joined_words
+from jobgen.launch.program import Program, has_operator, joined_words
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import queued
 from jobgen.spec import Specification
@@ -44,7 +44,9 @@ def refuse_joined_words(spec: Specification, program: Program) -> None:
     if not program.is_ours and (found := joined_words(program.words)):
         word, parts = found
         why = f"is one word; without its quotes it is {shlex.join(parts)}"
-        if not re.search(r"/|\s-|^python|sh\s", word):
+        if has_operator(parts):
+            why = f"is code of a shell, which jobgen does not read: use {shlex.join(['bash', '-c', word])}"
+        elif not re.search(r"/|\s-|^python|sh\s", word):
             why += f", and a file with blanks in its name is {shlex.quote('./' + word)}"
         raise JobgenError(f"{shown(word)} ({spec.program_origin}): {why}")
     if option := dashed_option(program.words[0]):

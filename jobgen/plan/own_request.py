@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, counted, shown
 from jobgen.schedulers.directive_options import values_by_key
 from jobgen.values.devices import number_of
 from jobgen.values.node_groups import SUBMITTED, Group, groups_text, total
@@ -134,5 +134,5 @@ def _check_devices(spec: Specification, scheduler: Scheduler, given: Mapping[str
         line = next(f"{key}={value}" for key, value in given.items() if key in scheduler.keys.devices)
         raise JobgenError(
             f"--directive {shown(line)} ({spec.origin('directive')}): replaces the request of the "
-            f"{count} {name} devices of a node; add them to it, or use --accelerator cpu"
+            f"{counted(count, f'{name} device')} of a node; name these in it, too, or use --accelerator cpu"
         )

@@ -189,11 +189,15 @@ def _check_nodes(plan: Plan) -> None:
 
 
 def _check_program(order: Order) -> None:
-    """Refuse a program whose file is not in the directory that the job starts in, and that nothing makes."""
+    """Refuse a program whose file is not in the directory that the job starts in, and that nothing makes.
+
+    The files of later steps may be made by the first.
+    """
     if may_appear(order.plan) or order.repeats is not None:
         return
+    first = order.plan._replace(steps=order.plan.steps[:1])
     why = "where the job would look for it (an absolute path is not checked)"
-    if missing := missing_file(order.plan, why, order.directory):
+    if missing := missing_file(first, why, order.directory):
         raise JobgenError(missing)
 
 

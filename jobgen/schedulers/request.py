@@ -61,6 +61,7 @@ class Request:
     join: bool = False
     mail_user: str | None = None
     mail: str = ""  # letters of a, b and e; n for none
+    mail_of_tasks: bool = False  # each task of an array sends it
     place: str | None = None
     exclusive: bool = False
     rerun: bool | None = None

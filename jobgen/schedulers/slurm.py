@@ -148,7 +148,10 @@ class Slurm(Scheduler):
 
     def resources(self, request: Request, devices: str, chunk: str) -> tuple[list[str], list[Lack]]:
         lines = self._node_lines(request.nodes, request.ranks_per_node, request.cpus_per_rank, devices)
-        if request.mem:
+        if request.ranks and not request.nodes and not request.ranks_per_node:  # sizes are those of a rank
+            memory = size(request.mem // (request.cpus_per_rank or 1)).upper() if request.mem else ""
+            lines = [f"--ntasks={request.ranks}", *lines, *[f"--mem-per-cpu={memory}"] * bool(memory)]
+        elif request.mem:
             lines.append(self.request_forms["memory"].format(size(request.mem).upper()))
         return lines, []
 

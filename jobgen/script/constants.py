@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
@@ -45,7 +45,8 @@ class Constants:
     """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to, ``parts``
     those that it is made of at a place.
 
-    ``given`` are the variables that the scheduler sets, ``defaults`` the words of ``${NAME:=WORD}``.
+    ``given`` are the variables that the scheduler sets, ``defaults`` the words of ``${NAME:=WORD}``,
+    ``filled`` the arrays that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
 
@@ -56,7 +57,9 @@ class Constants:
         found: list[tuple[str, Node, Node]],
         given: Mapping[str, int | str | None],
         defaults: Mapping[str, Node] = {},
+        filled: Collection[str] = (),
     ) -> None:
+        self._filled = filled
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
         self._outer: Constants | None = None
         self._place: Node | None = None  # of the code of another shell in the outer one
@@ -91,7 +94,7 @@ class Constants:
     def node(self, name: str) -> Node | None:
         if self._outer is not None and name not in self._assignments:
             return self._outer.node(name)
-        return self._nodes.get(name)
+        return None if name in self._filled else self._nodes.get(name)
 
     def parts(self, name: str, place: Node | None) -> list[Part]:
         """Return what a variable is made of at a place in the script; nothing if that is not certain.
@@ -100,7 +103,7 @@ class Constants:
         """
         if self._outer is not None and name not in self._assignments:
             return self._outer.parts(name, self._place if place is not None else None)
-        pairs = self._assignments.get(name, ())
+        pairs = () if name in self._filled else self._assignments.get(name, ())
         if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
             return [Part(*pairs[0])]
         if place is None or len(pairs) > _MOST:

@@ -31,7 +31,7 @@ def _blank(text: str) -> str:
     names = (
         unicodedata.name(one, "blank").lower()
         for one in text
-        if ord(one) > 127 and (one.isspace() or unicodedata.category(one) == "Cf") and one not in _JOINERS
+        if ord(one) > 127 and unicodedata.category(one) in ("Zs", "Cf") and one not in _JOINERS
     )
     return next(names, "")
 

@@ -30,8 +30,9 @@ def missing_file(plan: Plan, why: str, directory: str = "") -> str:
 
 
 def may_appear(plan: Plan) -> bool:
-    """Return whether the code of a job may make the file, or change the directory, before its program."""
-    return bool(plan.spec.setup or plan.spec.before)
+    """Return whether something before the program may make its file: a job that this one waits for, or code,
+    which may also change the directory."""
+    return bool(plan.spec.setup or plan.spec.before or plan.spec.after)
 
 
 def _near(path: str) -> str:

@@ -19,6 +19,7 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
+from jobgen.script.filled_arrays import filled_arrays
 from jobgen.script.launches import Launch, Start, launches
 from jobgen.script.other_text import (
     has_escape,
@@ -232,7 +233,12 @@ class Script:
     @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
-        return Constants(self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree))
+        filled = (
+            filled_arrays(self.tree) if any(one.type == "array" for _, one, _ in self.assignments) else ()
+        )
+        return Constants(
+            self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree), filled
+        )
 
     def _values_of_starter(self) -> dict[str, str | None]:
         """Return the exported variables of the script that starts this one, and the arguments of the call."""

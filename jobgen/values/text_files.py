@@ -1,6 +1,8 @@
-"""Text that users give: the limit of a file, and that of a word."""
+"""Text that users give: the limit of a file, and that of a word; the names of scripts."""
 
 from __future__ import annotations
+
+import re
 
 LARGEST_FILE = 1_000_000  # bytes
 LARGEST_WORD = 100_000  # bytes; Linux starts no program with an argument or a variable beyond 131,071
@@ -8,6 +10,11 @@ LARGEST_WORD = 100_000  # bytes; Linux starts no program with an argument or a v
 
 class TooLong(ValueError):
     """A file is too long."""
+
+
+def is_script_name(path: str) -> bool:
+    """Return whether a file has the ending of a batch script or of a shell script."""
+    return re.search(r"\.(?:sh|bash|sbatch|slurm|pbs|qsub|job)$", path) is not None
 
 
 def read_text(path: str, errors: str = "strict") -> str:

@@ -400,6 +400,7 @@ OTHERS = {
     "wide.sh": ("#!/bin/bash\n".encode("utf-16"), "is in UTF-16, which no shell reads: save it in UTF-8"),
     "README.md": (b"# Title\n\nText about it.\n", "is no batch script: it has no #! line and no directive"),
     "LICENSE": (b"You may (or may not) use it; that's it.\n", "is no batch script: it has no #! line"),
+    "slurm-12.out": (b"srun: error: node1: task 0\n", "is no batch script: it has no #! line"),
     "train.py": (b"import torch\n", "is no batch script: it has no #! line and no directive"),
     "tool": (b"#!/usr/bin/env python3\nprint()\n", "is a program of another language"),
 }

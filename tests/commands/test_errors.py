@@ -222,7 +222,9 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("pbs --nodes", ["--nodes", "requires an argument"]),
+        ("pbs --nodes", ["--nodes (command line): requires an argument\n"]),
+        ("slurm --exclusive=user", ["--exclusive (command line): does not take a value\n"]),
+        ("slurm -n x", ["--ntasks x is refused: it takes a number from 1\n"]),
         ("pbs --force", ["--force", "-o FILE"]),
         ("pbs --runtime beside", ["--runtime beside (command line): writes a second file: give -o FILE"]),
         (
@@ -245,6 +247,11 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ("submit slurm job.sh", ["job.sh (command line)", "run it by: sbatch job.sh\n"]),
         ("submit pbs my.pbs", ["run it by: qsub my.pbs\n"]),
         ("submit job.sh", ["qsub job.sh", "sbatch job.sh"]),
+        ("sbatch -N 2 job.sh", ["run it by: sbatch job.sh\n"]),
+        ("submit train.py", ["train.py (command line): is no option", "jobgen submit -- train.py\n"]),
+        ("submit slurm train.py", ["jobgen submit slurm -- train.py\n"]),
+        ("help --node", ["there is no option --node of a job; did you mean --nodes?\n"]),
+        ("help topics", ["answers topics; jobgen help without words lists all pages\n"]),
         ("slurm job.sbatch", ["run it by: sbatch job.sbatch\n"]),
     ],
 )

@@ -68,3 +68,10 @@ def test_explain_tells_what_is_derived_then_what_is_set() -> None:
     assert "\nqueue " in every
     assert "\nqueue " not in short
     assert max(map(len, every.splitlines())) <= 90
+
+
+@pytest.mark.parametrize(
+    ("flag", "start"), [("--nodes", "--nodes N\n    Number of nodes."), ("--expand", "--expand\n    Replace")]
+)
+def test_an_option_of_a_job_is_explained(flag: str, start: str) -> None:
+    assert jobgen("help", flag).stdout.startswith(start)

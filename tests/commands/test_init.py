@@ -48,6 +48,9 @@ def test_a_site_and_cpus(tmp_path: Path) -> None:
         (2, "2 hours", "--walltime 2 hours: must be a duration"),
         (3, "a b c", "use QUEUE, or QUEUE ACCOUNT"),
         (4, "modul x", "use pairs of words"),
+        (5, '"train.py --lr 1"', "'train.py --lr 1' is one word: type it without its quotes"),
+        (5, "train.py > log", "no shell reads the program: type bash -c 'train.py > log'"),
+        (5, "mpirun -n 4 ./x", 'jobgen starts mpirun itself: type ./x, and write launcher = "mpirun"'),
     ],
 )
 def test_a_wrong_answer_is_asked_again(at: int, wrong: str, sentence: str, tmp_path: Path) -> None:

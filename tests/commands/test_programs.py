@@ -31,6 +31,16 @@ def test_a_program_in_quotes_is_refused(command: str, program: list[str], parts:
 
 
 @pytest.mark.parametrize(
+    "code", ["cd x && python3 train.py", "python3 train.py > log", "a; b", "train.py | tee log"]
+)
+def test_code_of_a_shell_needs_one(code: str) -> None:
+    done = jobgen("slurm", "--", code)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"is code of a shell, which jobgen does not read: use bash -c '{code}'\n")
+    assert jobgen("slurm", "--", "bash", "-c", code).returncode == 0
+
+
+@pytest.mark.parametrize(
     "program",
     [["./my train.py"], ["bash", "-c", "echo a b"], ["python3", "-c", "print(1, 2)"], ["./a", "b c"]],
 )
@@ -69,10 +79,37 @@ def test_nothing_is_said_of_other_programs(words: list[str], tmp_path: Path) -> 
     assert "is not in" not in jobgen("slurm", "--", *words, cwd=tmp_path).stderr
 
 
-def test_a_file_that_the_job_makes_can_be_submitted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--setup", "git clone https://h/x .", "--", "made.py"),
+        ("--after", "12", "--", "./made"),
+        ("--job", "steps.toml"),
+    ],
+)
+def test_a_file_that_a_job_makes_can_be_submitted(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "steps.toml").write_text('[[step]]\ncommand = ["make"]\n[[step]]\ncommand = ["./made"]\n')
     env = {"PATH": f"{path_with(tmp_path / 'bin', sbatch='echo 12', squeue='')}"}
-    words = ("submit", "slurm", "--setup", "git clone https://h/x .", "--", "made.py")
-    assert "is not in this directory, where" not in jobgen(*words, cwd=tmp_path, env=env).stderr
+    assert jobgen("submit", "slurm", *words, cwd=tmp_path, env=env).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "apptainer exec --pwd /opt/app a.sif",
+        "singularity run a.sif",
+        "docker run --rm -w /app image",
+        "env -C folder",
+        "env -Cfolder A=1",
+        "conda run -n x --cwd folder",
+        "uv run --directory=folder",
+    ],
+)
+def test_files_of_a_container_or_of_another_directory_are_not_looked_up(wrapper: str, tmp_path: Path) -> None:
+    env = {"PATH": f"{path_with(tmp_path / 'bin', sbatch='echo 12', squeue='')}"}
+    words = ("slurm", "--launcher", "none", "--", *wrapper.split(), "python3", "app.py")
+    assert "is not in" not in jobgen(*words, cwd=tmp_path).stderr
+    assert jobgen("submit", *words, cwd=tmp_path, env=env).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -119,7 +156,8 @@ def test_a_text_with_a_dash_is_a_text() -> None:
             ["torchrun", "--nproc_per_node=4", "train.py"],
             "jobgen slurm --launcher torchrun --ranks-per-node 4 -- train.py",
         ),
-        (["sbatch", "job.sh"], "jobgen submit slurm -- PROGRAM"),
+        (["sbatch"], "jobgen submit slurm -- PROGRAM"),
+        (["sbatch", "job.sh"], "run it by: sbatch job.sh"),
         (["job.sh"], "sbatch job.sh"),
         (["slurm", "train.py"], "jobgen slurm -- train.py"),
         (["slurm", "--cpus", "32"], "did you mean --cpus-per-rank or --cpus-per-node?"),

@@ -143,3 +143,12 @@ def test_text_that_is_no_bash_for_the_reader() -> None:
     done = convert(f"{ONE}<<X\nsome text\nX\n./a", "pbspro")
     assert (True, 3, "<<X") in remarks(done)
     assert remarks(convert(f"{ONE}./a \\", "pbspro")) == []
+
+
+def test_a_program_in_another_folder_is_not_the_script() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=2\nmpirun ./compiled/main\nmpirun bin/main\n./compiled/main\n"
+    done = conversion.convert(Script(text.encode(), "torque", name="main"), "slurm")
+    assert not [one for one in done.remarks if one.what == "main"]
+    own = f"{text}cp run/main kept\n"
+    done = conversion.convert(Script(own.encode(), "torque", name="main"), "slurm")
+    assert [one.line for one in done.remarks if one.what == "main"] == [6]

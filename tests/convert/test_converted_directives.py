@@ -14,7 +14,8 @@ from jobgen.script.script import Script
     [
         ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
         ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
-        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "-l select=1:ncpus=2:host=n7"),
+        ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "host=n7 of -l select"),
+        ("#PBS -l select=1:ncpus=2:scratch_local=9gb", "slurm", "scratch_local=9gb of -l select"),
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k doe", "slurm", "-k doe"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
@@ -24,7 +25,7 @@ from jobgen.script.script import Script
         ("#PBS -l ngpus=16\n#PBS -l select=1", "slurm", "-l ngpus=16"),
         ("#SBATCH --constraint=a100", "pbspro", "--constraint=a100"),
         ("#SBATCH --constraint=[a100*2&ib]", "torque", "--constraint=[a100*2&ib]"),
-        ("#PBS -l select=1:gpu_type=a100", "slurm", "-l select=1:gpu_type=a100"),
+        ("#PBS -l select=1:gpu_type=a100", "slurm", "gpu_type=a100 of -l select"),
         ("#SBATCH --qos=long", "pbspro", "--qos=long"),
         ("#SBATCH --comment='night run'", "torque", "--comment=night run"),
         ("#SBATCH --licenses=matlab:2", "torque", "--licenses=matlab:2"),
@@ -273,3 +274,73 @@ def test_a_size_of_less_than_a_mebibyte_has_a_remark(request_: str) -> None:
     done = convert(f"#PBS -l {request_}\n./a", "slurm")
     assert "#SBATCH --mem=1M\n" in done.text
     assert [one.lost for one in done.remarks if "1 MiB is requested" in one.why] == [False]
+
+
+_MAIL = [
+    ("#PBS -t 1-4 -m ae\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS"),
+    ("#PBS -t 1-4 -m ae\n#PBS -l nodes=1:ppn=2", "pbspro", "#PBS -m aej"),
+    ("#PBS -t 1-4 -M me@x.org\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=FAIL,ARRAY_TASKS"),
+    ("#PBS -t 1-4 -M me@x.org\n#PBS -l nodes=1:ppn=2", "pbspro", "#PBS -m aj"),
+    ("#PBS -t 1-4 -m n\n#PBS -l nodes=1:ppn=2", "slurm", "#SBATCH --mail-type=NONE"),
+    ("#PBS -m ae\n#PBS -l nodes=1:ppn=2:gpus=1", "slurm", "#SBATCH --mail-type=END,FAIL"),
+    ("#PBS -J 1-4 -m aej\n#PBS -l select=1", "slurm", "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS"),
+    ("#PBS -J 1-4 -m ae\n#PBS -l select=1", "slurm", "#SBATCH --mail-type=END,FAIL"),
+    ("#PBS -J 1-4 -m aej\n#PBS -l select=1", "torque", "#PBS -m ae"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "pbspro", "#PBS -m aej"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "torque", "#PBS -m ae"),
+    ("#SBATCH -a 1-4 --mail-type=END,FAIL", "pbspro", "#PBS -m ae"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "mail"), _MAIL)
+def test_tasks_of_an_array_send_mail_as_before(text: str, target: str, mail: str) -> None:
+    done = convert(text, target)
+    mails = [line for line in done.text.split("\n") if " -m" in line.replace("--mail-type", "-m")]
+    assert mails == [mail]
+    assert not [one for one in done.remarks if "mail" in one.what or "-m" in one.what]
+
+
+@pytest.mark.parametrize(
+    "text", ["#SBATCH -a 1-4 --mail-type=END,FAIL", "#PBS -J 1-4\n#PBS -m ae\n#PBS -l select=1"]
+)
+def test_mail_of_a_whole_array_becomes_mail_of_each_task(text: str) -> None:
+    done = convert(text, "torque")
+    assert "#PBS -m ae\n" in done.text
+    [remark] = [one for one in done.remarks if one.what == "-m ae"]
+    assert not remark.lost
+    assert "for each task of the array" in remark.why
+
+
+_NO_NODES = ("--nodes=", "--ntasks-per-node=")
+
+
+def test_processes_on_any_nodes_are_tasks_without_nodes() -> None:
+    done = convert("#PBS -l procs=16,walltime=1:00:00,pmem=2gb\n./run $PBS_NP", "slurm")
+    lines = [line.removeprefix("#SBATCH ") for line in done.text.split("\n")]
+    assert {"--ntasks=16", "--mem-per-cpu=2G", "./run $SLURM_NTASKS"} <= {*lines}
+    assert not [line for line in lines if line.startswith(_NO_NODES)]
+    assert not [one for one in done.remarks if one.lost]
+    total = convert("#PBS -l procs=4\n#PBS -l mem=8gb\n./run $PBS_NP", "slurm")
+    assert "#SBATCH --mem-per-cpu=2G\n" in total.text
+    assert "#PBS -l select=16\n" in convert("#PBS -l procs=16\n./run $PBS_NP", "pbspro").text
+
+
+def test_processes_beside_nodes_are_lost() -> None:
+    [lost] = [one for one in convert("#PBS -l nodes=2:ppn=8\n#PBS -l procs=4", "slurm").remarks if one.lost]
+    assert (lost.line, lost.what) == (3, "-l procs=4")
+    assert "license" not in lost.why
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("#PBS -l nodes=1:ppn=2\n#PBS -l feature=k20", "k20"),
+        ("#PBS -l nodes=1:ppn=2,feature=k20:ib", "k20&ib"),
+        ("#PBS -l nodes=1:ppn=2:ssd\n#PBS -l feature=k20", "ssd&k20"),
+        ("#PBS -l procs=4\n#PBS -l feature=k20|k40", "k20|k40"),
+    ],
+)
+def test_features_of_torque_are_a_constraint(text: str, constraint: str) -> None:
+    done = convert(text, "slurm", "torque")
+    assert f"#SBATCH --constraint={constraint}\n" in done.text
+    assert not done.remarks or not [one for one in done.remarks if one.lost]

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from convert.conversions import MPIRUN, ONE, body, convert, job_file, remarks
+from convert.conversions import MPIRUN, ONE, body, convert, job_file, remarks, values
 
 from jobgen.convert.to_job_file.translation import convert as to_job_file
 from jobgen.convert.to_scheduler.conversion import convert as to_scheduler
@@ -484,3 +484,29 @@ def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) 
 def test_a_launcher_whose_path_is_in_a_variable_is_named() -> None:
     done = convert("#PBS -l select=1:ncpus=4\n$MPI_HOME/bin/mpirun -np 4 ./a\n", "slurm")
     assert (True, 3, "$MPI_HOME/bin/mpirun") in remarks(done)
+
+
+@pytest.mark.parametrize(
+    "launch", ["aprun -n 64 -N 16", "mpirun -np 64 -ppn 16", "mpirun -n 64 --npernode 16"]
+)
+@pytest.mark.parametrize(("cores", "each"), [(128, 2), (64, 1), (32, 1)])
+def test_a_launcher_shows_the_nodes_of_a_request_of_cores(launch: str, cores: int, each: int) -> None:
+    text = f"#PBS -l ncpus={cores}\ncd $PBS_O_WORKDIR\n{launch} ./prog"
+    done = convert(text, "slurm")
+    head = ("#SBATCH --nodes=4\n", "#SBATCH --ntasks-per-node=16\n", f"#SBATCH --cpus-per-task={each}\n")
+    assert all(line in done.text for line in head)
+    line = next(one for one in done.text.split("\n") if one.startswith("srun"))
+    assert line.startswith("srun --ntasks=64 --ntasks-per-node=16 ")
+    assert re.findall(r"--cpus-per-task=(\d+)", line) in ([], [str(each)])
+    assert not [one for one in done.remarks if "one node is requested" in one.why]
+    assert [one.lost for one in done.remarks if one.what == f"-l ncpus={cores}"] == [False]
+    sizes = values(job_file(text).text)
+    assert [sizes[key] for key in ("nodes", "ranks_per_node", "cpus_per_rank")] == [4, 16, each]
+
+
+def test_a_launcher_that_may_fill_more_nodes_is_named() -> None:
+    done = convert("#PBS -l ncpus=128\naprun -n $COUNT -N 16 ./prog", "slurm")
+    assert 'srun --ntasks="$COUNT" --ntasks-per-node=16 --kill-on-bad-exit=1' in done.text
+    assert [(one.lost, one.line) for one in done.remarks if "add --nodes" in one.why] == [(False, 3)]
+    one = convert("#PBS -l ncpus=128\nmpirun -np 16 -ppn 16 ./prog", "slurm")
+    assert "#SBATCH --nodes=1\n" in one.text

@@ -232,3 +232,10 @@ def test_programs_without_a_launcher_get_the_threads_of_a_rank(line: str, noted:
 def test_the_cores_of_metacentrum_are_those_of_a_node() -> None:
     done = convert("#PBS -l select=1:ncpus=8\n./a $PBS_NUM_PPN", "slurm")
     assert done.text.endswith("./a $SLURM_CPUS_ON_NODE\n")
+
+
+def test_a_directory_that_only_sites_of_pbs_make_is_named() -> None:
+    done = convert("#PBS -l select=1:ncpus=2:scratch_local=9gb\ncp data $SCRATCHDIR\ncd $SCRATCHDIR", "slurm")
+    [remark] = [one for one in done.remarks if one.what == "$SCRATCHDIR"]
+    assert (remark.lost, remark.line) == (False, 3)
+    assert "scratch_local" in remark.why

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import job_file, values
+from convert.conversions import job_file, remarks, values
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
 
@@ -267,3 +267,12 @@ def test_the_name_of_a_log_that_the_script_uses(head: str, line: str, log: str |
 def test_a_log_of_pbs_has_another_name() -> None:
     done = job_file("#!/bin/bash\n#PBS -N x\n#PBS -l nodes=1:ppn=4\nmpirun ./a\nmv x.o$PBS_JOBID y\n")
     assert (False, 5, "x.o$PBS_JOBID") in [(one.lost, one.line, one.what) for one in done.remarks]
+
+
+def test_mail_of_each_task_stays_in_a_job_file() -> None:
+    pro = job_file("#PBS -J 1-4\n#PBS -m aej -M me@x.org\n#PBS -l select=1\n./run\n")
+    assert values(pro.text)["directive"] == ["-m aej"]
+    slurm = job_file("#SBATCH -a 1-4\n#SBATCH --mail-type=END,FAIL,ARRAY_TASKS\n./run\n")
+    assert values(slurm.text)["directive"] == ["--mail-type=END,FAIL,ARRAY_TASKS"]
+    torque = job_file("#PBS -t 1-4\n#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./run $PBS_ARRAYID\n")
+    assert (False, 2, "-m ae") in remarks(torque)

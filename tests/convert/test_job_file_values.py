@@ -548,3 +548,12 @@ def test_blanks_between_two_values_of_a_string_stay(launcher: str) -> None:
     found = values(job_file(text).text)
     assert found["command"][-3:-1] == ["x  y ", "x y"]
     assert found["command"][-1] == "$Q $R" or '="$Q $R"' in found["setup"]
+
+
+def test_processes_on_any_nodes_are_ranks_of_one_node() -> None:
+    done = job_file("#PBS -l procs=16,walltime=1:00:00\nmpirun -np 16 ./prog\n")
+    found = values(done.text)
+    assert (found["ranks_per_node"], found.get("nodes", 1)) == (16, 1)
+    assert not [one for one in done.remarks if one.lost]
+    assert [one.line for one in done.remarks if "all on one node" in one.why] == [1]
+    assert values(job_file("#PBS -l nodes=1:ppn=2,feature=k20\n./run\n").text)["constraint"] == "k20"

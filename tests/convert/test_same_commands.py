@@ -53,6 +53,13 @@ done
         (LOOP.format("a b", "-v"), "files"),
         (ELEMENTS, "tools"),
         ('if [ "$A" = x ]; then\n  dirs+=(x)\n  ((size += 2))\nfi\n', "dirs"),
+        ("words=(a b)\nwords[${#words[@]}]=c\n", "words"),
+        ('words=(a b)\nunset "words[1]"\n', "words"),
+        ("words=(a)\nmapfile -t -O 1 words < list\n", "words"),
+        ("./prepare && words+=(-v)\n", "words"),
+        ("cd run && words=(-v)\n", "words"),
+        ("if [ -d run ]; then cd run; words+=(-v); fi\n", "words"),
+        ('add() {\n  words+=("$@")\n}\nadd -v\nadd -w\n', "words"),
         ("mapfile -t names < list\n", "names"),
         ("read -ra words < list\n", "words"),
         ("declare -A rates=([a]=1 [b]=2)\n", "rates"),
@@ -62,6 +69,13 @@ def test_an_array_reaches_the_program_by_its_value(start: str, name: str) -> Non
     found = values(job_file(f"{SLURM}{start}for one in ${{{name}[@]}}; do ./other $one; done\n").text)
     assert f'export array_{name}="$(declare -p {name})"' in str(found["setup"])
     assert found["command"][2].startswith(f'eval "$array_{name}"\nfor one in')
+
+
+@pytest.mark.parametrize("condition", ['[ -n "$X" ] && ', "[[ $X ]] || ", "test -f x && A=1 && "])
+def test_an_array_is_set_under_its_condition(condition: str) -> None:
+    line = f'{condition}words+=(--resume "$X")'
+    found = values(job_file(f'{SLURM}words=(-v)\n{line}\nsrun ./a "${{words[@]}}"\n').text)
+    assert found["command"][2] == f'words=(-v)\n{line}\nexec ./a "${{words[@]}}"'
 
 
 def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:

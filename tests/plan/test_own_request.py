@@ -59,7 +59,7 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        ("slurm --directive=--gres=nvme:1", "--directive --gres=nvme:1 (command line): replaces the request of the 1 cuda devices of a node"),
+        ("slurm --directive=--gres=nvme:1", "--directive --gres=nvme:1 (command line): replaces the request of the 1 cuda device of a node"),
         ("slurm --nodes 2 --directive=--nodes=4", "--nodes 2 (command line): --directive requests 4; remove one"),
         ("slurm --nodes 2 --directive=--nodes=2-4", "--directive requests a range; remove one"),
         ("pbs --nodes 2 --directive '-l select=4:ncpus=8'", "--nodes 2 (command line): --directive requests 4; remove one"),
@@ -70,7 +70,7 @@ def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, repl
         ("pbs --directive '-l select=2:ncpus=4,ncpus=8'", "--directive '-l ncpus=8' (command line): qsub refuses it beside -l select; add it to -l select"),
         ("local --nodes submitted", "this machine gives no nodes; use a number"),
         ("slurm --nodes submitted --spare-nodes 1", "--spare-nodes 1 (command line): needs the number of nodes"),
-        ("slurm --nodes submited", "must be a whole number of at least 1, submitted, or nodes x ranks"),
+        ("slurm --nodes submited", "must be a whole number of at least 1, the word submitted, or groups of nodes"),
         ("submit slurm --nodes submitted", "--nodes submitted (command line): jobgen submit needs a number"),
     ],
 )  # fmt: skip

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 import torch  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
+from jobgen.train.config import language  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
 from jobgen.train.data import documents, tokens  # noqa: E402
 from jobgen.train.data.documents import Reading  # noqa: E402
@@ -129,6 +132,11 @@ REFUSED = {
         "record 1 has no text, messages, .*; it has body, id: name one",
     ),
     "list.jsonl": (b"[1, 2]\n", r"record 1 is \[1, 2\], not an object with a text"),
+    "mixed.jsonl": (
+        b'{"prompt": "a", "completion": [{"role": "assistant", "content": "b"}]}\n',
+        r"record 1 has the prompt 'a' and the completion \[.*: both must be texts, or both lists",
+    ),
+    "number.jsonl": (b'{"prompt": "7 + 1 is ", "completion": 8}\n', "the completion 8: both must be texts"),
     "chat.jsonl": (
         b'{"messages": [{"role": "user", "content": "a"}]}\n',
         "record 1 has messages, which need a chat",
@@ -261,6 +269,15 @@ def test_prompts_and_completions(tmp_path: Path) -> None:
     assert len(learned(tmp_path / "a.jsonl", tokenizer, "--learn", "all")) == 1
 
 
+def test_a_default_that_is_given_is_the_same_run() -> None:
+    """Such as --documents joined, with a checkpoint of a run without it."""
+    words = ["--task", "text", "--data", "a.txt"]
+    given = [*words, "--documents", "joined", "--learn", "answers", "--held-out", "0.1"]
+    assert language.identity(config.parse(given)) == language.identity(config.parse(words))
+    other = config.parse([*words, "--documents", "apart"])
+    assert language.identity(other) != language.identity(config.parse(words))
+
+
 def test_a_template_that_hides_the_answers_is_refused(tmp_path: Path) -> None:
     last = "{% for m in messages %}{{ m.content if loop.last else '...' }} {% endfor %}"
     (tmp_path / "own.jinja").write_text(last)
@@ -377,6 +394,57 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
     assert [each.name for each in Path(lines[0][2]).parent.iterdir()] == [Path(lines[0][2]).name]
+
+
+@pytest.mark.parametrize("what", ["directory", "file", "link"])
+def test_a_user_is_not_blocked_by_what_another_one_has_made(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In /tmp anybody can make the directory of a user first. Each rank then encodes for itself."""
+    folder, user = tmp_path / "tmp", os.getuid() + (what == "directory")
+    theirs = folder / f"jobgen-{user}"
+    folder.mkdir()
+    {
+        "directory": lambda: theirs.mkdir(),
+        "file": lambda: theirs.touch(),
+        "link": lambda: theirs.symlink_to(tmp_path),
+    }[what]()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    (tmp_path / "a.jsonl").write_text(LINES * 9)
+    options = ["--data", str(tmp_path / "a.jsonl"), "--context", "8"]
+    made, other = task(*options), task(*options)
+    assert made.temporary
+    assert made.temporary != other.temporary
+    for each in (made, other):
+        each.release()
+    cached = task(*options, "--cache", str(tmp_path / "cache"))
+    every = np.arange(len(cached.train))
+    assert torch.equal(made.train.batch(every)[1], cached.train.batch(every)[1])
+    assert list(folder.iterdir()) == [theirs]
+
+
+def test_many_processes_take_turns_at_a_lock_that_each_removes(tmp_path: Path) -> None:
+    """None fails because another one removes the file between two looks at it, and two are never inside."""
+    code = (
+        "import sys; from pathlib import Path; from jobgen.train.data import tokens\n"
+        "inside = Path('inside')\n"
+        "for _ in range(300):\n"
+        "    with tokens._alone(Path('lock')):\n"
+        "        inside.mkdir(); inside.rmdir()\n"
+    )
+    ranks = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(4)]
+    assert [rank.wait(120) for rank in ranks] == [0] * 4
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_affinity_the_cores_are_those_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS."""
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    with tokens._all_cores() as cores:
+        assert cores == 3
 
 
 def test_engines_learn_the_same_from_chats(tmp_path: Path) -> None:

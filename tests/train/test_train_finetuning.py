@@ -18,9 +18,11 @@ module_needs("torch", "deepspeed", "numpy", "transformers", "tokenizers", "peft"
 import torch  # noqa: E402
 from jobgen.train import checkpoints, config  # noqa: E402
 from jobgen.train.checkpoints import foreign, initial, whole  # noqa: E402
+from jobgen.train.commands import export  # noqa: E402
 from jobgen.train.config import finetuning  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
-from jobgen.train.models import lora  # noqa: E402
+from jobgen.train.models import lora, selection  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("finetuning")  # its tests share models and trainings
@@ -197,6 +199,34 @@ def initial_state(file: Path) -> dict[str, torch.Tensor]:
     return {name: source.read(name) for name in source.shapes}
 
 
+@pytest.mark.parametrize("name", ["a.pt", "a.safetensors"])
+def test_an_export_that_cannot_be_written_is_one_sentence(name: str, tmp_path: Path) -> None:
+    """torch and safetensors have errors of their own, which are no OSError."""
+    with pytest.raises(BadInput, match=rf"absent/{name} cannot be written: .*(does not exist|No such file)"):
+        export.write({"weight": torch.zeros(2)}, tmp_path / "absent" / name)
+    output = tmp_path / "out"
+    with (
+        pytest.raises(BadInput, match=r"out cannot be written: .*No such file"),
+        export._new_directory(output) as draft,
+    ):
+        save_file({"weight": torch.zeros(2)}, draft / "absent" / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_adapters_have_the_same_gradients_with_recompute() -> None:
+    """Behind an embedding that is not trained."""
+    words = "--task text --data a.txt --init-from a.pt --lora 2 --engine ddp --layers 2 --width 32 --heads 2"
+    gradients = []
+    for more in ([], ["--recompute"]):
+        settings = config.parse([*words.split(), *more])
+        torch.manual_seed(0)
+        model = lora.add(selection.build(settings, (16,), 256), settings)
+        model(torch.arange(32).view(2, 16)).logsumexp(-1).sum().backward()
+        gradients.append([p.grad for p in model.parameters() if p.requires_grad])
+    assert len(gradients[0]) == 16
+    torch.testing.assert_close(*gradients)
+
+
 def test_another_base_is_refused(tuned: Finished, place: Path, tmp_path: Path) -> None:
     """One weight in one file is another."""
     from safetensors.torch import load_file, save_file
@@ -354,11 +384,15 @@ BAD = {
 
 
 def test_directories_that_do_not_fit_are_refused(place: Path, tmp_path: Path) -> None:
+    """By all ranks, also at ZeRO 3, where rank 0 reads the weights: one that went on would wait in the next case."""
     cases = {}
     for name in BAD:
         shutil.copytree(place / "llama", tmp_path / name)
-        cases[name] = options(place, "--engine", "ddp", "--lora", "2")
-        cases[name][cases[name].index("--model") + 1] = f"hf:{tmp_path / name}"
+        for engine in ("ddp", "zero3"):
+            words = options(place, *ENGINES[engine].split(), "--lora", "2")
+            words[words.index("--model") + 1] = f"hf:{tmp_path / name}"
+            cases[f"{name}, {engine}"] = words
+    cases["fits"] = options(place, "--zero-stage", "3", "--lora", "2", model="llama")
     third = tmp_path / "truncated/model-00003-of-00007.safetensors"
     third.write_bytes(third.read_bytes()[:500])
     (tmp_path / "absent/model-00003-of-00007.safetensors").unlink()
@@ -370,8 +404,9 @@ def test_directories_that_do_not_fit_are_refused(place: Path, tmp_path: Path) ->
         file = tmp_path / name / "config.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
     made = launch_cases("languages.py", cases, 2, tmp_path)
+    assert len(made.pop("fits")["losses"]) == STEPS
     for name, each in made.items():
-        assert re.search(BAD[name], each["error"]), (name, each)
+        assert re.search(BAD[name.partition(",")[0]], each["error"]), (name, each)
 
 
 def test_checkpoints_of_other_programs_say_how_they_can_be_used(tmp_path: Path) -> None:

@@ -589,11 +589,11 @@ def test_memory_is_deepspeed_s_estimate(nodes: int, per_node: int, divided: bool
 
 
 def test_memory_is_that_of_a_gpu() -> None:
-    """The MiB of a step on an H100 of a GPT with 124M parameters, batch 1 and 128 tokens: within a tenth."""
+    """The MiB of a step on an H100 of a GPT with 124M parameters, batch 1 and 128 tokens, as in docs/speed.md."""
     measured = {
-        "ZeRO 0": 2371,
-        "ZeRO 1": 3001,
-        "ZeRO 2": 2852,
+        "ZeRO 0": 2459,
+        "ZeRO 1": 3008,
+        "ZeRO 2": 2853,
         "ZeRO 2, states on the host": 1570,
         "ZeRO 3": 3562,
         "ZeRO 3, states on the host": 1807,
@@ -603,7 +603,7 @@ def test_memory_is_that_of_a_gpu() -> None:
     block = 7_087_872
     model = explain.Model(123_587_328, 38_633_472, True, block=block, outside=123_587_328 - 12 * block)
     needs = {need.name: need.device / 2**20 for need in explain.needs(model, 1, 1, explain.Buffers())}
-    assert needs == pytest.approx(measured, rel=0.1)
+    assert needs == pytest.approx(measured, rel=0.06)
 
 
 def test_the_bucket_counts_from_zero_1_on() -> None:

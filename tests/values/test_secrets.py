@@ -231,6 +231,7 @@ def test_a_line_of_a_file_of_variables(line: str, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- the masks
 
 MASKED = {
+    "--pwd xyz --db-pwd=/z": "--pwd *** --db-pwd=***",
     "--pass a --wandb_key=b": "--pass *** --wandb_key=***",
     "REDIS_PASS=a GITHUB_PAT=b WANDB_AUTH=c": "REDIS_PASS=*** GITHUB_PAT=*** WANDB_AUTH=***",
     "Authorization: Basic abc": "Authorization: Basic ***",
@@ -258,6 +259,7 @@ SHOWN = (
     'HF_TOKEN=$MINE --api-key "$KEY"',
     "docker://registry:5000/x@sha256:abc",
     "there is no option --token; the program's own options go after --",
+    "apptainer exec --pwd /data --pwd='/my data' --nv a.sif",
     "--use-auth-token true task-20261121-120000-abcdef-sk-x monkey=3",
 )
 

@@ -66,5 +66,5 @@ def _save(saver: Saver) -> None:
         atomic.write_json(draft / RECORD, saver.record(name, here, entries))
         saver.publish(draft, saver.directory / name, here.step)
         saver.mark(here)
-    except (OSError, CannotSave):
+    except (OSError, CannotSave, RuntimeError):  # the last one: an asynchronous save that has lost a rank
         return  # the previous checkpoint remains the latest

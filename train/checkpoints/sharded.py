@@ -24,7 +24,7 @@ from torch.distributed.checkpoint.state_dict_saver import save
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
-from .storage import FileWriter, Together
+from .storage import FileWriter, SharedState
 
 FOLDER, FILE = "fsdp", "fsdp.pt"  # in a checkpoint: the tensors, and what is not sharded
 MODEL = "model"  # the names of weights begin with it
@@ -65,7 +65,7 @@ def join(state: Any, name: str, tensors: Tensors, table: Metadata, mesh: DeviceM
     return state
 
 
-class Sharded(Together):
+class Sharded(SharedState):
     """Tensors by name, of which each rank holds a share."""
 
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:

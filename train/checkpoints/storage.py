@@ -37,14 +37,14 @@ _NUMPY = [
 LARGE = 1 << 20  # bytes; for smaller writes, a thread is slower
 
 
-class Together:
+class SharedState:
     """A state that all ranks write together, into a directory."""
 
     def write(self, folder: Path, writer: "FileWriter") -> None:
         """Write it below `folder` by `writer.open`, on all ranks of `writer.group`."""
         raise NotImplementedError
 
-    def staged(self) -> "Together":
+    def staged(self) -> "SharedState":
         """Return a copy in the host's memory."""
         raise NotImplementedError
 
@@ -65,9 +65,9 @@ class FileWriter:
     def save(self, state: Any, file: Path) -> None:
         """Write `state` to `file` with torch.save. The file is on the disk when this returns.
 
-        `Together` is written by all ranks, into a directory of that name.
+        `SharedState` is written by all ranks, into a directory of that name.
         """
-        if isinstance(state, Together):
+        if isinstance(state, SharedState):
             return state.write(file, self)
         if self.failure:
             return
@@ -116,7 +116,7 @@ class Snapshot:
             writer.save(state, file)
 
     def _copy(self, state: Any) -> Any:
-        if isinstance(state, Together):
+        if isinstance(state, SharedState):
             return state.staged()
         if isinstance(state, torch.Tensor):
             # Weights that layers share stay one tensor, and have one copy in the file.

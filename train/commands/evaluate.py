@@ -4,7 +4,6 @@ The checkpoint or exported file determines the task and the model. Each rank has
 engine, and a share of the samples.
 """
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -38,8 +37,7 @@ def main(argv: Sequence[str]) -> None:
     except BadInput as error:  # of all ranks
         raise CommonMistake(str(error)) from None
     distributed.barrier()  # all ranks have opened the data
-    if samples.temporary:
-        shutil.rmtree(samples.temporary, ignore_errors=True)
+    samples.release()
     runner = Replica(RUNNERS[options.with_](model, mine), share)
     what = measures(samples, settings.loss, settings.metric, settings.loss_by)
     check_target(what, options.target_accuracy)

@@ -12,11 +12,14 @@ without a master copy (amp O3).
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import nn
 
 from .. import atomic, checkpoints
@@ -97,9 +100,9 @@ def _adapter(model: trained.Trained, checkpoint: Checkpoint, output: Path) -> No
     if settings.lora is None:
         raise CommonMistake(f"--format peft: {checkpoint.directory} has no adapters: its run had no --lora")
     base = settings.init_from or settings.model.removeprefix("hf:")
-    draft = _draft(output)
-    lora.save(_model(model, checkpoint), str(base), draft)
-    _publish(draft, output)
+    network = _model(model, checkpoint)
+    with _new_directory(output) as draft:
+        lora.save(network, str(base), draft)
 
 
 def _directory(
@@ -111,39 +114,47 @@ def _directory(
             f"--format hf is for --model hf:DIR, and {checkpoint.directory} is of {model.settings.model}: "
             "write a file.pt or .safetensors"
         )
-    draft = _draft(output)
-    hf.save(_merged(model, checkpoint), model.settings, draft, shard)
-    atomic.write_json(draft / trained.ABOUT, facts)
-    _publish(draft, output)
+    network = _merged(model, checkpoint)
+    with _new_directory(output) as draft:
+        hf.save(network, model.settings, draft, shard)
+        atomic.write_json(draft / trained.ABOUT, facts)
 
 
-def _draft(output: Path) -> Path:
-    """Return a new directory beside `output`. Raise BadInput if it cannot be made."""
+@contextmanager
+def _new_directory(output: Path) -> Iterator[Path]:
+    """Yield a directory beside `output`, which becomes `output` when the context ends without an error."""
     draft = output.with_name(f".{output.name}.writing")
     shutil.rmtree(draft, ignore_errors=True)
-    try:
-        draft.mkdir()
-    except OSError as error:
-        raise BadInput(f"{output} cannot be written: {error.strerror or error}") from None
-    return draft
-
-
-def _publish(draft: Path, output: Path) -> None:
-    if output.is_dir():
-        output.rmdir()
-    draft.rename(output)
+    with _errors_of_the_disk(output):
+        try:
+            draft.mkdir()
+            yield draft
+            if output.is_dir():
+                output.rmdir()
+            draft.rename(output)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
 
 
 def write(state: Weights, file: Path) -> None:
     """Write `state` to `file` in the format of its suffix. Raise BadInput if it cannot be written."""
     draft = file.with_name(f".{file.name}.writing")
-    try:
-        if file.suffix == ".safetensors":
-            from safetensors.torch import save_file
+    with _errors_of_the_disk(file):
+        try:
+            if file.suffix == ".safetensors":
+                save_file(state, draft)
+            else:
+                torch.save(state, draft)
+            os.replace(draft, file)
+        finally:
+            draft.unlink(missing_ok=True)
 
-            save_file(state, draft)
-        else:
-            torch.save(state, draft)
-        os.replace(draft, file)
-    except OSError as error:
-        raise BadInput(f"{file} cannot be written: {error.strerror or error}") from None
+
+@contextmanager
+def _errors_of_the_disk(output: Path) -> Iterator[None]:
+    """Convert the errors of writing `output` to BadInput. torch and safetensors have types of their own."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise BadInput(f"{output} cannot be written: {reason}") from None

@@ -17,6 +17,7 @@ from .settings import Settings
 TEXT_OPTIONS = ("tokenizer", "text_key", "learn", "chat_template", "documents", "held_out")
 GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
 HELD_OUT = 0.1
+DEFAULTS = {"learn": "answers", "documents": "joined", "held_out": HELD_OUT}
 
 
 class Size(NamedTuple):
@@ -136,8 +137,10 @@ def identity(settings: Settings) -> dict[str, Any]:
         return {}
     form = size(settings)._asdict() | {"mlp": settings.mlp or "gelu"} if settings.model == "gpt" else {}
     tokens = settings.tokenizer.name if settings.tokenizer else "bytes"
-    names = ("text_key", "learn", "documents", "held_out")
-    more = {name.replace("_", "-"): getattr(settings, name) for name in names}
+    more: dict[str, Any] = {"text-key": settings.text_key}
+    for name, default in DEFAULTS.items():
+        value = getattr(settings, name)
+        more[name.replace("_", "-")] = None if value == default else value
     return form | more | {"context": size(settings).context, "tokenizer": tokens}
 
 

@@ -264,12 +264,16 @@ def _of_record(record: Any, reading: Reading, number: int) -> Part | None:
         raise BadInput(f"record {number} is {record!r:.60}, not an object with a text")
     key = reading.key or next((each for each in KEYS if record.get(each) is not None), None)
     if key is None and record.get("prompt") is not None and record.get("completion") is not None:
-        value: Any = record["prompt"]
-        if isinstance(value, list):
-            value = [*value, *record["completion"]]
-        else:
-            text = f"{value}{record['completion']}"
-            return Part(text, learn=((len(value), len(text)),) if reading.answers else None)
+        prompt, completion = record["prompt"], record["completion"]
+        if isinstance(prompt, str) and isinstance(completion, str):
+            spans = ((len(prompt), len(prompt + completion)),) if reading.answers else None
+            return Part(prompt + completion, learn=spans) if prompt + completion else None
+        if not (isinstance(prompt, list) and isinstance(completion, list)):
+            raise BadInput(
+                f"record {number} has the prompt {prompt!r:.40} and the completion {completion!r:.40}: both "
+                "must be texts, or both lists of messages"
+            )
+        value: Any = [*prompt, *completion]
     else:
         value = record.get(key) if key else None
     if isinstance(value, str):

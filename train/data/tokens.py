@@ -11,10 +11,11 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
@@ -29,6 +30,7 @@ from .documents import Part, Reading, Spans
 SEPARATORS = ("<|endoftext|>", "</s>", "<eos>", "[SEP]")  # of well-known tokenizers, by preference
 MULTIPLE = 64  # to which a vocabulary is rounded up: matrices of other widths are slower on GPUs
 FORM = 1  # version of the files in a cache; other versions are not read
+FACTS = "facts.json"
 
 
 class Code(NamedTuple):
@@ -176,37 +178,54 @@ def _encoded(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: 
     facts = [[str(f.resolve()), f.stat().st_size, f.stat().st_mtime_ns] for f in paths]
     template = reading.template.identity if reading.template else None
     how: list[Any] = [FORM, facts, reading.key, reading.answers, template]
-    host = Path(tempfile.gettempdir(), f"jobgen-{os.getuid()}")
     if cache is None:  # for the ranks of this run alone
         how += [os.environ.get(name) for name in ("MASTER_ADDR", "MASTER_PORT")]
     name = hashlib.sha256(letters.content + json.dumps(how).encode()).hexdigest()[:16]
-    folder = (cache or host) / f"text-{name}"
-    with _alone(host, f"{name}.lock"):
-        if not folder.is_dir():
+    host = _of_host()
+    place = cache or host
+    folder = place / f"text-{name}" if place else Path(tempfile.mkdtemp(prefix="jobgen-text-"))
+    with _alone(host / f"{name}.lock") if host else nullcontext():
+        if not (folder / FACTS).is_file():
             _write(paths, letters, reading, folder)
         result = _read(folder)
-    if cache is None and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
-        shutil.rmtree(folder, ignore_errors=True)
+        if cache is None and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
+            shutil.rmtree(folder, ignore_errors=True)
     return result if cache else result._replace(temporary=folder)
 
 
+def _of_host() -> Path | None:
+    """Return a directory of this user for all ranks of the host; None if another user has taken its name.
+
+    Each rank then encodes for itself.
+    """
+    host = Path(tempfile.gettempdir(), f"jobgen-{os.getuid()}")
+    with suppress(FileExistsError):
+        host.mkdir(mode=0o700)
+    facts = host.lstat()
+    return host if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() else None
+
+
 @contextmanager
-def _alone(host: Path, name: str) -> Iterator[None]:
-    """Let one process of the host after the other into the context. host: a directory of this user"""
-    host.mkdir(mode=0o700, exist_ok=True)
-    if host.is_symlink() or host.stat().st_uid != os.getuid():
-        raise PermissionError(1, "it belongs to another user", str(host))
-    file = host / name
+def _alone(file: Path) -> Iterator[None]:
+    """Let one process of the host after the other into the context. file: the lock, of this user"""
     while True:
         with open(file, "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (file.exists() and file.stat().st_ino == os.fstat(lock.fileno()).st_ino):
+            if not _has_name(lock.fileno(), file):
                 continue  # the process before has removed it
             try:
                 yield
             finally:
                 file.unlink(missing_ok=True)
             return
+
+
+def _has_name(descriptor: int, file: Path) -> bool:
+    """Return whether an open file has this name; other processes may remove and make it at any time."""
+    try:
+        return os.path.samestat(file.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: Path) -> None:
@@ -239,10 +258,10 @@ def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: P
             (draft / "learn").unlink()
         np.save(draft / "starts.npy", np.array(starts, np.int64))
         facts = {"kind": np.dtype(letters.kind).name, "learned": learned}
-        (draft / "facts.json").write_text(json.dumps(facts))
+        (draft / FACTS).write_text(json.dumps(facts))
         draft.rename(folder)
     except OSError as error:
-        if not folder.is_dir():
+        if not (folder / FACTS).is_file():
             raise OSError(error.errno, error.strerror, str(error.filename or draft)) from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -276,6 +295,9 @@ def _all_cores() -> Iterator[int]:
 
     A launcher may bind each rank to some of them. Yield their number.
     """
+    if not hasattr(os, "sched_getaffinity"):  # macOS
+        yield os.cpu_count() or 1
+        return
     own = os.sched_getaffinity(0)
     try:
         cores = own | os.sched_getaffinity(os.getppid())
@@ -289,7 +311,7 @@ def _all_cores() -> Iterator[int]:
 
 
 def _read(folder: Path) -> Corpus:
-    facts, mask = json.loads((folder / "facts.json").read_text()), folder / "learn"
+    facts, mask = json.loads((folder / FACTS).read_text()), folder / "learn"
     if not (folder / "tokens").stat().st_size:
         raise CommonMistake("--task text: the documents of --data are empty")
     tokens = np.asarray(np.memmap(folder / "tokens", facts["kind"], "r"))

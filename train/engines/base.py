@@ -117,7 +117,7 @@ class Job:
     adapters: bool = False
 
 
-class Trained:
+class Adapters:
     """The state of a model without the weights that are not trained."""
 
     def __init__(self, module: nn.Module) -> None:

@@ -15,7 +15,7 @@ from ..data.feed import Micro, MicroBatches
 from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
 from ..trees import Tree, call, cast
-from .base import Job, Save, Trained, evaluation, loss_of, sum_of, value_of
+from .base import Adapters, Job, Save, evaluation, loss_of, sum_of, value_of
 from .ema import Average
 from .plain import PlainTorch
 from .tuning import with_compile
@@ -148,7 +148,7 @@ class DdpEngine(PlainTorch):
     def _states(self) -> dict[str, Any]:
         """Return the objects to load, in order: the schedule overwrites the optimizer's learning rate."""
         return {
-            "model": Trained(self.module) if self._adapters else self.module,
+            "model": Adapters(self.module) if self._adapters else self.module,
             "optimizer": self.optimizer,
             "scheduler": self.scheduler,
             "scaler": self._scaler,

@@ -16,7 +16,7 @@ from ..config.speed import DEEPSPEED_KERNELS
 from ..device import Device
 from ..errors import CommonMistake, TrainingFailure
 from . import deepspeed_patches, optimizers
-from .base import Save, Trained
+from .base import Adapters, Save
 
 CHECKPOINT = "deepspeed"  # the folder of DeepSpeed's files in a checkpoint
 
@@ -40,7 +40,7 @@ class Common:
         self._scaler = getattr(engine.optimizer, "torch_autocast_gradscaler", None)
         self._scale = 1.0
         if adapters:  # DeepSpeed leaves out frozen weights, but not the second names of shared ones
-            engine.module_state_dict = lambda **options: Trained(engine.module).state_dict()
+            engine.module_state_dict = lambda **options: Adapters(engine.module).state_dict()
         self._clip_norm: torch.Tensor | None = None
         self._gradients: list[tuple[torch.nn.Parameter, torch.Tensor]] = []
         self._muon = engine.zero_optimization() and engine.optimizer_name() == "muon"

@@ -144,7 +144,9 @@ class Block(nn.Module):
 
     def forward(self, hidden: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         if self._recompute and torch.is_grad_enabled():
-            again: torch.Tensor = checkpoint(self._compute, hidden, mask, use_reentrant=True)
+            # The reentrant form gives no gradients if its input has none, as behind a frozen embedding.
+            reentrant = hidden.requires_grad
+            again: torch.Tensor = checkpoint(self._compute, hidden, mask, use_reentrant=reentrant)
             return again
         return self._compute(hidden, mask)
 

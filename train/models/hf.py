@@ -4,6 +4,7 @@ DIR has config.json and, for a pretrained model, its weights. Nothing is downloa
 directory is executed.
 """
 
+import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,15 +23,16 @@ from ..errors import BadInput, CommonMistake
 KERNELS = {"flash": "flash_attention_2"}  # transformers' names of --attention, where they differ
 # The files of a directory that belong to its tokenizer and to the generation of text.
 COMPANIONS = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *(
-        "tokenizer.model",
-        "vocab.json",
-        "vocab.txt",
-        "merges.txt",
-        "chat_template.jinja",
-        "chat_template.json",
-    ),
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "merges.txt",
+    "chat_template.jinja",
+    "chat_template.json",
     "generation_config.json",
 )
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -142,9 +144,9 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
     """
     known = set(model.state_dict())
     forms = {_form(name) for name in known}
-    there = _names(weights) | set(facts["unexpected_keys"])  # at ZeRO 3 transformers does not compare them
-    surplus = sorted(name for name in there - known if _form(name) in forms)
-    shapes = sorted(facts["mismatched_keys"])
+    there = _shapes(weights)  # at ZeRO 3 transformers does not compare the names, and shapes on rank 0 only
+    surplus = sorted(name for name in {*there, *facts["unexpected_keys"]} - known if _form(name) in forms)
+    shapes = sorted(facts["mismatched_keys"]) or list(_of_other_sizes(model, there))
     problems = []
     for what, names in (("are missing", sorted(facts["missing_keys"])), ("belong to other layers", surplus)):
         if names:
@@ -159,10 +161,23 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
         )
 
 
-def _names(weights: Path) -> set[str]:
-    """Return the names in the files of safetensors."""
-    open_file = import_module("safetensors").safe_open
-    return {name for file in weights.glob("*.safetensors") for name in open_file(file, "pt").keys()}  # noqa: SIM118
+def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes in the files of safetensors by name."""
+    result: dict[str, tuple[int, ...]] = {}
+    for file in weights.glob("*.safetensors"):
+        content = import_module("safetensors").safe_open(file, "pt")
+        result |= {name: tuple(content.get_slice(name).get_shape()) for name in content.keys()}  # noqa: SIM118
+    return result
+
+
+def _of_other_sizes(
+    model: nn.Module, there: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Yield name, shape there and shape here of the weights that ranks divide, if their sizes differ."""
+    for name, weight in sorted(model.named_parameters()):
+        here = tuple(getattr(weight, "ds_shape", there.get(name, ())))
+        if name in there and math.prod(here) != math.prod(there[name]):
+            yield name, there[name], here
 
 
 def _form(name: str) -> str:

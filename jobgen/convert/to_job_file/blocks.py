@@ -106,8 +106,9 @@ class Body:
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
         names = self._unexported(statements, later)
-        for name in sorted({*definitions_of(self.script, later).names, *self.used}):
-            if name.startswith(OF_ARRAY) and (array := name.removeprefix(OF_ARRAY)) in by_value(self.script):
+        read = {*definitions_of(self.script, later).names, *self.used}
+        for array in sorted(by_value(self.script)):
+            if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
         for name in names:
             code += f"\nexport {name}"

@@ -10,16 +10,12 @@ from jobgen.convert.to_job_file.effects import effects_of
 from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.commands import commands
+from jobgen.script.filled_arrays import filled_arrays
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
-
-
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
-_KEYED = re.compile(r"(?:declare|typeset|local|readonly) -\w*A\w* (\w+)")
-_OF_FILE = re.compile(r"(?:.* )?([A-Za-z_]\w*)$")
-_WORDS = re.compile(r"(?:.* )?-\w*a (\w+)")
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
 
@@ -58,7 +54,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
             if id(node) not in found and id(node) not in own:
                 found[id(node)] = node
                 stack.append(node)
-    ordered = sorted((_whole(one, own) for one in found.values()), key=lambda node: node.start)
+    ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
     handed = [f"{OF_ARRAY}{name}" for name in names if name in values]
     texts = tuple(dict.fromkeys([*(f'eval "${name}"' for name in handed), *(one.text for one in ordered)]))
     names.update(dict.fromkeys(handed))
@@ -77,37 +73,56 @@ def _arrays(script: Script, end: int) -> dict[str, list[Node]]:
 
 
 def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
-    """Return the arrays whose text gives no values, as it sets elements, reads a file, or is among programs.
+    """Return the arrays whose assignments give no values: they are filled otherwise, or are among programs.
 
     ``nodes``: only those of these commands.
     """
     found = _among_programs(script) if nodes is None else set()
     for root in [script.tree] if nodes is None else nodes:
-        targets = (one.get("name") for one in root.all("variable_assignment"))
-        found |= {
-            one.text.partition("[")[0] for one in targets if one is not None and one.type == "subscript"
-        }
-        for one in root.all("declaration_command"):
-            found |= {match[1] for match in [_KEYED.match(one.text)] if match}
-        for command in commands(root):
-            text = " ".join(word.text for word in command.arguments)
-            if match := (_OF_FILE if command.name in ("mapfile", "readarray") else _WORDS).match(text):
-                found |= {match[1]} if command.name in ("mapfile", "readarray", "read") else set()
+        found |= filled_arrays(root)
     return found
 
 
 def _among_programs(script: Script) -> set[str]:
-    """Return the arrays that a loop or a condition sets which also runs programs, or counts."""
+    """Return the arrays that a loop or a condition sets which also runs programs, counts, or changes the
+    directory, and those that a function sets for the rest of the script."""
     found = set()
     for name, value, node in script.assignments:
-        above = [one for one in node.above() if one.type in LATER] if value.type == "array" else []
-        if above and (_COUNTS.search(above[-1].text) or "program" in effects_of(script, above[-1]).kinds):
+        if value.type != "array":
+            continue
+        above = [one for one in node.above() if one.type in LATER]
+        if above and above[-1].type == "function_definition":
+            body = above[-1].get("body")
+            local = node.under("declaration_command")
+            is_among = not local and body is not None and not _runs_programs(script, body)
+        elif above:
+            is_among = _COUNTS.search(above[-1].text) is not None or _runs_once(script, above[-1])
+        else:
+            several = _condition(node)
+            is_among = several is not None and several.end == node.end and _runs_once(script, several)
+        if is_among:
             found.add(name)
     return found
 
 
+def _runs_programs(script: Script, node: Node) -> bool:
+    return "program" in effects_of(script, node).kinds
+
+
+def _runs_once(script: Script, node: Node) -> bool:
+    """Return whether commands do more than to set variables: they run programs, or change the directory."""
+    changes = any(one.name in ("cd", "pushd", "popd") for one in commands(node))
+    return changes or _runs_programs(script, node)
+
+
+def _condition(assignment: Node) -> Node | None:
+    """Return the list, such as ``test && A+=(x)``, whose commands before the assignment are its condition."""
+    above = [one for one in assignment.above() if one.type == "list" and one.start < assignment.start]
+    return above[-1] if above else None
+
+
 def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
-    """Return whether commands set an array, in any case, before they read it."""
+    """Return whether commands set an array, and not only under a condition, before they read it."""
     used = [part for one in nodes for part in one.all("variable_name") if part.text == name]
     first = min(used, key=lambda node: node.start, default=None)
     target = first.parent if first is not None else None
@@ -120,10 +135,13 @@ def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
     )
 
 
-def _whole(assignment: Node, own: set[int]) -> Node:
+def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
     """Return the condition or loop in which an array is set, unless the commands themselves are in it."""
+    several = _condition(assignment)
     above = [one for one in assignment.above() if one.type.endswith(("_statement", "clause"))]
     inside = any(one.type == "function_definition" for one in assignment.above())
+    if not inside and not above and several is not None and not _runs_once(script, several):
+        return several
     if inside or not above or any(id(part) in own for part in above[-1].all("variable_assignment")):
         return assignment
     return above[-1]

@@ -121,7 +121,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     if request.error and (two or request.error != request.output):
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
-    _mail_on(file, request, source)
+    others += _mail_on(file, script, source)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
@@ -203,12 +203,24 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, request: Request, source: Dialect) -> None:
-    """Set the events of mail, unless they are jobgen's default with an address."""
+def _mail_on(file: JobFile, script: Script, source: Dialect) -> Iterator[str]:
+    """Set the events of mail, unless they are jobgen's default with an address.
+
+    Yield the directive with which each task of an array sends it.
+    """
+    request = script.request
     letters = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)
+    if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
+        return
+    mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")
+    if mail is not None and source.task_mail:
+        yield mail.text
+    elif mail is not None:
+        why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
+        file.remarks.append(Remark(mail.option.line, mail.text, why, lost=False))
 
 
 def _own_directives(rerun: bool | None, source: Dialect, others: list[str]) -> Iterator[str]:

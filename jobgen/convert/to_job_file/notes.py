@@ -124,8 +124,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
 
 def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
-    words = file.list("command")
-    code = [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+    code = _shell_code(file)
     blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
     if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
@@ -133,10 +132,15 @@ def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
         yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
 
 
+def _shell_code(file: JobFile) -> list[str]:
+    """Return the code that ``bash -c`` runs in the program."""
+    words = file.list("command")
+    return [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+
+
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on the path of the script in commands that other shells run."""
-    words = file.list("command")
-    code = [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
+    code = _shell_code(file)
     code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
     found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
     found |= {"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set()

@@ -224,9 +224,8 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
         options = read_options(one, row.scheduler)
         for key, part in (setting for option in options for setting in row.scheduler.settings(option)):
             _, instead = row.scheduler.keys.refused_beside.get(key, ("", ""))  # of jobgen's request
-            fault = row.no_counterpart.get(key) or (
-                f"use {instead.replace('VALUE', part.value)}" if instead else row.value_fault(key, part.value)
-            )
+            fault = row.value_fault(key, part.value) or row.no_counterpart.get(key)
+            fault = f"use {instead.replace('VALUE', part.value)}" if instead else fault
             if not fault:
                 continue
             drop(file, one)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import aprun, submission
+from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
@@ -20,17 +21,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.parsers import mebibytes, number
 
-_EACH = (
-    "--nproc-per-node",
-    "--num-gpus",
-    "--ntasks-per-node",
-    "--ppn",
-    "-ppn",
-    "-npernode",
-    "--npernode",
-    "-perhost",
-)
-_ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
+_EACH = ("--nproc-per-node", "--num-gpus", *EACH)
 _DEVICE = ("gpu", "auto")  # one rank for each device
 
 
@@ -74,7 +65,7 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
     request = script.request
     read = submission.nodes_read(script, source)
     requested = request.nodes or request.ranks or request.gpus or source.scheduler.keys.nodes in script.heeded
-    if read is None or requested or launch is None or launch.number(*_ALL):
+    if read is None or requested or launch is None or launch.number(*ALL):
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
@@ -83,7 +74,7 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
 
 def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
     """Yield a remark if the number of ranks is known only when the job runs."""
-    names = [name for name in (*_EACH, *_ALL) if name in launch.options and launch.number(name) is None]
+    names = [name for name in (*_EACH, *ALL) if name in launch.options and launch.number(name) is None]
     if names and not launch.row.once_a_node:
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
         yield Remark(launch.line, names[0], why, lost=False)
@@ -134,7 +125,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
-    total = launch.number(*_ALL)
+    total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
     if each is None and total:

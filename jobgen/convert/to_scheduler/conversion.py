@@ -64,7 +64,7 @@ def _request(
     extra = directive_options.write(content.directives, source, target, content.request.queue)
     head, lost = request_writer.write(content, source, target, extra)
     remarks += [Remark(_line(script, source, one.field), one.what, one.why, one.lost) for one in lost]
-    remarks += [Remark(one.option.line, one.text, why) for one, why in extra.lost]
+    remarks += [Remark(one.option.line, one.part or one.text, why) for one, why in extra.lost]
     remarks += [Remark(option.line, what, why, lost=False) for option, what, why in content.unsure]
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]

@@ -154,6 +154,9 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
         yield Remark(number, line.program.text, why, lost=False)
+    if to_srun and srun_line.fills_unknown_nodes(line, script.request):
+        why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
+        yield Remark(number, call.what, why, lost=False)
     of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
     fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
     if not to_srun and "hosts" not in line.values and fewer:

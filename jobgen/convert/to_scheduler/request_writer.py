@@ -51,7 +51,7 @@ def _values(
         "dependency": depend,
         **_logs(content, source, target, lost),
         "join": request.join,
-        "mail": _mail(request, source, target),
+        "mail": _mail(request, source, target, lost),
         "mail_user": request.mail_user,
         "directory": content.directory,
         "exclusive": request.exclusive and target.scheduler.forms.get("exclusive"),
@@ -125,11 +125,20 @@ def _array(request: Request, target: Dialect, lost: Lost) -> str | None:
     return text
 
 
-def _mail(request: Request, source: Dialect, target: Dialect) -> str:
-    if source.scheduler.family == target.scheduler.family:
-        return request.mail
+def _mail(request: Request, source: Dialect, target: Dialect, lost: Lost) -> str:
+    """Return the events of mail; each task of an array sends it if those of the source do."""
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
-    return target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
+    events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
+    same = source.scheduler.family == target.scheduler.family
+    written = request.mail if same else events
+    if not request.array or not set(given) - set(EVENT_LETTERS["none"]):
+        return written
+    if request.mail_of_tasks and target.task_mail:
+        return target.mail_joint.join([written or events, target.task_mail])
+    if not request.mail_of_tasks and not target.task_mail:
+        why = f"{target.title} sends it for each task of the array, {source.title} for the array as a whole"
+        lost.append(Lack("mail", target.scheduler.request_forms["mail"].format(events), why, lost=False))
+    return written
 
 
 def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> dict[str, str]:

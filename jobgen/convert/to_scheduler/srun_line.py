@@ -207,8 +207,16 @@ def _of_all_nodes(line: LaunchLine, request: Request) -> str:
     return f'"$(({line.values["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
 
 
+def fills_unknown_nodes(line: LaunchLine, request: Request) -> bool:
+    """Return whether the ranks may need more nodes than the one of a job that names only its cores."""
+    unread = "ranks" in line.values and "ranks" not in line.numbers
+    return "ncpus" in request.totals and not request.chunks and unread and "each" in line.values
+
+
 def _cores(line: LaunchLine, request: Request) -> str:
     """Return the cores of each rank: those of a node, shared by its ranks."""
+    if fills_unknown_nodes(line, request):
+        return ""
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):

@@ -126,6 +126,8 @@ class Dialect:
     directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs
     no_index = ""  # the index in the names of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address
+    mail_joint = ""  # between the events of mail
+    task_mail = ""  # the event with which each task of an array sends mail; empty: each does
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
     # first with a meaning is written; substitutes are the nearest to a meaning that only others have.

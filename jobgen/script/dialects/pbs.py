@@ -87,6 +87,7 @@ class PbsDialect(Dialect):
     variable_prefix = "PBS_"
     unprefixed = {
         "TMPDIR": "makes this directory for the job, and removes it afterwards",
+        "SCRATCHDIR": "sets it to a directory that it makes for scratch_local and the like",
         "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
     }
     counts = {
@@ -107,7 +108,9 @@ class PbsDialect(Dialect):
     def request(self, given: Mapping[str, str]) -> Request:
         request = super().request(given)
         request.join = given.get("-j", "n") in ("oe", "eo")
-        request.mail = given.get("-m", "")
+        events = given.get("-m", "")
+        request.mail_of_tasks = self.task_mail in events
+        request.mail = events.replace(self.task_mail or " ", "")
         request.rerun = {"y": True, "n": False}.get(given.get("-r", ""))
         request.place = request.totals.get("place")
         alone = request.totals.get("naccesspolicy", "").lower() == "singlejob"

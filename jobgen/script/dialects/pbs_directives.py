@@ -37,6 +37,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) 
     """Add what a request has no field for."""
     if content.totals and not content.request.chunks:
         _read_totals(content, given)
+        _read_processes(content)
     alone = {key: option for key, option in given.items() if " " not in key and key != "-v"}
     for key, option in given.items():
         if option.flag == "-l":
@@ -80,6 +81,18 @@ def _read_totals(content: ScriptRequest, given: Mapping[str, Option]) -> None:
         content.unsure.append((first, f"-l ncpus={cores}", why))
 
 
+def _read_processes(content: ScriptRequest) -> None:
+    """Set the processes that Torque places on any nodes, each with a core, and the memory of each."""
+    request = content.request
+    ranks = number(request.totals.get("procs"))
+    if ranks is None:
+        return
+    request.nodes, request.ranks = None, ranks
+    each, total = (mebibytes(request.totals.get(name, ""), "b") for name in ("pmem", "mem"))
+    if content.whole:
+        request.mem = each if each is not None else total and -(-total // ranks)
+
+
 def _read_cores(content: ScriptRequest, given: Mapping[str, Option]) -> None:
     """Note cores that do not divide by the ranks."""
     request = content.request
@@ -114,8 +127,11 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
     text = f"-l {name}={option.value}" if option.value else f"-l {name}"
     if key := dialect.option_of(f"-l {name}"):
         content.directives[key] = Directive(option, text, option.value)
-    elif features := _features(name, content.request):
-        content.directives["constraint"] = Directive(option, text, features)
+    elif features := _features(name, option.value, dialect, content.request):
+        part = f"{features} of -l {name}" if name in _PARTS else ""
+        first = content.directives.get("constraint")
+        joined = f"{first.value}{dialect.feature_separator}{features}" if first else features
+        content.directives["constraint"] = Directive(option, text, joined, part)
     elif why := _resource_fault(name, option.value, content.request):
         content.unconverted.append((option, text, why))
 
@@ -142,12 +158,20 @@ def _read_directives(dialect: Dialect, content: ScriptRequest, options: Mapping[
         elif option.flag == "-q" and dialect.scheduler.is_reservation(option.value):
             content.directives["reservation"] = Directive(option, text, option.value)
             content.request.queue = None
-        elif option.flag == "-m" and (odd := set(option.value) - set("aben")):
+        elif option.flag == "-m" and (odd := _odd_mail(dialect, content, option.value)):
             content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
 
 
-def _features(name: str, request: Request) -> str:
-    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``."""
+def _odd_mail(dialect: Dialect, content: ScriptRequest, events: str) -> set[str]:
+    """Return the letters of mail that cannot be converted."""
+    return set(events) - set("aben") - set(dialect.task_mail if content.request.array else "")
+
+
+def _features(name: str, value: str, dialect: Dialect, request: Request) -> str:
+    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``; that of
+    Torque's ``feature`` is one already."""
+    if name == "feature" and not dialect.features_are_resources:
+        return value
     if name not in _PARTS or len(request.chunks) != 1 or not request.chunks[0][""].isdigit():
         return ""
     odd = [(key, value) for key, value in request.chunks[0].items() if key not in _PARTS[name]]
@@ -167,13 +191,16 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         "naccesspolicy": request.exclusive,
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
+        "procs": not request.chunks and request.ranks is not None,
         "mem": request.mem is not None,
         "pmem": request.mem is not None,
         "wd": True,
     }
     if done.get(name):
         return ""
-    license = name != "place" and value.isdigit()
+    if name == "procs" and request.chunks:
+        return "requests processes beside those of the nodes, which has no counterpart"
+    license = name not in ("place", "procs") and value.isdigit()
     return "may be a license or a resource of the site" if license else "has no counterpart"
 
 

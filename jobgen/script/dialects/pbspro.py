@@ -39,6 +39,7 @@ class PbsProDialect(PbsDialect):
     converted = PbsDialect.converted | {"-P"}
     argument_rule = "give them as variables: qsub -v NAME=VALUE"
     project_option = "-P"
+    task_mail = "j"
     features_are_resources = True
     chunks_share_nodes = True
     sets_threads = True  # src/resmom/start_exec.c of OpenPBS

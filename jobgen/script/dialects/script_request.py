@@ -15,6 +15,7 @@ class Directive(NamedTuple):
     option: Option
     text: str
     value: str
+    part: str = ""  # of the text, which has this value; empty: all of it
 
 
 @dataclass

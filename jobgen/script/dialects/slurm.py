@@ -90,6 +90,8 @@ class SlurmDialect(Dialect):
         "gpus": ("--gpus-per-node", "--gres", "--gpus", "--gpus-per-task"),
     }  # fmt: skip
     feature_separator = "&"
+    mail_joint = ","
+    task_mail = "ARRAY_TASKS"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
     no_index = "4294967294"  # NO_VAL of slurm.h
@@ -136,6 +138,7 @@ class SlurmDialect(Dialect):
         request = super().request(given)
         request.join = request.error in (None, request.output)
         request.mail = _mail(given.get("--mail-type", ""))
+        request.mail_of_tasks = self.task_mail in given.get("--mail-type", "").upper().split(self.mail_joint)
         # With =user and similar values, other jobs may share the node.
         request.exclusive = given.get(self.scheduler.forms["exclusive"]) == ""
         request.rerun = True if "--requeue" in given else False if "--no-requeue" in given else None

@@ -82,7 +82,8 @@ def _fault(option: Option, content: ScriptRequest, dialect: Dialect) -> str:
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:
         return f"{content.bad_dependency} has no counterpart"
-    if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - _MAILS):
+    mails = _MAILS | ({dialect.task_mail} if request.array else set())
+    if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - mails):
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"

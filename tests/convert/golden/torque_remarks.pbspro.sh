@@ -9,14 +9,14 @@
 #PBS -m n
 #PBS -a 12312000
 #PBS -p 5
-# not translated: -l nodes=2:ppn=4:gpus=4:a100:ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
+# not translated: a100:ib of -l nodes: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # not translated: -l qos=high: PBS Pro has no equivalent; use a queue
 # not translated: -W x=FLAGS:ADVRES:night.1: reservations of PBS Pro are queues with names such as R12
 export OMP_NUM_THREADS=1  # PBS Pro sets it to the cores of a node
 exec > "told-${PBS_JOBID%%[!0-9]*}.out-$PBS_ARRAY_INDEX" 2>&1
 cd "$PBS_O_WORKDIR" || exit 1
 mpirun -np 8 python train.py
-# 3: -l nodes=2:ppn=4:gpus=4:a100:ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
+# 3: a100:ib of -l nodes: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # 4: -l qos=high: PBS Pro has no equivalent; use a queue
 # 5: -W x=FLAGS:ADVRES:night.1: reservations of PBS Pro are queues with names such as R12
 # 9: look: -t 1-4%2: programs that read PBS_ARRAYID find PBS_ARRAY_INDEX

@@ -1,0 +1,41 @@
+"""The nodes that a launcher fills, where the directives name only the resources of the whole job."""
+
+from __future__ import annotations
+
+from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+
+ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
+EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
+
+
+def spread(script: Script, content: ScriptRequest) -> None:
+    """Request the nodes of the first launch that fills several, instead of one with all cores of the job."""
+    request, option = content.request, script.heeded.get("-l ncpus")
+    if option is None or request.chunks or request.nodes != 1 or not content.totals:
+        return
+    found = (filled(launch) for launch in script.launches)
+    nodes, each = next((one for one in found if one[0] > 1), (1, 1))
+    if nodes == 1:
+        return
+    cores = request.cpus_per_rank or 1
+    request.nodes, request.ranks_per_node, request.ranks = nodes, each, nodes * each
+    request.cpus_per_rank = max(cores // (nodes * each), 1)
+    request.mem = request.mem and -(-request.mem // nodes)
+    if request.gpus_per_node:
+        request.gpus_per_node = -(-request.gpus_per_node // nodes)
+    content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != _text(cores)]
+    why = f"names no nodes: {nodes} with {each} ranks on each are requested, as the launcher fills them"
+    content.unsure.append((option, _text(cores), why))
+
+
+def filled(launch: Launch) -> tuple[int, int]:
+    """Return how many nodes a launcher fills, and the ranks on each; one node if it does not say."""
+    names = EACH if launch.row.by_scheduler else (*EACH, "-N")  # that of aprun and Open MPI
+    total, each = launch.number(*ALL), launch.number(*names)
+    return (-(-total // each), each) if total and each else (1, 1)
+
+
+def _text(cores: int) -> str:
+    return f"-l ncpus={cores}"
