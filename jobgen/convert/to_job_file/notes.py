@@ -376,6 +376,18 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     yield Remark(command.line, _TASKS, why, lost=False)
 
 
+def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark on a srun that passes less of the environment than jobgen's: by a directive --export."""
+    given = script.heeded.get("--export")
+    if given is None or "ALL" in given.value.strip("\"'").upper().split(","):
+        return
+    while launch is not None and (launch.kind != "srun" or launch.has("--export")):
+        launch = launch.outer
+    if launch is not None and "SLURM_EXPORT_ENV" not in script.tree.text:
+        why = f"the ranks get the environment of the script, too, which --export={given.value} keeps from it"
+        yield Remark(launch.line, "srun", why, lost=False)
+
+
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark if functions of a sourced file may be missing in the program or behind it."""
     names = {command.name for one in after for command in commands(one)} - {*TOOLS, *STATE, ""}
