@@ -30,7 +30,7 @@ def may_be_inherited(script: Script, name: str) -> bool:
         return True
     if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
         return True
-    return _of_module(script, name) or (name.isupper() and any(map(_is_own_file, script.commands)))
+    return _of_module(script, name) or (name.isupper() and any(map(is_own_file, script.commands)))
 
 
 def _of_submission(script: Script) -> set[str]:
@@ -46,7 +46,7 @@ def _of_module(script: Script, name: str) -> bool:
     return bool(words) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
 
 
-def _is_own_file(command: Command) -> bool:
+def is_own_file(command: Command) -> bool:
     """Return whether a command reads a file that may set any variable."""
     if command.name not in ("source", "."):
         return False
@@ -58,7 +58,7 @@ def may_set(script: Script, statement: Node, name: str) -> bool:
     """Return whether a module or a file of a statement may set a variable."""
     of_module = PATHS.fullmatch(name) is not None or _of_module(script, name)
     found = commands(statement)
-    return any(_is_own_file(one) or (of_module and one.name in ("module", "ml")) for one in found)
+    return any(is_own_file(one) or (of_module and one.name in ("module", "ml")) for one in found)
 
 
 def is_for_programs(script: Script, name: str) -> bool:

@@ -10,7 +10,9 @@ from jobgen.convert import submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
+from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
@@ -395,6 +397,16 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
     if statement is not None and (names or in_shell):
         why = "functions and aliases of this file are not known to the program and to the commands after it"
         yield Remark(statement.line, shown(statement), why, lost=False)
+
+
+def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on a program without a launcher that may be a function of a file that setup reads."""
+    name = (file.list("command") or [""])[0]
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in (*TOOLS, *STATE) and not is_python(name)
+    read = [command for one in statements for command in commands(one) if is_own_file(command)]
+    if plain and read and file.values.get("launcher") == "none":
+        why = f"if {name} is a function or an alias of this file, the job does not find it"
+        yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:
