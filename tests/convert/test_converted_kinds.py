@@ -216,3 +216,17 @@ def test_the_accelerator_of_a_script(line: str, rocm: bool) -> None:
 def test_devices_without_a_request(directive: str, line: str, noted: bool) -> None:
     done = convert(f"#{directive}\n{line}", "slurm")
     assert ((False, 2, "GPUs") in remarks(done)) == noted
+
+
+@pytest.mark.parametrize(
+    "launcher", ["mpiexecjl --project", "charmrun", "ccc_mprun", "mpiexec.mpich", "mpirun_wrapper"]
+)
+@pytest.mark.parametrize("before", ["", "env A=1 ", "timeout 9 "])
+def test_a_launcher_that_no_job_file_has_is_named(launcher: str, before: str) -> None:
+    head = "#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs={}\n"
+    lost = [one for one in job_file(f"{head.format(8)}{before}{launcher} -n 6 ./a\n").remarks if one.lost]
+    name = launcher.split()[0]
+    assert [(one.line, one.why) for one in lost] == [
+        (3, f"how {name} starts ranks is not known: it finds one task on a node, and not 8")
+    ]
+    assert not any(one.lost for one in job_file(f"{head.format(1)}{before}{launcher} -n 6 ./a\n").remarks)

@@ -47,6 +47,7 @@ KINDS = {
     "a variable that a module may set": ("export A=$CUDA_PATH", "env workdir"),
     "the directory in a variable": ("export A=$PWD/x", f"{MODULES} conda venv env"),
     "a directory": ("cd $SCRATCH/x", f"{MODULES} conda env"),
+    "a file of conda": ("source $A/etc/profile.d/conda.sh", "env"),
     "a file": ("mkdir -p x", f"{MODULES} conda venv env"),
     "a value of a file": ("export A=$(jq .a x.json)", f"{MODULES} conda venv env"),
     "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
@@ -59,8 +60,8 @@ KINDS = {
     "the nodes of the job": ("N=$(wc -l < $PBS_NODEFILE)", f"{MODULES} conda venv env workdir"),
     "a query of the scheduler": ("squeue -u $USER", ALL),
     "another module": ("module load $SLURM_JOB_PARTITION", "env workdir"),
-    "another file of commands": ("source /b/$SLURM_JOB_PARTITION.sh", "env workdir"),
-    "a file of commands in the directory": ("source x.sh", "env"),
+    "another file of commands": ("source /b/$SLURM_JOB_PARTITION.sh", "workdir"),
+    "a file of commands in the directory": ("source x.sh", ""),
     "a path of the submission": ("A=$data/x", f"{MODULES} conda venv env workdir"),
     "a number of let": ("let N=2\nA=$N", f"{MODULES} conda venv env workdir"),
     "the end of a list of folders": ("x/lib:/b/lib", ALL),
@@ -237,6 +238,28 @@ def test_a_variable_of_a_directive_keeps_its_new_value() -> None:
 @pytest.mark.parametrize("line", ["DATA=/x", "N=4", "data=/x\nunread=1", "L=(a b)"])
 def test_a_value_that_only_the_words_of_the_program_have_leaves_the_blocks(line: str) -> None:
     assert "setup" not in found(f"module load b\n{line}", run="\nsrun ./a $DATA $N $data\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "export", "stays"),
+    [
+        (". ./env.sh", "export OUT=/x\nmkdir -p $OUT", True),
+        (". ./env.sh", "export OUT=/x\n./prepare\necho b > c", True),
+        (". ./env.sh", "export OUT=/x\nmkdir -p y", False),
+        ("source /b/x.sh", "export OUT=/x\nmkdir -p $OUT", True),
+        ("source /opt/intel/setvars.sh", "export OUT=/x\nmkdir -p $OUT", False),
+        ("source /b/x.sh", "export OUT=/x\nmodule list", False),
+        ("module load wrf", "export WRF_OUT=/x\nmkdir -p $WRF_OUT", True),
+        ("module load wrf", "export OUT=/x\nmkdir -p $OUT", False),
+        ("module load wrf", "export WRF_OUT=/x\nmkdir -p y", False),
+    ],
+)
+def test_commands_read_the_value_of_the_script_and_not_that_of_a_file(
+    before: str, export: str, *, stays: bool
+) -> None:
+    got = found(f"{before}\n{export}")
+    assert ("export " in got.get("setup", "")) is stays
+    assert ("env" in got) is not stays
 
 
 def test_a_name_in_a_sum_of_the_program_keeps_its_value() -> None:

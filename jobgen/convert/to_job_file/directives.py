@@ -213,6 +213,10 @@ def _mail_on(file: JobFile, script: Script, source: Dialect) -> Iterator[str]:
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)
+    given = script.heeded.get("--mail-type")
+    if given is not None and "ALL" in given.value.upper().split(","):
+        why = "becomes mail at the begin, the end and a failure: none of a requeue or an invalid dependency"
+        file.remarks.append(Remark(given.line, f"--mail-type={given.value}", why, lost=False))
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
         return
     mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")

@@ -19,7 +19,7 @@ from jobgen.convert.to_job_file.effects import (
     may_follow,
     mentions,
 )
-from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
+from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
@@ -410,11 +410,12 @@ class Environment:
         """Return whether only the program reads the number of threads, which the job sets for it."""
         if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
             return False
+        return not self._is_read("OMP_NUM_THREADS", later)
+
+    def _is_read(self, name: str, later: Sequence[Node]) -> bool:
+        """Return whether a statement that stays reads a variable, or starts a program that may read it."""
         others = [one for one in later if self._settings(one) is None]
-        return not any(
-            mentions(one, "OMP_NUM_THREADS") or "program" in effects_of(self.script, one).kinds
-            for one in others
-        )
+        return any(mentions(one, name) or "program" in effects_of(self.script, one).kinds for one in others)
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
         """Return whether a variable may have its value from the beginning, and again behind all options."""
@@ -426,6 +427,9 @@ class Environment:
         if not self._is_last(name, text, later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
+            return False
+        made = [*self.statements, *(one.node for one in self.block)]
+        if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
         if not PATHS.fullmatch(name):
             return True

@@ -6,7 +6,9 @@ import re
 
 from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS
 from jobgen.convert.variable_names import names_read
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 # Variables of a login, and the usual ones of programs and libraries.
 _USUAL = re.compile(
@@ -28,7 +30,7 @@ def may_be_inherited(script: Script, name: str) -> bool:
         return True
     if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
         return True
-    return _of_module(script, name) or (name.isupper() and reads_own_file(script))
+    return _of_module(script, name) or (name.isupper() and any(map(is_own_file, script.commands)))
 
 
 def _of_submission(script: Script) -> set[str]:
@@ -44,10 +46,19 @@ def _of_module(script: Script, name: str) -> bool:
     return bool(words) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
 
 
-def reads_own_file(script: Script) -> bool:
-    """Return whether the script reads a file that may set any variable."""
-    files = ((one.arguments or one.words)[0].text.strip("\"'") for one in script.named("source", "."))
-    return any(not _KNOWN_FILES.search(one) and not OF_PRODUCTS.fullmatch(one) for one in files)
+def is_own_file(command: Command) -> bool:
+    """Return whether a command reads a file that may set any variable."""
+    if command.name not in ("source", "."):
+        return False
+    file = (command.arguments or command.words)[0].text.strip("\"'")
+    return not _KNOWN_FILES.search(file) and not OF_PRODUCTS.fullmatch(file)
+
+
+def may_set(script: Script, statement: Node, name: str) -> bool:
+    """Return whether a module or a file of a statement may set a variable."""
+    of_module = PATHS.fullmatch(name) is not None or _of_module(script, name)
+    found = commands(statement)
+    return any(is_own_file(one) or (of_module and one.name in ("module", "ml")) for one in found)
 
 
 def is_for_programs(script: Script, name: str) -> bool:

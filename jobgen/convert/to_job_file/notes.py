@@ -10,7 +10,9 @@ from jobgen.convert import submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
+from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
@@ -376,6 +378,18 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     yield Remark(command.line, _TASKS, why, lost=False)
 
 
+def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark on a srun that passes less of the environment than jobgen's: by a directive --export."""
+    given = script.heeded.get("--export")
+    if given is None or "ALL" in given.value.strip("\"'").upper().split(","):
+        return
+    while launch is not None and (launch.kind != "srun" or launch.has("--export")):
+        launch = launch.outer
+    if launch is not None and "SLURM_EXPORT_ENV" not in script.tree.text:
+        why = f"the ranks get the environment of the script, too, which --export={given.value} keeps from it"
+        yield Remark(launch.line, "srun", why, lost=False)
+
+
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark if functions of a sourced file may be missing in the program or behind it."""
     names = {command.name for one in after for command in commands(one)} - {*TOOLS, *STATE, ""}
@@ -383,6 +397,16 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
     if statement is not None and (names or in_shell):
         why = "functions and aliases of this file are not known to the program and to the commands after it"
         yield Remark(statement.line, shown(statement), why, lost=False)
+
+
+def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on a program without a launcher that may be a function of a file that setup reads."""
+    name = (file.list("command") or [""])[0]
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in (*TOOLS, *STATE) and not is_python(name)
+    read = [command for one in statements for command in commands(one) if is_own_file(command)]
+    if plain and read and file.values.get("launcher") == "none":
+        why = f"if {name} is a function or an alias of this file, the job does not find it"
+        yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:

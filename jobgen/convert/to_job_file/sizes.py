@@ -12,6 +12,8 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
+from jobgen.convert.to_scheduler.launch_calls import other_launchers
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -35,10 +37,7 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
-        why = "the script runs its program once; jobgen gives its one rank the cores of all"
-        if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
-            why += ", and sets OMP_NUM_THREADS to them"
-        file.remarks.append(Remark(line, f"{request.ranks or request.ranks_per_node} tasks", why, lost=False))
+        file.remarks += _of_one_task(script, line)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
@@ -50,6 +49,19 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+
+
+def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
+    """Yield remarks on a request of several tasks, of which the job has one."""
+    why = "the script runs its program once; jobgen gives its one rank the cores of all"
+    if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
+        why += ", and sets OMP_NUM_THREADS to them"
+    tasks = script.request.ranks or script.request.ranks_per_node
+    yield Remark(line, f"{tasks} tasks", why, lost=False)
+    tasks = _tasks(script.request)
+    for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
+        why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
+        yield Remark(call.command.line, call.what, why)
 
 
 def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:

@@ -150,8 +150,11 @@ def _ranks(line: LaunchLine, given: Collection[str], script: Script, target: Dia
 
 def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each launcher that stays unchanged."""
-    known = mpirun_line.NAMES if target.scheduler.node_step else _MPIRUNS
-    for call in _all(script):
-        if call.name not in known and mpirun_line.OTHERS.fullmatch(call.name):
-            why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
-            yield Remark(call.command.line, call.what, why)
+    for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else _MPIRUNS):
+        why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
+        yield Remark(call.command.line, call.what, why)
+
+
+def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:
+    """Yield the calls of launchers that are none of the known ones."""
+    return (one for one in _all(script) if one.name not in known and mpirun_line.OTHERS.fullmatch(one.name))
