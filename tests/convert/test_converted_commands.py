@@ -152,3 +152,41 @@ def test_a_program_in_another_folder_is_not_the_script() -> None:
     own = f"{text}cp run/main kept\n"
     done = conversion.convert(Script(own.encode(), "torque", name="main"), "slurm")
     assert [one.line for one in done.remarks if one.what == "main"] == [6]
+
+
+_HOSTS = "scontrol show hostnames $SLURM_JOB_NODELIST"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f"H=$({_HOSTS} | sort | head -n 1)", 3),
+        (f"{_HOSTS} | sort -u > hosts", 3),
+        (f"{_HOSTS} > hosts\nH=$(sort hosts | head -1)", 4),
+        (f"{_HOSTS} > hosts\nsort < hosts > ordered", 4),
+        (f"{_HOSTS} > hosts\ncat hosts | sort > ordered", 4),
+        (f'F=hosts.$SLURM_JOB_ID\n{_HOSTS} > "$F"\nsort -o ordered ${{F}}', 5),
+        (f"F=hosts\n{_HOSTS} > hosts\nsort $F > ordered", 5),
+        (f"H=$({_HOSTS})\nfor h in $(echo $H | tr ' ' '\\n' | sort); do echo $h; done", 4),
+        (f'H=( $({_HOSTS}) )\nsort <<< "${{H[*]}}" > ordered', 4),
+    ],
+)
+def test_hosts_that_are_sorted_may_begin_with_another_one(text: str, line: int) -> None:
+    done = convert(f"{ONE}{text}", "pbspro")
+    found = [(one.line, one.lost) for one in done.remarks if "order of their names" in one.why]
+    assert found == [(line, False)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"N=$({_HOSTS} | sort -u | wc -l)",
+        f"{_HOSTS} > hosts\nN=$(sort -u hosts | wc -l)",
+        f"{_HOSTS} > hosts\nsort data > hosts.sorted",
+        f"H=$({_HOSTS} | head -n 1)\nls | sort > files",
+        "sort hosts > ordered",
+    ],
+)
+def test_hosts_that_are_only_counted_have_no_order(text: str) -> None:
+    done = convert(f"{ONE}{text}", "pbspro")
+    assert not [one for one in done.remarks if "order of their names" in one.why]

@@ -69,6 +69,8 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
     if not one_core:
         optional["--mem="] = st.sampled_from(["64G", "1536M", "1T"])
     lines += [flag + str(draw(values)) for flag, values in optional.items() if draw(st.booleans())]
+    if one_core and any(line.startswith("--array=") for line in lines):  # Torque mails for each task
+        lines = [re.sub(r"^(--mail-type=(?!NONE).*)", r"\1,ARRAY_TASKS", line) for line in lines]
     return (
         "#!/bin/bash\n" + "".join(f"#SBATCH {line}\n" for line in draw(st.permutations(lines))) + "hostname\n"
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.convert import aprun, directive_options, request_reader, submission
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
-from jobgen.convert.to_scheduler import launch_translation, request_writer, review, variables
+from jobgen.convert.to_scheduler import host_order, launch_translation, request_writer, review, variables
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_directives, has_first_line, line_starts, start
 from jobgen.errors import JobgenError
@@ -157,6 +157,7 @@ def _body(
     found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
     replaced_nodes = _host_lists(script, source)
     found += [Edit(node.start, node.end, target.hosts) for node in replaced_nodes]
+    found += host_order.remarks(script, replaced_nodes, source, target)
     shown = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
     replaced_nodes += shown

@@ -1,0 +1,75 @@
+"""Lists of hosts that a script sorts: schedulers list the hosts of a job in different orders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from jobgen.convert.result import Remark
+from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, expansions
+
+_AROUND = ("pipeline", "redirected_statement")
+
+
+def remarks(script: Script, lists: Collection[Node], source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each ``sort`` that reads the hosts which one of these commands lists."""
+    names = {name for name, value, _ in script.assignments if _holds(value, lists)}
+    files = {_path(script, one) for node in lists for one in _written(node)}
+    why = (
+        f"{source.title} lists the hosts in the order of their names, {target.title} in that of the "
+        "allocation: the first of the sorted list may be another one than that of the script"
+    )
+    for command in script.named("sort"):
+        whole = _statement(command)
+        read = {_path(script, one) for one in _inputs(script, whole)}
+        hosts = _holds(whole, lists) or read & files or names & {name for name, _ in expansions(whole)}
+        if lists and hosts and not _counted(script, command, whole):
+            yield Remark(command.line, whole.text.split("\n")[0][:60], why, lost=False)
+
+
+def _holds(node: Node, lists: Collection[Node]) -> bool:
+    return any(node.start <= one.start < node.end and node.source is one.source for one in lists)
+
+
+def _written(node: Node) -> Iterator[Node]:
+    """Yield the files to which the output of a command goes."""
+    for above in node.above():
+        if above.type == "redirected_statement":
+            yield from (file for sign, file in _redirections(above) if ">" in sign)
+
+
+def _redirections(statement: Node) -> Iterator[tuple[str, Node]]:
+    """Yield the sign and the file of each redirection of a statement."""
+    for one in statement.children:
+        if one.type == "file_redirect" and (file := one.get("destination")) is not None:
+            yield one.text[: file.start - one.start].strip(), file
+
+
+def _statement(command: Command) -> Node:
+    """Return the pipeline of a command with its redirections, or else the command."""
+    node = command.node
+    while node.parent is not None and node.parent.type in _AROUND:
+        node = node.parent
+    return node
+
+
+def _inputs(script: Script, whole: Node) -> Iterator[Node]:
+    """Yield the arguments and the input files of the commands in a pipeline."""
+    for command in script.commands:
+        if whole.start <= command.node.start < whole.end:
+            yield from command.arguments
+    for one in (whole, *whole.all("redirected_statement")):
+        yield from (file for sign, file in _redirections(one) if sign.endswith("<"))
+
+
+def _path(script: Script, word: Node) -> str:
+    return script.constants.value(word) or re.sub(r"\$\{(\w+)\}", r"$\1", word.text.strip("\"'"))
+
+
+def _counted(script: Script, command: Command, whole: Node) -> bool:
+    """Return whether only the number of the sorted lines is read."""
+    later = (one for one in script.commands if command.node.end <= one.node.start < whole.end)
+    return any(one.name == "wc" or (one.name == "grep" and "-c" in one.literals) for one in later)
