@@ -91,7 +91,8 @@ CMD="\\
     ],
 )
 def test_a_launcher_in_a_variable_is_the_launcher(run: str) -> None:
-    done = job_file(f"{HEAD}{LAUNCHER}{run}\n")
+    variables = LAUNCHER if "CMD" in run else LAUNCHER.partition("CMD=")[0]
+    done = job_file(f"{HEAD}{variables}{run}\n")
     found = values(done.text)
     assert {key: found.get(key) for key in ("launcher", "launcher_arg", "command")} == {
         "launcher": "torchrun",
