@@ -384,11 +384,12 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     given = script.heeded.get("--export")
     if given is None or "ALL" in given.value.strip("\"'").upper().split(","):
         return
-    while launch is not None and (launch.kind != "srun" or launch.has("--export")):
+    step = script.dialect.scheduler.node_step
+    while launch is not None and (launch.kind != step or launch.has("--export")):
         launch = launch.outer
     if launch is not None and "SLURM_EXPORT_ENV" not in script.tree.text:
         why = f"the ranks get the environment of the script, too, which --export={given.value} keeps from it"
-        yield Remark(launch.line, "srun", why, lost=False)
+        yield Remark(launch.line, launch.kind, why, lost=False)
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
