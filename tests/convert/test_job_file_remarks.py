@@ -129,6 +129,7 @@ EQUAL = {
     "another device": (SLURM, "--gres=dcu:1", "srun python t.py --cuda", "requests none"),
     "mail at the end": (SLURM, "--mail-type=END,FAIL", "srun ./a", "none of a requeue"),
     "a program by its path": (SLURM, "", ". ./env.sh\n./mytool go", "is a function"),
+    "a shell": (SLURM, "", ". ./env.sh\nbash -c 'a; b'", "is a function"),
     "a program of a launcher": (SLURM, "", ". ./env.sh\nsrun mytool go", "is a function"),
     "a program of a product": (SLURM, "", ". /opt/intel/setvars.sh\nmytool go", "is a function"),
     "the whole environment": (SLURM, "--export=ALL,A=1", "srun ./a", "environment of the script"),
