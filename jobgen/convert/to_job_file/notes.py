@@ -28,7 +28,7 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
-_SHELLS = ("bash", "sh", "env")
+_COMMANDS = TOOLS | STATE | {"bash", "sh", "env"}
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -404,7 +404,7 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
 def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark on a program without a launcher that may be a function of a file that setup reads."""
     name = (file.list("command") or [""])[0]
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in (*TOOLS, *STATE, *_SHELLS) and not is_python(name)
+    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in _COMMANDS and not is_python(name)
     read = [command for one in statements for command in commands(one) if is_own_file(command)]
     if plain and read and file.values.get("launcher") == "none":
         why = f"if {name} is a function or an alias of this file, the job does not find it"
