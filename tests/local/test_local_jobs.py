@@ -126,12 +126,12 @@ def test_a_command_of_any_name_runs_as_it_is(tmp_path: Path) -> None:
             need_launcher(launcher)
             (folder / launcher).mkdir()
             script = jobs.render(
-                *("local", "--launcher", launcher, *probing(folder / launcher)), program=[name, "x y", "-z"]
+                *("local", "--launcher", launcher, *probing(folder / launcher)), program=[name, "x", "y z"]
             )
             done = run(script, folder / launcher, path=[tools])
             assert done.status == 0, done.output
             [rank] = jobs.ranks_in(folder / launcher / "seen")
-            assert rank.argv == ["x y", "-z"]
+            assert rank.argv == ["x", "y z"]
 
 
 def test_jobs_at_the_same_time_have_their_own_directory_and_port(tmp_path: Path) -> None:
