@@ -119,16 +119,13 @@ def _check(
     scripts = files.scripts_in(names + more)
     checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
     checks = _at(checks, site)
-    ignored = {name for rules in ignore for name in rules}
     chosen = {name for rules in select for name in rules} or set(RULES)
+    chosen -= {name for rules in ignore for name in rules}
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
         reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-        return [
-            found
-            for found in checks.findings(path, source)
-            if found.severity in reported and found.rule in chosen - ignored
-        ]
+        found = checks.findings(path, source)
+        return [one for one in found if one.severity in reported and one.rule in chosen]
 
     others = 0
 
