@@ -42,11 +42,18 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(1, "carriage returns", why, lost=False)
 
 
+_OF_GPUS = re.compile(
+    r"gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3})[a-z]?\b",
+    re.IGNORECASE,
+)
+
+
 def names_devices(script: Script) -> bool:
-    """Return whether the code of a script has words of accelerators."""
+    """Return whether the code, the queue or the properties of nodes have words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     words = r"(?i)(?<!~)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b"
-    return re.search(words, code) is not None or "gpu" in (script.request.queue or "").lower()
+    nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
+    return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
 
 
 def own_name(script: Script) -> Iterator[Remark]:

@@ -274,7 +274,8 @@ def test_placement_of_mpt_has_a_remark() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["ibrun ./a", "mpiexecjl -n 2 julia x", "jsrun -n 2 ./a", "mpirun.lsf ./a"]
+    "command",
+    ["ibrun ./a", "mpiexecjl -n 2 julia x", "jsrun -n 2 ./a", "mpirun.lsf ./a", "mympirun ./a", "mpprun ./a"],
 )
 def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
     for options, target in (
@@ -284,6 +285,16 @@ def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
         done = convert(f"{options}\n{command}", target)
         assert done.text.splitlines()[-1] == command
         assert (True, 3, command) in remarks(done)
+
+
+@pytest.mark.parametrize(
+    "place", ["-l nodes=1:ppn=2:K40c", "-l nodes=1:ppn=2:gpu", "-l nodes=1:ppn=2,partition=gpu", "-q gpu"]
+)
+def test_devices_that_only_a_property_of_the_node_names(place: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=2\n#PBS {place}\npython gan.py", "slurm")
+    assert any(one.what == "GPUs" and "the script requests none" in one.why for one in done.remarks)
+    plain = convert("#PBS -l nodes=1:ppn=2:ib\npython gan.py", "slurm")
+    assert not any(one.what == "GPUs" for one in plain.remarks)
 
 
 HEAD = "#PBS -l nodes=1:ppn=16\n"

@@ -414,3 +414,14 @@ def test_job_files_without_a_block_are_right_everywhere(tmp_path: Path, name: st
         [*jobgen, "check", "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("directive", "name"), [("#SBATCH -n 1", "PBS_O_WORKDIR"), ("#PBS -l ncpus=1", "SLURM_SUBMIT_DIR")]
+)
+def test_the_directory_of_the_other_scheduler_is_no_directory_of_the_submission(
+    directive: str, name: str
+) -> None:
+    """The scheduler does not set it, and cd goes to the home directory."""
+    text = f"#!/bin/bash\n{directive}\ncd ${name}\n./a > out.txt\n"
+    assert f"cd ${name}" in job_file(text).text

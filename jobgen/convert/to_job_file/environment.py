@@ -57,9 +57,7 @@ _CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
-_SUBMISSION = re.compile(
-    r"\$(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\{(?:PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\})(/[\w./-]*)?"
-)
+_SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
@@ -292,8 +290,9 @@ class Environment:
             return found
         if name == "eval" and (match := _HOOK.search(command.node.text)):
             return _at(match[1]) if "hook" in self.preparations else None
-        if name == "cd" and (match := _SUBMISSION.fullmatch(_given(command))) and not self._is_set(match[0]):
-            return [("submission", (match[1] or "").strip("/"))]
+        match = _SUBMISSION.fullmatch(_given(command)) if name == "cd" else None
+        if match and self._is_submission(match[1]) and not self._is_set(match[0]):
+            return [("submission", (match[2] or "").strip("/"))]
         words = self._words(command)
         if name in ("module", "ml") and "HOME" not in self.script.values:
             start, _, folder = _given(command).rpartition(" ")
@@ -315,6 +314,10 @@ class Environment:
             here = words[0] in (".", "./") and not self.script.dialect.starts_at_home
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
+
+    def _is_submission(self, name: str) -> bool:
+        """Return whether the scheduler of the script sets it to the directory of the submission."""
+        return self.script.dialect.job_variables.get(name) == "submit_dir"
 
     def _is_set(self, text: str) -> bool:
         """Return whether the script itself sets the variable of a text."""

@@ -13,7 +13,9 @@ from jobgen.script.dialects.base import Dialect
 
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
 # Further launchers, which no other scheduler has, or whose options are not known here.
-OTHERS = re.compile(r"(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|lrun|prun|poe")
+OTHERS = re.compile(
+    r"\w*(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe"
+)
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
 EXPORTS = "mpi_exports"
 _EXPORTS_LINES = (
