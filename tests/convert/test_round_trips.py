@@ -65,7 +65,7 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
     if "--reservation=" in more and "--qos=" not in more:
         del optional["--partition="]  # a reservation of PBS Pro is a queue
     if "--constraint=" in more:
-        optional["--constraint="] = st.sampled_from(["a100", "a100&ib"])
+        optional["--constraint="] = st.sampled_from(["fast", "fast&ib"])
     if not one_core:
         optional["--mem="] = st.sampled_from(["64G", "1536M", "1T"])
     lines += [flag + str(draw(values)) for flag, values in optional.items() if draw(st.booleans())]
