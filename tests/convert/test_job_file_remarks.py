@@ -291,3 +291,20 @@ def test_mail_of_each_task_stays_in_a_job_file() -> None:
     assert values(slurm.text)["directive"] == ["--mail-type=END,FAIL,ARRAY_TASKS"]
     torque = job_file("#PBS -t 1-4\n#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./run $PBS_ARRAYID\n")
     assert (False, 2, "-m ae") in remarks(torque)
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "named"),
+    [
+        ("cp /proj/a ./a", "./a", True),
+        ("mpicc -o a a.c", "./a", True),
+        ("make", "bin/a", True),
+        ("cp /proj/train.py .", "python3 train.py", True),
+        ("mkdir -p out", "./a", False),
+        ("cp /proj/a ./a", "/proj/b", False),
+    ],
+)
+def test_a_program_that_the_script_makes_has_a_remark(command: str, program: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -n 1\nsleep 1\n{command}\n{program}\n")
+    why = "before it runs before: if this makes it, move it to setup"
+    assert any(why in one.why for one in done.remarks) == named

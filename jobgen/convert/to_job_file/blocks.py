@@ -94,6 +94,7 @@ class Body:
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         self.file.remarks += notes.sourced(self.file, self._sourced([*self.files, *behind]), after)
         self.file.remarks += notes.own_function(self.file, [*self.files, *behind])
+        self.file.remarks += notes.made_before(self.file, before)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
