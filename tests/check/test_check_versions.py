@@ -11,7 +11,9 @@ from golden.cases import CASES, plan_of, script
 from support.site_manuals import JOBS
 
 from jobgen.check.checker import check
+from jobgen.errors import one_of
 from jobgen.schedulers.versions import Span, version
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.directives import guess, recognized
 
 SRUN = b"""#!/bin/bash
@@ -137,7 +139,8 @@ def test_the_guess_is_said_and_overruled(tmp_path: Path) -> None:
 def test_a_file_without_directives_is_said_to_be_read_as_a_shell_script(tmp_path: Path) -> None:
     program = tmp_path / "run.sh"
     program.write_text("#!/bin/sh\necho here\n")
-    words = "read as a shell script: it has no directive of PBS or Slurm; --scheduler overrides this"
+    families = one_of(dict.fromkeys(row.scheduler.family for row in DIALECTS.values()))
+    words = f"read as a shell script: it has no directive of {families}; --scheduler overrides this"
     assert run("check", str(program)) == (0, "", f"{program}: {words}\nnothing found in 1 script\n")
     job = tmp_path / "job.sh"
     job.write_text(run("local", "--", "true")[1])

@@ -10,6 +10,8 @@ from support.jobs import jobgen
 from jobgen.errors import one_of
 from jobgen.script.dialects.table import DIALECTS
 
+FAMILIES = one_of(dict.fromkeys(row.scheduler.family for row in DIALECTS.values()))
+
 HERE = Path(__file__).parent
 
 
@@ -57,7 +59,7 @@ TARGETS = one_of((*DIALECTS, "toml"))
         (("job.sh",), f"--to is missing: say {TARGETS}"),
         (("job.sh", "--to", "slrm"), f"--to slrm (command line): must be {TARGETS}; did you mean slurm?"),
         (("/nowhere", "--to", "slurm"), "/nowhere (command line): cannot be read: No such file or directory"),
-        (("/dev/null", "--to", "slurm"), "/dev/null (command line): it has no directive of PBS or Slurm: say whose it is with --scheduler"),
+        (("/dev/null", "--to", "slurm"), f"/dev/null (command line): it has no directive of {FAMILIES}: say whose it is with --scheduler"),
         (("job.sh", "--to", "slurm", "--scheduler", "nqs"), f"--scheduler nqs (command line): must be {one_of(DIALECTS)}"),
     ],
 )  # fmt: skip
