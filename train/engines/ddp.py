@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from ..checkpoints import storage
-from ..config.deepspeed.query import Config, enabled
+from ..config.deepspeed.query import precision
 from ..data.feed import Micro, MicroBatches
 from ..errors import BadInput
 from ..loss_functions import LossSum, Objective
@@ -21,6 +21,15 @@ from .plain import PlainTorch
 from .tuning import with_compile
 
 Context = AbstractContextManager[Any]
+# The dtype of the weights and that of autocast, by the precision of the config; None: no autocast.
+DTYPES: dict[str, tuple[torch.dtype, torch.dtype | None]] = {
+    "fp32": (torch.float32, None),
+    "bf16": (torch.float32, torch.bfloat16),
+    "pure-bf16": (torch.bfloat16, None),
+    "fp16": (torch.float32, torch.float16),
+    "autocast": (torch.float32, torch.bfloat16),
+    "autocast-fp16": (torch.float32, torch.float16),
+}
 
 
 class WithLoss(nn.Module):
@@ -53,7 +62,7 @@ class DdpEngine(PlainTorch):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._dtype, self._cast = precision(job.config)
+        self._dtype, self._cast = DTYPES[precision(job.config)]
         self._adapters = job.adapters
         self.module = job.model.to(job.device.torch, self._dtype)
         whole = WithLoss(self.module, job.loss, self._dtype, self._autocast)
@@ -71,7 +80,6 @@ class DdpEngine(PlainTorch):
         self._compiled = with_compile(self._model, job.speed)
         self._prepare(job, self._cast == torch.float16, Average)
         self._after_resume, self._first = False, True
-        self._factors: dict[int, torch.Tensor] = {}
 
     def _rebuild_buckets(self, micro: Micro) -> None:
         """Do one pass whose gradients are discarded.
@@ -104,15 +112,6 @@ class DdpEngine(PlainTorch):
             self._check_gradients()
         self._step()
         return sum_of(losses)
-
-    def _factor(self, loss: torch.Tensor, total: int) -> torch.Tensor:
-        """Return the gradient of the loss, which is the same in almost all steps.
-
-        DDP averages the gradients over the ranks. This undoes that and gives the mean over samples.
-        """
-        if total not in self._factors:
-            self._factors = {total: torch.full_like(loss, self.share.size / total)}
-        return self._factors[total]
 
     def _check_gradients(self) -> None:
         """Raise BadInput for weights without gradients: DistributedDataParallel would wait for them."""
@@ -162,16 +161,3 @@ class DdpEngine(PlainTorch):
         if last or not isinstance(self._model, DistributedDataParallel):
             return nullcontext()
         return self._model.no_sync()
-
-
-def precision(config: Config) -> tuple[torch.dtype, torch.dtype | None]:
-    """Return the dtype of the weights, and the dtype of autocast (None: no autocast)."""
-    if enabled(config, "bf16"):
-        if config["bf16"].get("bf16_master_weights_and_grads"):
-            return torch.bfloat16, None
-        return torch.float32, torch.bfloat16
-    if enabled(config, "fp16"):
-        return torch.float32, torch.float16
-    if enabled(config, "torch_autocast"):
-        return torch.float32, getattr(torch, config["torch_autocast"].get("dtype", "bfloat16"))
-    return torch.float32, None

@@ -89,9 +89,7 @@ class FsdpEngine(PlainTorch):
         for i, micro in enumerate(micro_batches, 1):
             self._root.set_requires_gradient_sync(i == len(micro_batches))
             loss = loss_of(self.module, self._loss, self._outputs(micro.inputs), micro)
-            # The gradients are averaged over the ranks. This factor gives the mean over samples.
-            factor = torch.full_like(loss, self.share.size / total)
-            torch.autograd.backward(loss, self._scaler.scale(factor))
+            torch.autograd.backward(loss, self._scaler.scale(self._factor(loss, total)))
             losses.append(value_of(loss, self._speed))
         self._step()
         return sum_of(losses)

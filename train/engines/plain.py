@@ -23,6 +23,7 @@ class PlainTorch:
         self.share = Share(job.ranks.rank, job.ranks.world_size)
         self.part = Part(0, job.ranks.rank == 0)
         self._type, self._speed = job.device.type, job.speed
+        self._factors: dict[int, torch.Tensor] = {}
 
     def _prepare(self, job: Job, scaled: bool, average: type[Average]) -> None:
         """Make optimizer, schedule, loss scale and average of the model. scaled: there is a loss scale"""
@@ -32,6 +33,15 @@ class PlainTorch:
         self._scaler = torch.amp.GradScaler(self._type, enabled=scaled)
         self._clip = float(job.config.get("gradient_clipping", 0))
         self.average = average(self.module, job.ema) if job.ema else None
+
+    def _factor(self, loss: torch.Tensor, total: int) -> torch.Tensor:
+        """Return the gradient of the loss, which is the same in almost all steps.
+
+        The gradients are averaged over the ranks. This undoes that and gives the mean over samples.
+        """
+        if total not in self._factors:
+            self._factors = {total: torch.full_like(loss, self.share.size / total)}
+        return self._factors[total]
 
     def _total_norm(self) -> torch.Tensor:
         """Return the 2-norm of the gradients over all ranks."""
