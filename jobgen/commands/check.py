@@ -113,7 +113,7 @@ def _check(
     from jobgen.commands.terminal import progress
 
     if listing or explain:
-        _print_rules(explain or ())
+        _print_rules(() if listing else explain or ())
         return 0
     _refuse(names + more, form, fix, write)  # more: the arguments after --
     scripts = files.scripts_in(names + more)

@@ -82,7 +82,7 @@ def convert(
     guessed = recognized(lines)
     whose = scheduler or guessed.scheduler
     ours = any(re.match(MADE_BY, line) for line in lines[:5])
-    _check_source(file, whose, guessed.reason, target, ours)
+    _check_source(file, whose, guessed.why_shell, target, ours)
     if guessed.reason and scheduler is None and not ours:
         click.echo(f"{file}: {guessed.reason}", err=True)
     source = source.partition(MARK.encode())[0] if ours else source
@@ -105,10 +105,10 @@ def convert(
     return _report(file, done.remarks)
 
 
-def _check_source(file: str, whose: str, reason: str, target: str, ours: bool) -> None:
+def _check_source(file: str, whose: str, why: str, target: str, ours: bool) -> None:
     if whose == "shell":
-        why = reason.partition("shell script: ")[2].partition(";")[0] or "it has no directives"
-        raise JobgenError(f"{shown(file)} (command line): {why}: say whose it is with --scheduler")
+        what = why or "it has no directives"
+        raise JobgenError(f"{shown(file)} (command line): {what}: say whose it is with --scheduler")
     if ours and target != "toml":
         raise JobgenError(
             f"{shown(file)} (command line): was made by jobgen, which makes it for {target}, too, from the "

@@ -66,7 +66,7 @@ def resolved(
     site: str | None,
     job: str | None,
 ) -> Plan:
-    """Return the same without a word.
+    """Return the plan as `plan_of` does, and print nothing.
 
     Raises:
         JobgenError: a value is wrong.

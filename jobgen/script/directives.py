@@ -64,13 +64,14 @@ class Guess(NamedTuple):
     """The scheduler of a script; the reason is empty if the prefix of its directives determines it.
 
     ``foreign`` is the line of a directive of a scheduler that jobgen does not know, or 0. Not ``sure``:
-    nothing distinguishes it from others.
+    nothing distinguishes it from others. ``why_shell`` is the reason for a shell script alone.
     """
 
     scheduler: str
     reason: str = ""
     foreign: int = 0
     sure: bool = True
+    why_shell: str = ""
 
 
 def guess(lines: list[str]) -> str:
@@ -96,8 +97,8 @@ def _recognized(text: str) -> Guess:
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
         families = one_of(dict.fromkeys(row.scheduler.family for row in DIALECTS.values()))
-        reason = f"read as a shell script: it has no directive of {families}; --scheduler overrides this"
-        return Guess(SHELL, "" if len(lines) < whole else reason)
+        why = f"it has no directive of {families}"
+        return Guess(SHELL) if len(lines) < whole else _shell(why, f"{why}; --scheduler overrides this")
     # At equal counts the last in the table wins: scripts for Slurm often keep directives of PBS.
     prefix = prefixes[max(reversed(prefixes), key=marks.count)]
     rows = [row for row in DIALECTS.values() if row.scheduler.prefix == prefix]
@@ -108,13 +109,17 @@ def _recognized(text: str) -> Guess:
     for title, pattern in rows[0].foreign_directives.items():
         for number, line in enumerate(directives, 1):
             if match := re.search(pattern, line):
-                what = f"read as a shell script: {match[0].strip()} (line {number}) is an option of {title}"
-                return Guess(SHELL, what, number)
+                why = f"{match[0].strip()} (line {number}) is an option of {title}"
+                return _shell(why, why, number)
     if len(rows) == 1:
         return Guess(rows[0].name)
     pairs = zip(lines, directives, strict=True)
     commands = ["" if directive or line.lstrip().startswith("#") else line for line, directive in pairs]
     return _by_marks(rows, directives, commands)
+
+
+def _shell(why: str, reason: str, foreign: int = 0) -> Guess:
+    return Guess(SHELL, f"read as a shell script: {reason}", foreign, why_shell=why)
 
 
 def _by_marks(rows: Sequence[Dialect], directives: Sequence[str], commands: Sequence[str]) -> Guess:
