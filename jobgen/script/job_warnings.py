@@ -16,7 +16,7 @@ def warnings(plan: Plan) -> Iterator[str]:
 
 
 def without_secrets(plan: Plan) -> Iterator[str]:
-    """Return the same except those on secrets."""
+    """Return the warnings that are not on secrets."""
     spec = plan.spec
     return chain(
         plan.warnings,
