@@ -113,3 +113,21 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
         assert (done.status, len(done.err.splitlines())) == (5, 1), done
     relay.set()
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
+
+
+def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    run = submitted(laptop, "seq -f 'line %.0f of the log' 1000000; exit 3")
+    wait_until(lambda: status(laptop)["state"] == "failed", 60)
+    done = laptop.run("jobgen", "logs", "--tail", "3", run)
+    assert "line 1000000 of the log" in done.out, done
+    report = laptop.run("jobgen", "report", run)
+    assert report.status == 0, report
+    assert "line 1000000 of the log" in (laptop.work / "report.html").read_text()
+    offline(laptop)
+    assert sum(one.down for one in relay.connections) < 12_000_000
+    whole = laptop.run("jobgen", "logs", run)
+    assert "\nline 1 of the log\n" in whole.out
+    assert "\0" not in whole.out
