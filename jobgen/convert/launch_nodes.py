@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from jobgen.convert.misreadings import names_devices
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
@@ -28,6 +31,23 @@ def spread(script: Script, content: ScriptRequest) -> None:
         request.gpus_per_node = -(-request.gpus_per_node // nodes)
     content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != _text(cores)]
     content.unsure.append((option, _text(cores), why(request)))
+
+
+def fill_devices(script: Script, request: Request) -> None:
+    """Request the devices of whole nodes, which the job has without a request, if a launcher names them."""
+    given = any(re.match("--gpu|--gres", flag) for flag in script.heeded)
+    if request.exclusive and script.dialect.hides_devices and not given and names_devices(script):
+        found = (devices_of(launch, request) for launch in script.launches)
+        request.gpus_per_node = next(filter(None, found), None)
+
+
+def devices_of(launch: Launch, request: Request) -> int:
+    """Return the number of ranks that a launcher of Python starts on a node, each with a device; 0 if it does
+    not say."""
+    if not launch.row.once_a_node:
+        return 0
+    total = launch.number("--num-processes")
+    return launch.number("--nproc-per-node", "--num-gpus") or (total or 0) // (request.nodes or 1)
 
 
 def why(request: Request) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
+MISSING = "MISSING"  # of Node.all for a root: the signs that the text lacks for tree-sitter, such as a brace
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
@@ -133,6 +134,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
+        if start == end and found.is_missing:
+            by_type.setdefault(MISSING, []).append(node)
         root = root or node
         if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
             parent, depth = node, depth + 1

@@ -17,11 +17,13 @@ from jobgen.script.command_kinds import TOOLS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, expansions, literal
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
+_RUNS = ("command_substitution", "process_substitution")
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
+_HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")  # not of srun
 # Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
@@ -63,6 +65,9 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name == "--role" and not known:
             why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif name in _HOST_FILES and _is_own_file(script, words[-1], texts[-1]):
+            why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
+            file.remarks.append(Remark(launch.line, given, why))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
         elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
@@ -97,6 +102,24 @@ def _is_rendezvous(name: str, given: str, value: str) -> bool:
     )
 
 
+def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
+    """Return whether the file of hosts is none of the scheduler, and none that another command names."""
+    known = {*script.dialect.job_variables, *script.dialect.environment}
+    read = {name for name, _ in expansions(word)}
+    values = [value for name in read for value in script.values.get(name, ())]
+    inner = {name for value in (word, *values) for name, _ in expansions(value)}
+    if inner & known or any(True for one in (word, *values) for _ in one.all(*_RUNS)):
+        return False
+    spans = [(one.command.node.start, one.command.node.end) for one in script.launches]
+    spans += [(node.start, node.end) for name, _, node in script.assignments if name in read]
+    code = bytearray(script.tree.source)
+    for start, end in spans:
+        code[start:end] = b" " * (end - start)
+    file = os.path.basename((text or word.text).rpartition("=")[2].strip("\"'"))
+    named = [rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", *(rf"\$\{{?{name}\b" for name in read)]
+    return not any(re.search(one.encode(), code) for one in named)
+
+
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
     """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
@@ -119,11 +142,20 @@ def _written(launch: Launch) -> str:
 
 
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
+    """Set the MPI; add a remark if srun gets another plugin for it."""
+    _choose_mpi(file, script, launch, kind)
+    plugin = launch.options.get("--mpi")
+    new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
+    if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
+        file.remarks.append(Remark(launch.line, f"--mpi={plugin}", f"becomes --mpi={new}", lost=False))
+
+
+def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     """Set the MPI of mpirun, or that of a program that srun starts; add a remark if it is a guess."""
     options = [name for one in (launch, launch.outer) if one for name in one.options]
     named = recognized_mpi(script, options)
     if LAUNCHERS[kind].mpi_plugin:
-        plugin = launch.options.get("--mpi") or "none"
+        plugin = re.sub(r"_v\d+$", "", launch.options.get("--mpi") or "none")
         known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
         given = next(known, None)
         named = given or named

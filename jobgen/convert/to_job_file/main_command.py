@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.convert.to_job_file import launcher
+from jobgen.convert.to_job_file import launcher, wrappers
 from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
@@ -20,6 +20,7 @@ from jobgen.script.syntax import assignments, literal
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
+    found = [one for one in found if not wrappers.is_contained(script, one)]
     inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
 
@@ -34,7 +35,8 @@ def outermost(launch: Launch | None) -> Launch | None:
 def main_command(script: Script, launch: Launch | None) -> Command | None:
     """Return the command of a launcher; without a launcher that of the last program."""
     outer = outermost(launch)
-    return outer.command if outer else last_program(script)
+    inside = [one.command for one in script.launches if wrappers.is_contained(script, one)]
+    return outer.command if outer else inside[-1] if inside else last_program(script)
 
 
 def last_program(script: Script) -> Command | None:

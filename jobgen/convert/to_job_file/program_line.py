@@ -56,6 +56,8 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             found.used += [name for name, _ in expansions(node)]
         elif text is None:
             text = _run_time(script, node, found)
+            is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
+            found.several |= is_program and _bare(node) and _is_foreign(script, text)
         elif names([text]):  # no value of the job
             text = _hoisted(node, found)
         elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
@@ -177,10 +179,16 @@ def _splits(script: Script, node: Node) -> bool:
     return _has_several(script, name) or name in script.loop_variables
 
 
+def _is_foreign(script: Script, text: str) -> bool:
+    """Return whether a word is a variable that neither the script sets nor its scheduler."""
+    name = text.removeprefix("$")
+    return bool(re.fullmatch(r"[A-Za-z_]\w*", name)) and not (name in script.values or LOGIN.fullmatch(name))
+
+
 def _may_be_several(script: Script, text: str) -> bool:
     """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
-    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+    if not _is_foreign(script, text):
         return False
     return _OF_OPTIONS.search(name) is not None or any(
         not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")

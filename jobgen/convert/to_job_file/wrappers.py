@@ -90,6 +90,14 @@ def around(script: Script, launch: Launch) -> Surroundings:
     return Surroundings((*front, *between[: _launcher_at(script, launch, between)]))
 
 
+def is_contained(script: Script, launch: Launch) -> bool:
+    """Return whether a container is around a launcher that jobgen cannot start in one."""
+    if launch.row.once_a_node:
+        return False
+    names = (os.path.basename(script.constants.value(word) or "") for word in around(script, launch).words)
+    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
+
+
 def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
     """Return the command that the text of ``bash -c TEXT`` is with the values of its variables; None if there
     are more, or may be."""
