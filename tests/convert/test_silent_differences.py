@@ -239,3 +239,33 @@ def test_the_number_of_processes_of_torque_is_translated_beside_others() -> None
 def test_a_host_of_a_request_is_no_feature() -> None:
     done = convert("#PBS -l select=1:ncpus=2:host=n1\n./a", "slurm", "pbspro")
     assert ["names a host" in one.why for one in done.remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "number"),
+    [
+        ("-N 8", "--ntasks=64 --gpus-per-node=a:8 --gpu-bind=closest", 8),
+        ("-N 2", "--ntasks=4 --gres=gpu:4", 4),
+        ("-N 2", "-n 4 -G 4", 2),
+        ("-N 2", "-n 4 --gpus-per-task=1", 2),
+        ("-N 2 --gres=gpu:1", "-n 4 --gpus-per-task=1", 1),
+        ("-N 2", "-n 4 --gres=none", 0),
+        ("-N 2", "-n 4", 0),
+    ],
+)
+def test_devices_that_only_a_step_requests(options: str, step: str, number: int) -> None:
+    done = convert(SLURM.format(options, f"srun {step} ./a"), "pbspro")
+    assert (f":ngpus={number}" in done.text) is bool(number)
+    own = "gpu" not in options and number > 0
+    assert ((False, 3, f"{number} GPUs of a node") in remarks(done)) is own
+
+
+@pytest.mark.parametrize("start", ["<<README", "<<'README'", "  <<-README", '<< "README"'])
+def test_a_text_without_a_command_is_read(start: str) -> None:
+    script = SLURM.format("-N 1 -n 4", f"{start}\nIt's a note: srun ./b\nREADME\n./b\nsrun ./a $X/$Y/z")
+    done = job_file(script)
+    assert not any("cannot be read" in one.why for one in done.remarks)
+    options = values(done.text)
+    assert options["command"] == ["./a", "$X/$Y/z"]
+    assert start.strip() in options["setup"]
+    assert start in convert(script, "pbspro").text
