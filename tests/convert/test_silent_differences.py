@@ -269,3 +269,51 @@ def test_a_text_without_a_command_is_read(start: str) -> None:
     assert options["command"] == ["./a", "$X/$Y/z"]
     assert start.strip() in options["setup"]
     assert start in convert(script, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("D=~/data\npython t.py $D", ["t.py", "$HOME/data"]),
+        ("D=~/data\nE=$D/x\n./a --to $E $D/y", ["./a", "--to", "$HOME/data/x", "$HOME/data/y"]),
+        ("P=~/prog\nsrun $P x", ["$HOME/prog", "x"]),
+        ("A=~/x ./a", ["env", "A=$HOME/x", "./a"]),
+        ("env A=~/x srun ./a", ["env", "A=$HOME/x", "./a"]),
+        ("D='~/data'\n./a $D", ["./a", "~/data"]),
+        ("./a --to=~/x", ["./a", "--to=~/x"]),
+    ],
+)
+def test_a_shell_expands_the_home_directory_in_words_without_quotes(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 1", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "L=~/logs\nsrun torchrun --nproc-per-node 1 --log-dir $L t.py",
+        "I=~/i.sif\nsrun singularity exec $I torchrun t.py",
+    ],
+)
+def test_the_home_directory_in_options_is_known_only_to_the_job(line: str) -> None:
+    assert any(one.lost and one.line == 4 for one in job_file(SLURM.format("-N 1 -n 1", line)).remarks)
+
+
+def test_a_container_without_sudo_is_named() -> None:
+    done = job_file(SLURM.format("-N 1 -n 1", "sudo docker run --rm i torchrun --nproc-per-node 1 t.py"))
+    assert values(done.text)["command"] == ["t.py"]
+    assert ("sudo", True) in [(one.what, one.of_program) for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("timeout 9 mpirun hostname\npython t.py", ["t.py"]),
+        ("srun hostname\n./a", ["./a"]),
+        ("srun hostname\nsrun ./a", ["./a"]),
+        ("./prepare\nsrun ./a\nsrun hostname", ["./a"]),
+        ("srun hostname", ["hostname"]),
+        ("module load a\nsrun hostname", ["hostname"]),
+    ],
+)
+def test_ranks_that_only_print_are_no_program_beside_another(lines: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 1", lines)).text)["command"] == command

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jobgen.convert import aprun
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.program_line import known
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
@@ -50,10 +51,10 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     lines: list[str] = []
     by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
-        texts = [script.constants.value(word) for word in words]
+        texts = [known(script, word) for word in words]
         name = option_name(texts[0] or words[0].text)
         given = " ".join(word.text for word in words).replace("\n", " ")[:60]
-        known = None not in texts and not names([text or "" for text in texts])
+        is_known = None not in texts and not names([text or "" for text in texts])
         if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
             if name != "-cc" or not _binds(file, texts[-1] or ""):
                 file.remarks.append(remark)
@@ -62,7 +63,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif _is_rendezvous(name, given, texts[-1] or ""):
             why = "jobgen starts the ranks at the address of the first node, without a search for others"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name == "--role" and not known:
+        elif name == "--role" and not is_known:
             why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
         elif name in _HOST_FILES and _is_own_file(script, words[-1], texts[-1]):
@@ -70,7 +71,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.remarks.append(Remark(launch.line, given, why))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
-        elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
+        elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-"):
             why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
@@ -78,7 +79,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
                 file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
-        elif not known:
+        elif not is_known:
             file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
         elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]

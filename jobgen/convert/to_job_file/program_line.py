@@ -16,6 +16,7 @@ from jobgen.script.syntax import Node, expansions, literal, parse
 from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
+_HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
@@ -51,7 +52,9 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
     code = code_at([script.constants.value(node) or "" for node in nodes])
     for at, node in enumerate(nodes):
         text = script.constants.value(node)
-        if at == code:
+        if at != code and (home := _below_home(script, node)):
+            text = home
+        elif at == code:
             text = _code(script, node, found) if text is None else text
             found.used += [name for name, _ in expansions(node)]
         elif text is None:
@@ -66,6 +69,26 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             continue
         found.words.append(text)
     return found
+
+
+def known(script: Script, word: Node) -> str | None:
+    """Return the value of a word if an option can have it: no shell expands the ~ of an option."""
+    return None if _begins_with_home(script, word, 0) else script.constants.value(word)
+
+
+def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
+    """Return whether a shell replaces a ~ at the beginning of a word, or of the variable that begins it."""
+    if _HOME.match(word.text):
+        return True
+    first = re.match(r'"?\$\{?([A-Za-z_]\w*)', word.text)
+    value = script.constants.node(first[1]) if first and depth < _DEEPEST else None
+    return value is not None and _begins_with_home(script, value, depth + 1)
+
+
+def _below_home(script: Script, word: Node) -> str:
+    """Return a path below the home directory with its variable; empty for other words."""
+    text = script.constants.value(word) if _begins_with_home(script, word, 0) else None
+    return "" if text is None or re.search(r"[\s$*?[{:]", text) else _HOME.sub(r"\1$HOME", text)
 
 
 def _bare(node: Node) -> bool:
