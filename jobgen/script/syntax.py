@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
+MISSING = "MISSING"  # of Node.all for a root: the signs that the text lacks for tree-sitter, such as a brace
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
+# It finds no here-document without a command, which people write as a comment.
+_NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
@@ -120,8 +123,8 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    braced, added = _braced(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
-    cursor = _parser().parse(braced).walk()
+    completed, added = _completed(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
+    cursor = _parser().parse(completed).walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
     while True:
@@ -133,6 +136,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
+        if start == end and found.is_missing:
+            by_type.setdefault(MISSING, []).append(node)
         root = root or node
         if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
             parent, depth = node, depth + 1
@@ -150,11 +155,16 @@ def has_errors(source: bytes) -> bool:
     return _parser().parse(source).root_node.has_error
 
 
-def _braced(source: bytes) -> tuple[bytes, list[int]]:
-    """Return a script with braces around names that tree-sitter misreads, and the offsets of the braces."""
-    found = list(_MISREAD.finditer(source))
-    added = [at + 2 * n for n, match in enumerate(found) for at in (match.start(1), match.end(1) + 1)]
-    return _MISREAD.sub(rb"${\1}", source) if found else source, added
+def _completed(source: bytes) -> tuple[bytes, list[int]]:
+    """Return a script with the signs without which tree-sitter misreads it, and their offsets."""
+    names = list(_MISREAD.finditer(source))
+    signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
+    signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    parts, end = list[bytes](), 0
+    for at, sign in sorted(signs):
+        parts += [source[end:at], sign]
+        end = at
+    return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
 
 
 def literal(node: Node) -> str | None:
