@@ -24,7 +24,7 @@ from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, 
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
-from jobgen.values.parsers import choice
+from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, patience
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -274,6 +274,7 @@ def _submit(
     again: str | None,
     dry_run: bool,
     new: bool,
+    submit_timeout: int,
     wait: bool,
     template_dir: tuple[str, ...],
     job: str | None,
@@ -310,7 +311,7 @@ def _submit(
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    submitted = submission.submit(order, text, new)
+    submitted = submission.submit(order, text, submit_timeout, new)
     if order.repeats is None:
         print_notes(order.plan)
     return _report(submitted, wait)
@@ -382,6 +383,13 @@ def _submit_command() -> click.Command:
         click.Option(
             ["--new"], is_flag=True, help="Submit, even if an interrupted submission may have made this job."
         ),
+        click.Option(
+            ["--submit-timeout"],
+            type=OptionType(patience),
+            default=SUBMIT_TIMEOUT,
+            metavar="TIME",
+            help=f"Submit again for so long while the scheduler is busy ({SUBMIT_TIMEOUT}); 0: submit once.",
+        ),
         click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
     ]
     command = JobCommand(
@@ -397,7 +405,7 @@ def _submit_command() -> click.Command:
             template_option(),
         ],
     )
-    command.own = ("again", "dry_run", "new", "wait")
+    command.own = ("again", "dry_run", "new", "submit_timeout", "wait")
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )

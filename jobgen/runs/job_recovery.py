@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.intent import Intent
 from jobgen.runs.job_query import SCHEDULERS
-from jobgen.schedulers.calls import Done, SchedulerError, complaint
 
 _HOW = "the scheduler lists no job of its directory: submit it again"
+_BUSY = "the scheduler was busy, and made no job: submit it again"
 _FOREIGN = "no id of a job was recorded, and only the owner can ask for it"
 GRACE = 60  # s; a scheduler may still work on a request whose sender is gone
 _FAR_GRACE = 3600  # s; from another host, or without locks, nobody sees whether the command still runs
@@ -34,6 +35,7 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
     ids."""
     queries: dict[str, list[Intent]] = {}
     found: dict[Path, Recovery] = {}
+    held = {run for run, _ in runs if intent.under_way(run)}  # read first: the command may end
     for directory, scheduler in runs:
         if os.path.exists(directory / intent.UNUSED):
             found[directory] = Recovery(None, "never submitted", _HOW)
@@ -42,13 +44,12 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
         else:
             found[directory] = Recovery(None, "unknown", _FOREIGN)
     for scheduler, intents in queries.items():
-        found.update(_ask(scheduler, intents))
+        found.update(_ask(scheduler, intents, held))
     return found
 
 
-def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Recovery]:
+def _ask(scheduler: str, intents: Sequence[Intent], held: Set[Path]) -> dict[Path, Recovery]:
     jobs = SCHEDULERS[scheduler].jobs()
-    held = {one.directory for one in intents if intent.under_way(one)}  # read first: the command may end
     paths = {path for one in intents for path in one.paths}
     ids: dict[str, str] = {}
     silent = ""
@@ -72,13 +73,18 @@ def _ask(scheduler: str, intents: Sequence[Intent]) -> dict[Path, Recovery]:
 def _without(one: Intent, held: bool, silent: str, command: str) -> Recovery:
     """Return the state of a run whose job the scheduler does not list."""
     age = time.time() - one.last_sign
+    answer = f"; {command} said: {complaint(Done(0, '', one.answer))}" if one.answer.strip() else ""
+    if held and one.in_pause:
+        return Recovery(None, "submitting", f"jobgen on {one.host} waits to run {command} again{answer}")
     if held:
         return Recovery(None, "submitting", f"{command} runs on {one.host}, and has not ended yet")
+    near = one.lockable and one.host == os.uname().nodename
+    if one.in_pause and near:
+        intent.give_up(one.directory)
+        return Recovery(None, "never submitted", _BUSY + answer)
     if silent:
         return Recovery(None, "unknown", f"no id of a job was recorded, and {silent}")
-    near = one.lockable and one.host == os.uname().nodename
     rest = (GRACE if near else _FAR_GRACE) - age
-    answer = f"; {command} said: {complaint(Done(0, '', one.answer))}" if one.answer.strip() else ""
     if rest > 0:
         where = "" if near else f", but {command} may still run on {one.host}"
         why = f"no job is listed{where}; this is certain in {rest:.0f} s{answer}"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
-from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -139,9 +139,10 @@ def run_root(spec: Specification, directory: str) -> Path:
     return Path(directory, spec.workdir or "", spec.runs_dir)
 
 
-def submit(order: Order, text: str, new: bool = False) -> Submission:
-    """Make the run directory with all its files and submit the script from there. If there is no job in the
-    end, remove the directory. Unless ``new``, complete an interrupted submission of the same script instead.
+def submit(order: Order, text: str, patience: float, new: bool = False) -> Submission:
+    """Make the run directory with all its files and submit the script from there, again for ``patience``
+    seconds if the scheduler is busy. If there is no job in the end, remove the directory. Unless ``new``,
+    complete an interrupted submission of the same script instead.
 
     The caller prints the id, then calls ``finish``: until then a submission counts as interrupted.
 
@@ -171,8 +172,8 @@ def submit(order: Order, text: str, new: bool = False) -> Submission:
         _remove(directory, handle)
         return earlier
     try:
-        job_id, remark = submit_command.run(directory, scheduler, handle)
-    except (NotStartedError, submit_command.RefusedError):
+        job_id, remark = submit_command.run(directory, scheduler, handle, patience)
+    except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         _remove(directory, handle)
         raise
     except BaseException:
@@ -224,12 +225,12 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
         SchedulerError: it is not known whether there is a job.
     """
     for run in others:
-        held = intent.under_way(intent.read(run))
+        held = intent.under_way(run)
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
             continue  # it has been completed meanwhile
         if held or state.state in ("submitting", "unknown"):
-            why = "its command has not ended" if held else state.reason or state.state
+            why = "that submission has not ended" if held else state.reason or state.state
             raise SchedulerError(
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )
