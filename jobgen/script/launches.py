@@ -12,6 +12,7 @@ from jobgen.launch.launchers import LAUNCHERS, Launcher
 from jobgen.launch.wrappers import command_start, inputs_start, remote_start
 from jobgen.script import code_files
 from jobgen.script.calls import Calls
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
 from jobgen.script.syntax import Node, parse
@@ -238,7 +239,7 @@ class _Search(NamedTuple):
         if self.depth > DEEPEST or len(text) < 2:
             return
         tree = parse(text.encode(), line or self.line)
-        constants = self.constants.of_code(tree, self.place)
+        constants = self.constants.of_code(tree, self.place, changed_variables(tree))
         for command in commands(tree):
             inner = self._replace(
                 command=command if self.outer is not None else self.command,

@@ -88,6 +88,10 @@ class Node:
             yield node
             node = node.parent
 
+    def __contains__(self, node: Node) -> bool:
+        """Return whether a node is in the text of this one."""
+        return self.source is node.source and self.start <= node.start < self.end
+
     def under(self, *types: str) -> bool:
         return any(node.type in types for node in self.above())
 
