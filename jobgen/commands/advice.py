@@ -60,10 +60,19 @@ def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
         return f"there is no command {name}; jobgen makes the script and submits it: {line}"
     if is_script_name(name):
         return script_advice(words[0], None)
-    if name.endswith(".py") or begins_launch(name) or ("/" in words[0] and os.path.exists(words[0])):
+    if is_program(words[0]):
         line = _with_program([*words, *program])
         return f"{shown(words[0])} is no command of jobgen; a program goes after --, as in: {line}"
     return ""
+
+
+def is_program(word: str) -> bool:
+    """Return whether a word is a Python script, a launcher, an interpreter, or the path of a file."""
+    return (
+        word.endswith(".py")
+        or begins_launch(os.path.basename(word))
+        or ("/" in word and os.path.exists(word))
+    )
 
 
 def _with_program(words: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,19 +18,27 @@ if TYPE_CHECKING:
 _YES_NO = {True: "yes", False: "no"}  # the text of a switch
 
 
-def plan_of(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
-    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
-    also searched in the folder of the job file. A job file that was not typed is named on standard error.
+class JobInput(NamedTuple):
+    """What a plan is made from: the command of the scheduler, the texts of the options, the program, the job
+    file, and the name of the site and the path of the job file as options.
+
+    The file of the site is also searched in the folder of the job file.
+    """
+
+    scheduler: str
+    texts: Mapping[str, Any]
+    program: tuple[str, ...]
+    below: Layer | None
+    site: str | None
+    path: str | None
+
+
+def plan_of(job: JobInput) -> Plan:
+    """Return the plan of a job, and print notes and warnings on it. A job file that no option names is named
+    in a note.
 
     Raises:
-        JobgenError: a value is wrong.
+        JobgenError: a value is wrong; the message has the words of jobgen for a value of another program.
     """
     from jobgen.config import left_out
     from jobgen.plan import expansion
@@ -38,16 +46,12 @@ def plan_of(
     from jobgen.plan.survival import note
 
     try:
-        plan = resolved(scheduler, given, program, below, site, job)
+        plan = resolved(job)
     except JobgenError as error:
-        from jobgen.commands.foreign_values import of_value
+        from jobgen.commands.foreign_values import instead_of
 
-        use = of_value(
-            scheduler, str(error), given, lambda texts: resolved(scheduler, texts, program, below, site, job)
-        )
-        if not use:
-            raise
-        raise JobgenError(f"{error}{use}") from None
+        raise instead_of(error, job).added_to(error) from None
+    below = job.below
     notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
     notes += (filter_note(plan.spec, plan.scheduler),)
     for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
@@ -58,14 +62,7 @@ def plan_of(
     return plan
 
 
-def resolved(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
+def resolved(job: JobInput) -> Plan:
     """Return the plan as `plan_of` does, and print nothing.
 
     Raises:
@@ -75,9 +72,9 @@ def resolved(
     from jobgen.plan.plan import resolve
     from jobgen.spec import COMMAND_LINE, SiteName
 
-    texts = {key: _YES_NO[value] if isinstance(value, bool) else value for key, value in given.items()}
-    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    return resolve(read_spec(scheduler, texts, program, below, site=place))
+    texts = {key: _YES_NO[value] if isinstance(value, bool) else value for key, value in job.texts.items()}
+    site = None if job.site is None else SiteName(job.site, COMMAND_LINE, os.path.dirname(job.path or ""))
+    return resolve(read_spec(job.scheduler, texts, job.program, job.below, site=site))
 
 
 def print_warnings(plan: Plan) -> None:
