@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 from jobgen.errors import JobgenError
+from jobgen.hosts.calls import Done, SchedulerError, call_into, complaint
 from jobgen.runs import intent
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
 
 SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an error may be one of the connection, and the scheduler may still take the job
