@@ -155,13 +155,14 @@ def _passwords(items: Sequence[Any]) -> dict[int, str]:
             before = ""
             continue
         name, colon, password = one.partition(":")
+        is_user = before in _USER and re.fullmatch(r"['\"]?[$A-Za-z_][$\w{}-]*|['\"]?\S+@[\w.]+", name)
         if _is_doubtful(before, one) or (before == "-p" and (user or login) and _is_password(one)):
             found[at] = MASK
-        elif colon and before in _USER and not container and _is_password(password):
+        elif colon and is_user and not container and _is_password(password):
             found[at] = f"{name}:{MASK}"
         elif login and one.startswith("-p") and _is_password(one[2:]):
             found[at] = f"-p{MASK}"
-        user = user or (before in _USER and bool(re.fullmatch(r"[$A-Za-z_][$\w{}-]*|\S+@[\w.]+", name)))
+        user = user or bool(is_user)
         program = one.rpartition("/")[2]
         login, container = login or program in _LOGINS, container or program in _CONTAINERS
         before = one

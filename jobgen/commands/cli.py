@@ -262,8 +262,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
     return command
 
 
-# A pattern of Slurm, a variable of PBS, or the name of an output.
-_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
+# A pattern of Slurm, a variable of PBS, the name of an output, or a folder.
+_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$|/$"
 
 
 def _explanation(plan: Plan, json: bool, every: bool) -> str:

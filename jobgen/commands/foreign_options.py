@@ -14,6 +14,7 @@ import click
 
 from jobgen.commands.accepted import is_bare
 from jobgen.commands.answer_trial import Trial, try_answer
+from jobgen.commands.foreign_launchers import launcher_options, mpi_letters, of_launcher, of_value, split
 from jobgen.commands.foreign_values import words_for
 from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.convert.to_job_file.scheduler_options import (
@@ -34,11 +35,8 @@ from jobgen.script.dialects.table import DIALECTS, of_script
 from jobgen.secrets import is_secret, masked_word
 from jobgen.values.parsers import number
 
-# Names in other programs, and the keys of jobgen's options with the same value.
-_OTHERS = {
-    "--memory": "mem", "--project": "account", "--features": "constraint", "--license": "licenses",
-    "--depend": "after",
-}  # fmt: skip
+# Options of bsub, with their values, that no other scheduler has.
+_LSF = r"-gpu .*|-R (?:span|rusage|select)\[.*|-W \d+(?::\d+)?|-nnodes \d+"
 
 
 def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = ()) -> str:
@@ -46,6 +44,8 @@ def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = 
     line = _read(words, command)._replace(started=_started_ranks(program))
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
     target = of_script(named(name, line.ours.get("--dialect")).name) if name else None
+    if lsf := [" ".join(option) for option in line.foreign if re.fullmatch(_LSF, " ".join(option))]:
+        return f"{lsf[0]} (command line): is an option of bsub; there is no counterpart: jobgen has no LSF"
     options, answers = _answers(line, target)
     if not options:
         return ""
@@ -69,11 +69,12 @@ def _answers(line: JobCommandLine, target: Dialect | None) -> tuple[list[str], l
     """Return the options of other programs as messages show them, and the advice on them. An option that
     no program has stays with the other words."""
     options, answers, of_schedulers = [], list[Advice](), dict[str, list[OptionWords]]()
+    letters = mpi_letters(line)
     for words in line.foreign:
         option = whole(words, line.flags)
         row = owner(option, line, target)
-        letter = len(option[0]) == 2  # those of schedulers come first
-        if (answer := _of_value(option)) or (not (row and letter) and (answer := _of_launcher(option, line))):
+        first = row and len(option[0]) == 2 and option[0] not in letters  # those of schedulers come first
+        if (answer := of_value(option)) or (not first and (answer := of_launcher(option, line))):
             answers.append(answer)
         elif row:
             of_schedulers.setdefault(row.name, []).append(option)
@@ -112,10 +113,10 @@ def _trial(
         if trial.error is None or trial.fault != try_answer(command, words, name, program).fault:
             return trial, [*faults.values()]
         option = BY_KEY.get(trial.error.option)
-        refused = [one for one in kept if option and option.is_named(_split(one)[0])]
+        refused = [one for one in kept if option and option.is_named(split(one)[0])]
         if option is None or not refused or option.key in faults:
             return Trial(), [*faults.values()]  # what is refused is not on the command line
-        value = refusal(option.key, _split(refused[-1])[1])
+        value = refusal(option.key, split(refused[-1])[1])
         faults[option.key] = trial.fault if complete or value else ""
         complete = complete and bool(trial.use)
         kept = [one for one in kept if one not in refused] + [shlex.split(trial.use)] * bool(trial.use)
@@ -209,90 +210,11 @@ def _is_foreign_value(flag: str, text: str) -> bool:
     )
 
 
-def _split(option: OptionWords) -> tuple[str, str]:
-    """Return the name of an option and its value."""
-    word, equals, value = option[0].partition("=")
-    return word, value if equals else " ".join(option[1:])
-
-
-def _of_value(option: OptionWords) -> Advice | None:
-    """Return the advice on an option of a launcher whose value has a counterpart; None for others."""
-    word, value = _split(option)
-    for row in LAUNCHERS.values():
-        for pattern, key, text in row.line.same_values.get(word, ()):
-            if found := re.fullmatch(pattern, value):
-                own = found.expand(text)
-                return Advice([row.command], {key: [own] if BY_KEY[key].multiple else own})
-    return None
-
-
-def _of_launcher(option: OptionWords, line: JobCommandLine) -> Advice | None:
-    """Return the advice on an option of a launcher; None for other options."""
-    word, value = _split(option)
-    name = word.replace("_", "-")
-    known_as = (["other programs"], _OTHERS.get(name, ""), "")
-    owners, key, text = _launcher_options().get(name, known_as)
-    own = BY_KEY.get(name[2:].replace("-", "_"))
-    if own and name != word:
-        return _checked(["launchers"], own.key, value)
-    if key in ("remark", "script"):
-        return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
-    if key == "launcher_arg":
-        return _argument(owners, word if "_" in word else text, option, line)
-    if key and not value:
-        return Advice(owners, {}, (f"{name} needs a value",))
-    if key == "nodes" and (ends := re.fullmatch(r"(\d+):(\d+)", value)):
-        if ends[1] != ends[2]:
-            return Advice(owners, {}, ("a range of nodes has no counterpart: --nodes is one number",))
-        value = ends[1]
-    if key == "ranks":
-        return _shared(owners, number(value) or 0, line)
-    if key == "ranks_per_node" and value in EACH_DEVICE:
-        return Advice(owners, {}, (f"leave {word} out, each device has a rank",))
-    return _checked(owners, key, value) if key else None
-
-
-def _argument(owners: Sequence[str], name: str, option: OptionWords, line: JobCommandLine) -> Advice:
-    """Return the advice on an option for ``--launcher-arg``, with the launcher that has it."""
-    _, value = _split(option)
-    launcher = line.ours.get("--launcher", "")
-    if launcher and launcher not in owners:
-        return Advice(owners, {}, (f"{launcher} has no counterpart of {' '.join(option)}",))
-    spaced = LAUNCHERS[owners[0]].of_mpi  # its options take no "="
-    words = [name, *option[1:]] if spaced else [f"{name}={value}" if value else name]
-    return Advice(owners, {**({} if launcher else {"launcher": owners[0]}), "launcher_arg": words})
-
-
-def _shared(owners: Sequence[str], total: int, line: JobCommandLine) -> Advice:
-    """Return the advice on a number of ranks on all nodes."""
-    given = {
-        key: number(_split(option)[1])
-        for option in line.foreign
-        for _, key, _ in [_launcher_options().get(_split(option)[0].replace("_", "-"), ((), "", ""))]
-    }
-    nodes = line.whole("nodes") or given.get("nodes")
-    each = line.whole("ranks_per_node") or given.get("ranks_per_node")
-    if total and each and not nodes and total % each == 0:
-        return Advice(owners, {"nodes": total // each})
-    if not total or total % (nodes or 1):
-        why = f"{total} ranks on {nodes} nodes have no counterpart: --ranks-per-node is that of each node"
-        return Advice(owners, {}, (why,))
-    return Advice(owners, {"ranks_per_node": total // (nodes or 1)})
-
-
-def _checked(owners: Sequence[str], key: str, value: str) -> Advice:
-    """Return the advice to give this value, unless jobgen's option refuses it."""
-    option = BY_KEY[key]
-    if why := refusal(key, "yes" if option.switch else value):
-        return Advice(owners, {}, (why,))
-    return Advice(owners, {key: True if option.switch else value})
-
-
 def programs_with(word: str) -> list[str]:
     """Return the commands of the schedulers and the launchers that have an option."""
     name = word.partition("=")[0]
     long = name.startswith("--")
-    launchers, *_ = _launcher_options().get(name.replace("_", "-"), ([], "", ""))
+    launchers, *_ = launcher_options().get(name.replace("_", "-"), ([], "", ""))
     exact = bool(launchers) and not long and len(name) > 2  # such as -np
     rows = [row for row in DIALECTS.values() if row.scheduler.prefix and not exact]
     found = [
@@ -305,23 +227,3 @@ def programs_with(word: str) -> list[str]:
         )
     ]
     return [*dict.fromkeys([*found, *launchers])]
-
-
-def _launcher_options() -> dict[str, tuple[list[str], str, str]]:
-    """Return the options of launchers that no scheduler has, with - for _: whose they are, the key of
-    jobgen's option (``script`` and ``remark`` for none), and their spelling or the remark."""
-    found: dict[str, tuple[list[str], str, str]] = {}
-    others = {name for row in DIALECTS.values() for name in long_names(row)}
-    for row in LAUNCHERS.values():
-        line = row.line
-        keys = {
-            "nodes": line.nodes, "ranks_per_node": line.local_ranks, "ranks": line.ranks,
-            "script": line.from_script, "launcher_arg": line.more, "remark": line.remarks,
-        }  # fmt: skip
-        pairs = [(name, key) for key, names in keys.items() for name in names]
-        pairs += [(name, key) for name, key in line.same.items() if len(name) > 2]
-        for name, key in pairs:
-            if len(name) == 2 or name[2:] not in others:
-                answer: tuple[list[str], str, str] = ([], key, line.remarks.get(name, name))
-                found.setdefault(name.replace("_", "-"), answer)[0].append(row.command)
-    return found

@@ -233,7 +233,12 @@ def test_one_sentence_and_status_2(command: str, words: list[str], tmp_path: Pat
         ),
         ("slurm --output %x-%j.out", ["-o %x-%j.out", "for that use --log %x-%j.out"]),
         ("slurm -o job.log", ["-o job.log", "--log job.log"]),
-        ("pbs -o 'o.$PBS_JOBID'", ["--log o.%j"]),
+        ("pbs -o 'o.$PBS_JOBID'", ["--log o.%x\n"]),
+        (
+            "pbs -o logs/",
+            ["is the file of the script, not of the job's output; for that use --log logs/%x.log\n"],
+        ),
+        ("slurm -o logs/", ["--log logs/%x-%j.log\n"]),
         ("local -o job.out", ["a local run writes to the terminal"]),
         (
             "--nodes 2 -- train.py",

@@ -390,6 +390,7 @@ ARGUMENTS = {
 HARMLESS = (
     "docker run -u 1000:1000 -p 8886:88 a",
     "docker run -u me:users1 -p 127.0.0.1:80:80 a",
+    'date -d @9 -u "+$((td/86400))-%H:%M:%S"',
     "squeue -u me -p gpu",
     "squeue -u me -p gpu_a100",
     "squeue -u me -p gpu-4",

@@ -25,7 +25,7 @@ from jobgen.convert.to_job_file.option_sizes import (
     share_totals,
 )
 from jobgen.options import BY_KEY
-from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.directive_options import read_options, values_by_key
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
@@ -120,6 +120,7 @@ def of_scheduler(
         choose_launcher(file, (target or row).scheduler, line)
     if not line.started and keep_devices(file, (target or row).scheduler, line):
         file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
+    _keep_whole(file, row, options)
     values = file.values
     remarks = [*(": ".join(filter(None, (one.what, one.why))) for one in file.remarks), *remarks]
     lacks = target.scheduler.lacks if target is not None else {}
@@ -133,6 +134,19 @@ def of_scheduler(
         tuple(flag for one in advices for flag in one.submit),
         next((one.program for one in advices if one.program), ""),
     )
+
+
+def _keep_whole(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
+    """Request devices by the option itself that names other resources, too: a directive with these alone
+    replaces the request of the devices."""
+    given = values_by_key(map(shlex.join, options), row.scheduler)
+    for one in file.list("directive"):
+        name, _, part = one.partition("=")
+        whole = given.get(name, part)
+        if name in row.scheduler.keys.devices and part != whole and "gpus_per_node" in file.values:
+            drop(file, one)
+            del file.values["gpus_per_node"]
+            file.add("directive", f"{name}={whole}")
 
 
 def _not_in_scripts(row: Dialect, option: OptionWords) -> Advice | None:
