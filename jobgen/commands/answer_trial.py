@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from jobgen.commands.foreign_values import instead_of
-from jobgen.commands.job_plan import JobInput, job_file, resolved
+from jobgen.commands.job_input import JobInput, job_file, resolved
 from jobgen.errors import JobgenError, counted
 from jobgen.launch.program_launcher import launchers_in
 

@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
-from jobgen.commands.job_plan import (
-    JobInput,
-    job_file,
-    plan_of,
-    print_notes,
-    print_warnings,
-    template_dirs,
-)
+from jobgen.commands.job_plan import plan_of, print_notes, print_warnings, template_dirs
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
-from jobgen.commands.job_plan import JobInput, job_file, plan_of, template_dirs
+from jobgen.commands.job_plan import plan_of, template_dirs
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.table import COMMANDS

@@ -9,7 +9,7 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
-from jobgen.commands.job_plan import JobInput, resolved
+from jobgen.commands.job_input import JobInput, resolved
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.errors import JobgenError, one_of
 from jobgen.launch.launchers import LAUNCHERS
