@@ -389,12 +389,20 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
     zero = how.config["zero_optimization"]
     sizes = {key: int(float(zero[key])) for key in explain.Buffers._fields if key in zero}
     buffers = explain.Buffers(**sizes)
+    fused = fast.fused != "none" or (settings.explain_for is not None and settings.fused_optimizer is None)
     for line in (
         *(f"note: {note}" for note in how.notes),
         *explain.arithmetic(how.batch, how.parallel, len(samples.train), bool(how.settings.drop_last)),
         speed.line(fast, how.config, mine.kind),
         *explain.table(
-            size.of_model(settings, samples), nodes, per_node, limit, host, buffers, how.batch.accumulation
+            size.of_model(settings, samples),
+            nodes,
+            per_node,
+            limit,
+            host,
+            buffers,
+            how.batch.accumulation,
+            fused,
         ),
     ):
         run.line(line)
