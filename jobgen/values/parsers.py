@@ -120,6 +120,14 @@ def seconds(text: str) -> int | None:
     return int(found[1] or 0) * 86400 + sum(int(part) * unit for part, unit in parts)
 
 
+SUBMIT_TIMEOUT = "5m"  # in which a busy scheduler may take a job
+
+
+def patience(text: str) -> int:
+    """Return a duration in seconds; it may be ``0``."""
+    return 0 if text in ("0", "0s") else walltime(text)
+
+
 QUEUE = 0  # the time limit of a job that leaves it to the queue
 
 
