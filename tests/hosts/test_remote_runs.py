@@ -8,23 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hosts import SMALL, add, offline
 from support.laptop import Lab, Laptop, User
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("hosts")
-
-SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--launcher", "none", "--accelerator", "cpu", "--no-job")
-
-
-def add(laptop: Laptop, user: User, name: str = "narval") -> None:
-    """Write the host file, as ``jobgen host add`` does."""
-    folder = laptop.home / ".config/jobgen/hosts"
-    folder.mkdir(parents=True, exist_ok=True)
-    uid = user.files.stat().st_uid
-    (folder / f"{name}.toml").write_text(
-        f'ssh = "{name}"\nscheduler = "slurm"\nruns = "{user.home}/jobgen"\nuser = "{user.name}"\nuid = "{uid}"\n'
-        f'[variables]\nPATH = "/run/home/{user.commands.name}:/usr/local/bin:/usr/bin:/bin"\n'
-    )
 
 
 def status(laptop: Laptop, *words: str) -> dict[str, Any]:
@@ -125,8 +113,3 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
         assert (done.status, len(done.err.splitlines())) == (5, 1), done
     relay.set()
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
-
-
-def offline(laptop: Laptop) -> None:
-    """End the connection that commands share."""
-    laptop.run("pkill", "-f", "ControlPersist")
