@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 from support.cluster import Cluster
 from support.laptop import Lab, Laptop, User
+from support.pbs import PbsCluster
+from support.pbs_login import pbs_login
 from support.require import need_command
+from support.story import AnyCluster
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +36,25 @@ def laptop(lab: Lab) -> Iterator[Laptop]:
 def user(lab: Lab) -> User:
     """A user of the cluster, whose login shell is bash."""
     return lab.user()
+
+
+@dataclass(frozen=True)
+class Login:
+    """A user of a cluster that the laptop reaches."""
+
+    cluster: AnyCluster
+    user: User
+
+
+@pytest.fixture(params=["slurm", "openpbs", "torque"])
+def login(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Login]:
+    """A user of each cluster, whose login shell is bash."""
+    if request.param == "slurm":
+        yield Login(lab.cluster, lab.user())
+    else:
+        cluster: PbsCluster = request.getfixturevalue(f"{request.param}_cluster")
+        with pbs_login(lab, cluster) as user:
+            yield Login(cluster, user)
 
 
 @pytest.fixture

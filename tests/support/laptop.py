@@ -53,29 +53,24 @@ class User:
 
     name: str
     shell: str
-    users: Path
-    """The folder with the home directories, as the tests see it."""
-
-    @property
-    def files(self) -> Path:
-        """The home directory, as the tests see it, but for one on a small disk."""
-        return self.users / self.name
-
-    @property
-    def commands(self) -> Path:
-        """The folder that is first on the PATH of the user, as the tests see it."""
-        return self.users / f"{self.name}.bin"
-
-    @property
-    def home(self) -> Path:
-        """The home directory on the cluster."""
-        return HOMES / self.name
+    home: Path
+    """The home directory on the cluster."""
+    files: Path
+    """The same, as the tests see it, but for one on a small disk."""
+    programs: Path
+    """The folder that is first on the PATH of the user, on the cluster."""
+    commands: Path
+    """The same, as the tests see it."""
+    system: str = "/usr/bin"
+    """The folder of the scheduler's commands."""
+    host: str = "login1"
+    port: int = 22
 
     def command(self, name: str, script: str) -> None:
         """Put a program before that of the system on the PATH of the user. ``$real`` is the latter."""
         path = self.commands / name
-        calls = f"echo >>{HOMES / self.commands.name}/.{name}\n"
-        path.write_text(f"#!/bin/bash\nreal=/usr/bin/{name}\n{calls}{script}\n")
+        calls = f"echo >>{self.programs}/.{name}\n"
+        path.write_text(f"#!/bin/bash\nreal={self.system}/{name}\n{calls}{script}\n")
         path.chmod(0o755)
 
     def hang(self, name: str, *, after: bool = False) -> None:
@@ -85,7 +80,7 @@ class User:
     def fail(self, name: str, message: str, times: int) -> None:
         """Let the next calls of a command do nothing but to print a message and fail."""
         (self.commands / f".{name}").unlink(missing_ok=True)
-        calls = f"$(wc -l <{HOMES / self.commands.name}/.{name})"
+        calls = f"$(wc -l <{self.programs}/.{name})"
         answer = f"printf '%s\\n' {shlex.quote(message)} >&2; exit 1"
         self.command(name, f'((({calls} <= {times}))) || exec "$real" "$@"\n{answer}')
 
@@ -145,11 +140,11 @@ class Lab:
             _append(self.root / "etc/group", f"{name}:x:{uid}:\n")
             _append(self.root / "etc/shadow", f"{name}:{_HASH}:19000:0:99999:7:::\n")
             _append(passwd, f"{name}:x:{uid}:{uid}:A user:{HOMES / name}:{path}\n")
-        user = User(name, shell, self.root / "users")
+        users, own = self.root / "users", f"{name}.bin"
+        user = User(name, shell, HOMES / name, users / name, HOMES / own, users / own)
         user.files.mkdir()
         user.commands.mkdir()
-        programs = _programs(self.root / "users", HOMES, without)
-        _write_rc_files(user, banner, ":".join([str(HOMES / user.commands.name), *programs]))
+        _write_rc_files(user, banner, ":".join([str(user.programs), *_programs(users, HOMES, without)]))
         for place in (user.commands, user.files, *user.files.rglob("*")):
             os.chown(place, uid, uid)
         if home == "read-only":
@@ -211,13 +206,16 @@ class Laptop:
         return self.folder / "work"
 
     def knows(
-        self, name: str, user: User, host: str = "login1", *, relay: Relay | None = None, **options: str
+        self, name: str, user: User, host: str = "", *, relay: Relay | None = None, **options: str
     ) -> None:
-        """Write what ``ssh NAME`` is, into ~/.ssh/config. The way to the host head is over gate.
+        """Write what ``ssh NAME`` is, into ~/.ssh/config: the host, by default the one on which the user logs in. The way
+        to the host head is over gate.
 
         options: further options of ssh, such as IdentityFile or ProxyJump.
         """
-        settings = {"HostName": host, "User": user.name, "IdentityFile": str(self.lab.key)}
+        settings = {"HostName": host or user.host, "User": user.name, "IdentityFile": str(self.lab.key)}
+        if user.port != 22:
+            settings |= {"Port": str(user.port), "HostKeyAlias": "login1"}
         if host == "head":
             settings["ProxyJump"] = f"{name}-gate"
             self.knows(f"{name}-gate", user, "gate")
