@@ -377,6 +377,7 @@ _ELSEWHERE = {
     "cancel": "jobgen.commands.runs",
     "diff": "jobgen.commands.runs",
     "doctor": "jobgen.commands.doctor",
+    "fetch": "jobgen.commands.fetch",
     "help": "jobgen.commands.help:help_command",
     "image": "jobgen.commands.image",
     "init": "jobgen.commands.init",
@@ -392,7 +393,7 @@ _ELSEWHERE = {
 # The commands in the order of the help, by what people do.
 _GROUPS = {
     "Make a script": (*COMMANDS, "init", "site"),
-    "Run it": ("submit", "status", "logs", "list", "cancel", "report", "diff"),
+    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff"),
     "Look at scripts": ("check", "convert", "doctor"),
     "More": ("help", "web", "image", "schema", "completion", "man"),
 }

@@ -17,6 +17,7 @@ from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
 
 SCRIPT = "job.sh"
+START = "submitted-from"  # it names the directory that the job starts in
 ENVIRONMENT = "environment"  # the variables whose values the script does not contain
 _DIFF = "git.diff"
 _PRIVATE = (SCRIPT, ENVIRONMENT, _DIFF)  # only the user can read them, also with --group-readable
@@ -56,7 +57,7 @@ def contents(plan: Plan, file: PlanFile, text: str, diff: bytes) -> dict[str, by
     """Return the contents of the files of a run directory by their names."""
     files = {
         SCRIPT: text.encode(),
-        "submitted-from": os.fsencode(f"{file.directory}\n"),
+        START: os.fsencode(f"{file.directory}\n"),
         plan_file.NAME: plan_file.text(file).encode("ascii"),
         _DIFF: diff,
         ENVIRONMENT: _environment(plan.spec),

@@ -191,7 +191,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            remote.send(place, files, group)
+            start = os.fsencode(f"{place.directory}/{remote.CODE}\n")
+            remote.send(place, {**files, run_files.START: start}, group)
     except BaseException:
         _remove(directory, handle)
         raise

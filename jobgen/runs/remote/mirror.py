@@ -14,6 +14,7 @@ import shlex
 import tarfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -171,10 +172,13 @@ def pull(path: Path) -> bool:
         UnreachableError: the host does not answer; what was fetched before stays.
     """
     place = places.of_file(path)
-    if place is None:
-        return False
+    return place is not None and pull_from(place, place.there(path), path)
+
+
+def pull_from(place: Place, name: str, path: Path) -> bool:
+    """Fetch what ``path`` lacks of a file at a host; see `pull`."""
     at = path.stat().st_size if path.is_file() else 0
-    there = shlex.quote(place.there(path))
+    there = shlex.quote(name)
     script = f"""\
 [ -f {there} ] || exit 0
 n=$(wc -c < {there}); k={at}
@@ -188,6 +192,11 @@ printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
     start, size = map(int, head.split())
     _grow(path, start, data)
     return start + len(data) < size
+
+
+def is_growing(name: str) -> bool:
+    """Return whether a file is one that is only written at its end."""
+    return name == "metrics.jsonl" or any(fnmatchcase(name, pattern) for pattern in _LOGS)
 
 
 def pull_all(path: Path) -> None:

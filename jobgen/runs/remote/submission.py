@@ -23,6 +23,7 @@ from jobgen.runs.remote.place import Place, host_named
 from jobgen.runs.run_files import mode_of
 from jobgen.sites.host_file import read
 
+CODE = "code"  # the folder of the code that travels, in the directory of a run
 _TRIES = ".submission"
 _MADE_BY_OTHER = 75
 _PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
@@ -61,7 +62,7 @@ def send(place: Place, files: Mapping[str, bytes], group: bool) -> None:
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
-umask 077; tar xpf - && mkdir {_TRIES}
+umask 077; tar xpf - && mkdir {_TRIES} {CODE}
 """
     answer = place.host.run(script, _archive(files, group))
     if answer.status:
@@ -144,9 +145,3 @@ def remove_environment(place: Place, names: Sequence[str]) -> None:
     folders = ("", "task-*/", "step-*/", "task-*/step-*/")
     files = " ".join(f"{folder}{name}" for folder in folders for name in names)
     place.host.run(f"cd {shlex.quote(place.directory)} && rm -f {files}")
-
-
-def start_in(place: Place, folder: str) -> None:
-    """Record the directory at the host that the job starts in."""
-    line = shlex.quote(f"{folder}\n")
-    place.host.run(f"printf %s {line} > {shlex.quote(place.directory)}/submitted-from")
