@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import select
 import subprocess
 import sys
 import time
@@ -163,6 +164,26 @@ def test_each_random_cut_is_where_it_says(
         )
 
 
+def test_a_connection_that_is_dropped_sleeps_or_is_not_there(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    process = laptop.start("ssh", "narval", "echo begin; read line; echo $line; read line")
+    assert process.stdin
+    assert process.stdout
+    begin = [process.stdout.readline() for _ in range(2)]
+    assert begin == [f"{BANNERS[0]}\n", "begin\n"]
+    with relay.sleep():
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        assert not select.select([process.stdout], [], [], 1)[0]
+    assert process.stdout.readline() == "end\n"
+    relay.drop()
+    assert process.wait(10) == 255
+    relay.set(offline=True)
+    assert laptop.run("ssh", "narval", "hostname").status == 255
+    assert len(relay.connections) == 1
+
+
 def test_a_slow_connection(laptop: Laptop, user: User) -> None:
     relay = laptop.relay(delay=0.1, rate=50_000)
     laptop.knows("narval", user, relay=relay)
@@ -214,6 +235,12 @@ def test_rsync_is_where_it_is_not_left_out(lab: Lab, laptop: Laptop) -> None:
     assert "rsync: command not found" in laptop.run(*copy, "without:").err
     assert laptop.run("ssh", "without", "bash -lc 'command -v rsync; command -v sbatch'").out.count("\n") == 1
     assert laptop.run("sh", "-c", "command -v rsync; command -v ssh", without=["rsync"]).out.count("\n") == 1
+
+
+def test_tools_that_are_not_those_of_gnu(lab: Lab, laptop: Laptop) -> None:
+    laptop.knows("narval", lab.user(banner=False, tools="busybox"))
+    assert "BusyBox" in laptop.run("ssh", "narval", "tar --help").err
+    assert laptop.run("ssh", "narval", "command -v python3; command -v sbatch").out.count("\n") == 1
 
 
 def test_a_scheduler_that_hangs(lab: Lab, laptop: Laptop, user: User) -> None:

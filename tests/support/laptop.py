@@ -13,18 +13,19 @@ import random
 import select
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from support import ROOT
 from support.cluster import SCRIPT, Cluster
-from support.processes import kill
+from support.processes import kill, processes_of
 from support.require import need_command
 
 RELAY = ROOT / "tests/hosts/relay.py"
@@ -33,6 +34,7 @@ BANNERS = ("Welcome to the cluster.", "The quota of your project is 93 % used.")
 PASSWORD = "swordfish"
 _HASH = "$6$jobgen$/iNknuRn1KPVqKcOy8.o4uA0KwVcUchUSlblklalycEpVHoujFxBCZgblSh6oR07pC9SyqpzoKGLPvAKQuU7H/"
 _SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+_SLURM = ("sacct", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 HOMES = Path("/run/home")
 """Where the hosts of the cluster have the home directories."""
 LAPTOP_HOME = Path("/home/me")
@@ -126,11 +128,13 @@ class Lab:
         login: str = "key",
         banner: bool = True,
         without: Sequence[str] = (),
+        tools: str = "Debian's",
     ) -> User:
         """A new user of the cluster.
 
         home: "own", "read-only", or "small", a disk of 1 MiB that login1 alone has. login: "key"; "asks" for a password
-        alone; "two": for a password after the key. without: commands that are not on the PATH, such as rsync.
+        alone; "two": for a password after the key. without: commands that are not on the PATH, such as rsync. tools: "Debian's", or
+        "busybox", which has few of GNU's options. Jobs inherit this PATH.
         """
         path = need_command(shell)
         with _locked(self.root / "users/lock"):
@@ -144,7 +148,9 @@ class Lab:
         user = User(name, shell, HOMES / name, users / name, HOMES / own, users / own)
         user.files.mkdir()
         user.commands.mkdir()
-        _write_rc_files(user, banner, ":".join([str(user.programs), *_programs(users, HOMES, without)]))
+        _write_rc_files(
+            user, banner, ":".join([str(user.programs), *_programs(users, HOMES, without, tools)])
+        )
         for place in (user.commands, user.files, *user.files.rglob("*")):
             os.chown(place, uid, uid)
         if home == "read-only":
@@ -176,7 +182,7 @@ class Lab:
         try:
             yield laptop
         finally:
-            kill(folder)
+            laptop.disconnect()
 
 
 @dataclass(frozen=True)
@@ -229,6 +235,10 @@ class Laptop:
         relay = Relay(Path(tempfile.mkdtemp(prefix="relay-", dir=self.folder)), hosts or ("login1",))
         relay.set(**settings)
         return relay
+
+    def disconnect(self) -> None:
+        """End all processes of this home directory, such as those that hold connections of ssh."""
+        kill(self.folder)
 
     def run(
         self,
@@ -336,6 +346,24 @@ class Relay:
         new.write_text(json.dumps(settings))
         new.rename(self.folder / "settings.json")
 
+    def drop(self) -> None:
+        """End the connections that are open."""
+        for process in processes_of(self.folder):
+            os.kill(process.pid, signal.SIGHUP)
+
+    @contextmanager
+    def sleep(self) -> Iterator[None]:
+        """Carry nothing for a while, as a laptop that sleeps."""
+        processes = processes_of(self.folder)
+        for process in processes:
+            os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGCONT)
+
     def cut_at_random(self, chance: random.Random, span: Connection, **settings: object) -> None:
         """Cut each new connection at a byte of one that was not cut, and print the byte."""
         direction = chance.choice(["up", "down"])
@@ -356,18 +384,25 @@ def _write_rc_files(user: User, banner: bool, path: str) -> None:
         file.write_text("\n".join([*lines, assignment.replace("PATHS", path), ""]))
 
 
-def _programs(place: Path, seen: Path, without: Sequence[str]) -> list[str]:
-    """Folders with the programs of the system, for a PATH. Without some of them it is a folder of links, below ``place``,
-    which its users see at ``seen``."""
-    if not without:
+def _programs(place: Path, seen: Path, without: Sequence[str], tools: str = "Debian's") -> list[str]:
+    """Folders with the programs of the system, for a PATH. Without some of them, or with other tools, it is a folder of
+    links, below ``place``, which its users see at ``seen``."""
+    is_busybox = tools == "busybox"
+    if not without and not is_busybox:
         return list(_SYSTEM_FOLDERS)
-    folder = place / "-".join(["without", *sorted(without)])
+    folder = place / "-".join([tools.partition("'")[0], "without", *sorted(without)])
+    links = {path.name: path for path in Path("/usr/bin").iterdir()}
+    if is_busybox:
+        busybox = Path(need_command("busybox"))
+        names = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+        links = {name: path for name, path in links.items() if name.startswith(_SLURM)} | dict.fromkeys(
+            names, busybox
+        )
     with _locked(place / "lock"):
         if not folder.exists():
             new = Path(tempfile.mkdtemp(dir=place))
-            for program in Path("/usr/bin").iterdir():
-                if program.name not in without:
-                    (new / program.name).symlink_to(program)
+            for name in links.keys() - set(without):
+                (new / name).symlink_to(links[name])
             new.chmod(0o755)
             new.rename(folder)
     return [str(seen / folder.name)]
