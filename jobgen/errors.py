@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from jobgen.secrets import masked_word
 
 # The exit statuses of the commands; runs/exit_statuses.py has their meanings.
-NO, BAD_INPUT, LOST, PROGRAM_CHANGED, INTERRUPTED, READER_GONE = 1, 2, 3, 4, 130, 141
+NO, BAD_INPUT, LOST, PROGRAM_CHANGED, UNREACHABLE, INTERRUPTED, READER_GONE = 1, 2, 3, 4, 5, 130, 141
 
 _LOOKED_AT = 10_000  # characters of a value that errors show
 

@@ -188,7 +188,7 @@ Next:"""
 def _judge(site: Site, here: bool = True, submits: bool = False) -> str:
     """Print the scheduler's judgement on a job of two nodes, if the site is ``here``; return the fault of the
     site file, or of that job. ``submits``: the job is also submitted where that says more."""
-    from jobgen.schedulers.calls import SchedulerError
+    from jobgen.hosts.calls import SchedulerError
     from jobgen.site_making.trial import judgement, submission, trial_plan
     from jobgen.site_making.validation import try_defaults
 
@@ -260,7 +260,7 @@ def _facts(scheduler: Scheduler, command: str) -> Facts:
     Raises:
         JobgenError: it is not on this machine, does not answer, or lists no queue that can be read.
     """
-    from jobgen.schedulers.calls import SchedulerError
+    from jobgen.hosts.calls import SchedulerError
 
     try:
         facts = scheduler.cluster().facts()

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import run_directory
 from jobgen.runs.job_query import SCHEDULERS, QueryResult
 from jobgen.runs.states import State, states
-from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import Job
 
 MARK = "cancelled"  # in the run directory: the script does not submit itself again

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import states
 from jobgen.runs.lookup import all_runs, by_id
-from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import LIVE, Job, number, task
 from jobgen.schedulers.table import scheduler_of
 from jobgen.spec import Specification

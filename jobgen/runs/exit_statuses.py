@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
-from jobgen.errors import BAD_INPUT, INTERRUPTED, LOST, NO, PROGRAM_CHANGED, READER_GONE
+from jobgen.errors import BAD_INPUT, INTERRUPTED, LOST, NO, PROGRAM_CHANGED, READER_GONE, UNREACHABLE
 
 RESUMABLE = 75
 
@@ -18,6 +18,7 @@ EVERY_COMMAND = {
     NO: "the scheduler is not installed here, does not answer, or refuses",
     BAD_INPUT: "bad input: an option, a value, a file; nothing has been written",
     LOST: "standard output could not be written: the disk is full, or the stream is closed",
+    UNREACHABLE: "a host does not answer, or the connection to it broke",
     INTERRUPTED: "interrupted by Ctrl-C",
     READER_GONE: "the reader of standard output has closed the pipe, as `head` does",
 }

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.schedulers.calls import SchedulerError, call
+from jobgen.hosts.calls import SchedulerError, call
 
 _PATIENCE = 20  # s; a checkout on a slow file system must not keep a job from being submitted
 # The settings of a checkout that say what its files look like.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobgen.schedulers.calls import SchedulerError
+from jobgen.hosts.calls import SchedulerError
 from jobgen.schedulers.jobs import Job, by_key, key, same_server
 from jobgen.schedulers.table import queued
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.intent import Intent
 from jobgen.runs.job_query import SCHEDULERS
-from jobgen.schedulers.calls import Done, SchedulerError, complaint
 
 _HOW = "the scheduler lists no job of its directory: submit it again"
 _BUSY = "the scheduler was busy, and made no job: submit it again"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, nearest, one_of, shown
+from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
-from jobgen.schedulers.calls import NotStartedError, SchedulerError, on_path
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from jobgen.errors import JobgenError
+from jobgen.hosts.calls import Done, SchedulerError, call_into, complaint
 from jobgen.runs import intent
 from jobgen.schedulers.answers import Meaning, meaning
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.calls import Done, SchedulerError, call_into, complaint
 
 SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an unknown error may be one of the connection

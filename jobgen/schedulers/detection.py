@@ -46,7 +46,7 @@ def detect() -> tuple[str, str]:
 
 
 def _version(qsub: str) -> str:
-    from jobgen.schedulers.calls import SchedulerError, call
+    from jobgen.hosts.calls import SchedulerError, call
 
     try:
         done = call((qsub, "--version"), patience=10)

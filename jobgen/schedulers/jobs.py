@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from jobgen.errors import shown
+from jobgen.hosts.host import HERE, Host
 
 CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
 LIVE = ("pending", "held", "running", "suspended", "ending")
@@ -34,7 +35,7 @@ class Job(NamedTuple):
 class JobCommands(Protocol):
     """The commands of a scheduler that submit, query and end jobs: a module of functions.
 
-    Each raises SchedulerError with the scheduler's own message.
+    Each raises SchedulerError with the scheduler's own message. ``host``: where the commands run.
     """
 
     # Submits the script that is named after it, from the current directory.
@@ -43,14 +44,16 @@ class JobCommands(Protocol):
     def submitted(self, output: str) -> list[str]:
         """Return the ids in the output of ``command``, to which sites may add lines; one id is certain."""
 
-    def find(self, directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+    def find(
+        self, directories: Collection[str], since: float, host: Host = HERE
+    ) -> Iterator[tuple[str, str]]:
         """Yield the jobs of this user that were submitted from these directories since a time: the directory
         and the id; a later job after an earlier one. All jobs that are queued or run are seen."""
 
-    def ask(self, ids: Sequence[str]) -> list[Job]:
+    def ask(self, ids: Sequence[str], host: Host = HERE) -> list[Job]:
         """Return what the scheduler reports on these jobs, with every task of an array."""
 
-    def end(self, ids: Sequence[str], strict: bool = True) -> None:
+    def end(self, ids: Sequence[str], strict: bool = True, host: Host = HERE) -> None:
         """End jobs; unless ``strict``, a job that has ended meanwhile is not an error."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import counted
-from jobgen.schedulers.calls import SchedulerError, call, complaint, output
+from jobgen.hosts.calls import SchedulerError, call, complaint, output
 from jobgen.schedulers.cluster import (
     Facts,
     Judgement,

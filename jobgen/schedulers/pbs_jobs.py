@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 import signal
 import time
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.errors import shown
+from jobgen.hosts.calls import SchedulerError, batched, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers import qstat
-from jobgen.schedulers.calls import SchedulerError, batched, call, complaint
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines, whole_records
 from jobgen.schedulers.qstat import argument
 from jobgen.values.parsers import seconds
@@ -76,7 +75,7 @@ def submitted(output: str) -> list[str]:
     return whole_lines(output, _JOB.format(server), _JOB.format(""))
 
 
-def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+def find(directories: Collection[str], since: float, host: Host = HERE) -> Iterator[tuple[str, str]]:
     """Yield the jobs that were submitted from these directories: PBS keeps PBS_O_WORKDIR of each job.
 
     Raises:
@@ -84,10 +83,10 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
             job.
     """
     known = {_plain(path): path for path in directories}
-    ids, defect = _selected(since)
+    ids, defect = _selected(since, host)
     found = set()
     for some in batched(ids):
-        answer = qstat.query(some)
+        answer = qstat.query(some, host=host)
         defect = defect or next(iter(answer.unclear.values()), "")
         for record in answer.records:
             if "Variable_List" not in record:
@@ -105,16 +104,12 @@ def _plain(path: str) -> str:
     return re.sub(r"[\\\s]", "", path)
 
 
-def _selected(since: float) -> tuple[list[str], str]:
+def _selected(since: float, host: Host) -> tuple[list[str], str]:
     """Return the jobs of this user, each array as one, and a sentence about the first line that is no id; the
     ended ones since a time if PBS keeps a history."""
-    try:
-        user = pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        raise SchedulerError(f"qselect needs the name of the user {os.getuid()}, who has none here") from None
     begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - CLOCKS_DIFFER))
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
-        done = call(("qselect", *options, "-u", user))
+        done = host.call(("qselect", *options, "-u", host.user))
         # PBS Pro without a history answers the first one with status 0 and an error.
         if done.status == 0 and (done.out.strip() or not done.err.strip()):
             records, defect = whole_records("qselect", done.out, _SELECTED)
@@ -123,14 +118,14 @@ def _selected(since: float) -> tuple[list[str], str]:
     raise SchedulerError(f"qselect does not answer: {complaint(done)}")
 
 
-def ask(ids: Sequence[str]) -> list[Job]:
+def ask(ids: Sequence[str], host: Host = HERE) -> list[Job]:
     """Return what PBS reports on these jobs, with every task of an array. Jobs that have ended are included
     if PBS keeps a history. A job is left out only if PBS says that it does not know it.
 
     Raises:
         SchedulerError: PBS does not answer.
     """
-    answer = qstat.query(ids, "-t")
+    answer = qstat.query(ids, "-t", host=host)
     return [
         *map(_job, answer.records),
         *(Job(word, "ended", task=task(word)) for word in answer.finished),
@@ -192,14 +187,14 @@ def _left(record: dict[str, str]) -> int | None:
     return None if limit is None or used is None else max(0, limit - used)
 
 
-def end(ids: Sequence[str], strict: bool = True) -> None:
+def end(ids: Sequence[str], strict: bool = True, host: Host = HERE) -> None:
     """End jobs; unless ``strict``, a job that has ended meanwhile is not an error.
 
     Raises:
         SchedulerError: the message is PBS's own.
     """
     for some in batched(list(map(argument, ids))):
-        done = call(("qdel", *some))
+        done = host.call(("qdel", *some))
         refused = [line for line in done.err.splitlines() if strict or not re.search(_OVER, line, re.I)]
         if done.status != 0 and (refused or not done.err):
             words = complaint(done._replace(err="\n".join(refused)))

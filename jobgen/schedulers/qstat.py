@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import shown
-from jobgen.schedulers.calls import Done, SchedulerError, call, complaint
+from jobgen.hosts.calls import Done, SchedulerError, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.jobs import number, same_server, server, task
 
 _ID = re.compile(r"Job Id:\s*(\S+)")
@@ -47,7 +48,7 @@ class _Output(NamedTuple):
         return [*(record["id"] for record in self.records), *self.unknown, *self.finished]
 
 
-def query(ids: Sequence[str], *options: str) -> Answer:
+def query(ids: Sequence[str], *options: str, host: Host = HERE) -> Answer:
     """Ask for jobs by their ids. Jobs that have ended are included if PBS keeps them. The records of other
     jobs are left out, also those of another server.
 
@@ -63,7 +64,7 @@ def query(ids: Sequence[str], *options: str) -> Answer:
     slurm = False
     while unclear and forms:
         words = dict.fromkeys(map(number if slurm else argument, unclear))  # Slurm's has only numbers
-        done = call(("qstat", *forms[0], *words))
+        done = host.call(("qstat", *forms[0], *words))
         output = _read(done)
         jobs = _by_id(output.ids, unclear)
         records = [record for record in output.records if jobs[record["id"]]]

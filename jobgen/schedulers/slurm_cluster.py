@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.schedulers.calls import SchedulerError, call, complaint, output
+from jobgen.hosts.calls import SchedulerError, call, complaint, output
 from jobgen.schedulers.cluster import (
     Facts,
     Judgement,

@@ -6,10 +6,9 @@ import os
 import re
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 
-from jobgen.schedulers.calls import Done, SchedulerError, batched, call, complaint
+from jobgen.hosts.calls import Done, SchedulerError, batched, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines, whole_records
 from jobgen.values import arrays
 from jobgen.values.parsers import seconds
@@ -61,7 +60,7 @@ def submitted(output: str) -> list[str]:
     return [one.replace(" on cluster ", ";") for one in ids]
 
 
-def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]]:
+def find(directories: Collection[str], since: float, host: Host = HERE) -> Iterator[tuple[str, str]]:
     """Yield the jobs that were submitted from these directories, in this cluster and those that the scripts
     name: squeue has the path of the script, also where --chdir gives the job another directory.
 
@@ -71,8 +70,8 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     """
     found = set()
     defects = []
-    for cluster in ("", *_clusters(directories)):
-        out = _squeue_out(cluster, f"--user={os.getuid()}", "--format=%F|%o")
+    for cluster in ("", *_clusters(directories, host)):
+        out = _squeue_out(host, cluster, f"--user={host.uid}", "--format=%F|%o")
         pairs, defect = _pairs("squeue", out, cluster)
         defects.append(defect)
         for path, job_id in pairs:
@@ -82,9 +81,9 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
     missing = [path for path in directories if path not in found]
     if missing and time.time() - since > _REMEMBERED:
         begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
-        for cluster in ("", *_clusters(missing)):
-            words = (f"--user={os.getuid()}", f"--starttime={begin}", "--format=JobID,WorkDir")
-            pairs, defect = _pairs("sacct", _sacct_out(cluster, *words), cluster)
+        for cluster in ("", *_clusters(missing, host)):
+            words = (f"--user={host.uid}", f"--starttime={begin}", "--format=JobID,WorkDir")
+            pairs, defect = _pairs("sacct", _sacct_out(host, cluster, *words), cluster)
             defects.append(defect)
             for directory, job_id in pairs:
                 if directory in missing:
@@ -94,13 +93,12 @@ def find(directories: Collection[str], since: float) -> Iterator[tuple[str, str]
         raise SchedulerError(next(filter(None, defects)))
 
 
-def _clusters(directories: Collection[str]) -> list[str]:
+def _clusters(directories: Collection[str], host: Host) -> list[str]:
     """Return the clusters that the scripts in these directories name, or the environment of sbatch."""
-    names = os.environ.get("SBATCH_CLUSTERS", "").split(",")
+    names = host.variable("SBATCH_CLUSTERS").split(",")
     for directory in directories:
-        with suppress(OSError):
-            text = Path(directory, "job.sh").read_bytes()[:_HEAD]
-            names += [name for match in _CLUSTERS.findall(text) for name in match.decode().split(",")]
+        text = host.read(os.path.join(directory, "job.sh"), _HEAD)
+        names += [name for match in _CLUSTERS.findall(text) for name in match.decode().split(",")]
     return sorted({*names} - {""})
 
 
@@ -111,7 +109,7 @@ def _pairs(command: str, out: str, cluster: str) -> tuple[list[tuple[str, str]],
     return [(path, number(job_id) + suffix) for job_id, path in records], defect
 
 
-def ask(ids: Sequence[str]) -> list[Job]:
+def ask(ids: Sequence[str], host: Host = HERE) -> list[Job]:
     """Return what Slurm reports on these jobs, with every task of an array. Jobs that the controller has
     forgotten are looked up in the accounting. A job is left out only if neither knows it; it is unknown if an
     answer cannot be read.
@@ -122,9 +120,9 @@ def ask(ids: Sequence[str]) -> list[Job]:
     jobs = []
     for cluster, some in _by_cluster(ids).items():
         numbers = {number(one) for one in some}
-        found, why = _squeue(cluster, numbers)
+        found, why = _squeue(host, cluster, numbers)
         if missing := numbers - {number(job.id) for job in found}:
-            others, no_record = _sacct(cluster, missing)
+            others, no_record = _sacct(host, cluster, missing)
             found += others
             why = why or no_record
             missing -= {number(job.id) for job in others}
@@ -142,9 +140,9 @@ def _by_cluster(ids: Sequence[str]) -> dict[str, list[str]]:
     return table
 
 
-def _squeue(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
+def _squeue(host: Host, cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
     """Return the jobs that the controller knows, and why others may be missing."""
-    out = _squeue_out(cluster, "--array", f"--jobs={_listed(numbers)}", "--format=%i|%T|%L|%r")
+    out = _squeue_out(host, cluster, "--array", f"--jobs={_listed(numbers)}", "--format=%i|%T|%L|%r")
     records, defect = whole_records("squeue", out, _QUEUE_RECORD)
     jobs = [
         _job("squeue", job_id, state, "" if reason == "None" else reason, seconds(left))
@@ -164,10 +162,10 @@ def _of(numbers: Collection[str], command: str, jobs: Sequence[Job], defect: str
     return [*found, *(Job(array, "unknown", defect) for array in partial)], defect
 
 
-def _squeue_out(cluster: str, *options: str) -> str:
+def _squeue_out(host: Host, cluster: str, *options: str) -> str:
     """Return what squeue prints. --states=all includes jobs that have ended, as long as the controller keeps
     them (MinJobAge)."""
-    done = call(("squeue", *_at(cluster), "--noheader", "--states=all", *options))
+    done = host.call(("squeue", *_at(cluster), "--noheader", "--states=all", *options))
     if done.status != 0 and not _is_unknown(done):
         raise SchedulerError(f"squeue does not answer: {complaint(done)}")
     return done.out
@@ -182,11 +180,11 @@ def _at(cluster: str) -> tuple[str, ...]:
     return (f"--clusters={cluster}",) if cluster else ()
 
 
-def _sacct(cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
+def _sacct(host: Host, cluster: str, numbers: Collection[str]) -> tuple[list[Job], str]:
     """Return the jobs in the accounting, and why others may be missing; no jobs if there is no accounting."""
     words = (f"--jobs={_listed(numbers)}", "--format=JobID,State,ExitCode")
     try:
-        out = _sacct_out(cluster, *words)
+        out = _sacct_out(host, cluster, *words)
     except SchedulerError as error:
         return [], f"squeue does not list it any more, and {error}"
     records, defect = whole_records("sacct", out, _ACCOUNTING_RECORD)
@@ -208,10 +206,10 @@ def _tasks(job_id: str) -> list[str]:
     return [f"{match[1]}_{index}" for indices in ranges for index in indices]
 
 
-def _sacct_out(cluster: str, *options: str) -> str:
+def _sacct_out(host: Host, cluster: str, *options: str) -> str:
     """Return what sacct prints; nothing if this Slurm has no accounting."""
     words = ("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options)
-    done = call(words, more={"SLURM_BITSTR_LEN": "0"})  # the indices of an array at full length
+    done = host.call(words, more={"SLURM_BITSTR_LEN": "0"})  # the indices of an array at full length
     if done.status != 0 and _NO_ACCOUNTING not in done.err:
         raise SchedulerError(f"sacct does not answer: {complaint(done)}")
     return done.out if done.status == 0 else ""
@@ -238,7 +236,7 @@ def _job(command: str, job_id: str, state: str, reason: str, left: int | None, e
     )
 
 
-def end(ids: Sequence[str], strict: bool = True) -> None:
+def end(ids: Sequence[str], strict: bool = True, host: Host = HERE) -> None:
     """End jobs; unless ``strict``, a job that has ended meanwhile is not an error.
 
     Raises:
@@ -246,12 +244,12 @@ def end(ids: Sequence[str], strict: bool = True) -> None:
     """
     for cluster, mine in _by_cluster(ids).items():
         for some in batched(mine):
-            done = call(("scancel", *_at(cluster), "--quiet", *some))
-            if done.status != 0 and (strict or any(_is_queued(cluster, one) for one in some)):
+            done = host.call(("scancel", *_at(cluster), "--quiet", *some))
+            if done.status != 0 and (strict or any(_is_queued(host, cluster, one) for one in some)):
                 raise SchedulerError(f"scancel refuses {', '.join(some)}: {complaint(done)}")
 
 
-def _is_queued(cluster: str, job_id: str) -> bool:
+def _is_queued(host: Host, cluster: str, job_id: str) -> bool:
     """Return whether any task of a job waits or runs; True if squeue does not answer."""
-    done = call(("squeue", *_at(cluster), "--noheader", f"--jobs={job_id}", "--format=%i"))
+    done = host.call(("squeue", *_at(cluster), "--noheader", f"--jobs={job_id}", "--format=%i"))
     return bool(done.out.strip()) or (done.status != 0 and not _is_unknown(done))

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen.errors import JobgenError
+from jobgen.hosts.calls import call
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.calls import call
 from jobgen.site_making.creation import LoginNode
 from jobgen.values import parsers
 

@@ -18,13 +18,13 @@ def folders(beside: str | None = None) -> tuple[str, ...]:
     shared = (folder for folder in os.environ.get("JOBGEN_SITE_PATH", "").split(os.pathsep) if folder)
     return (
         *own,
-        os.path.join(_home(), "sites"),
+        os.path.join(user_folder(), "sites"),
         *shared,
         os.path.join(jobgen.templates.__path__[0], "sites"),
     )
 
 
-def _home() -> str:
+def user_folder() -> str:
     """Return the user's own folder of settings."""
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     return os.path.join(home, "jobgen")
@@ -32,7 +32,7 @@ def _home() -> str:
 
 def machine_file(name: str) -> str:
     """Return the path of the facts that jobgen site refresh keeps for a site."""
-    return os.path.join(_home(), "machines", f"{name}.machine.toml")
+    return os.path.join(user_folder(), "machines", f"{name}.machine.toml")
 
 
 def names() -> list[str]:

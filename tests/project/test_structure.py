@@ -22,6 +22,7 @@ ACYCLIC = ("jobgen", "train")
 ORDER = (
     ("topology",),
     ("errors", "secrets", "values"),
+    ("hosts",),
     ("launch", "schedulers"),
     ("options", "spec"),
     ("jobfile", "sites"),

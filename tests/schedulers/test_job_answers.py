@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.jobs import path_with
 
+from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import job_query
 from jobgen.schedulers import pbs_jobs as pbs
 from jobgen.schedulers import slurm_jobs as slurm
-from jobgen.schedulers.calls import SchedulerError
 from jobgen.schedulers.jobs import Job
 from jobgen.values.parsers import seconds
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from support.jobs import path_with
 
+from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import job_query
 from jobgen.schedulers import pbs_jobs as pbs
-from jobgen.schedulers.calls import SchedulerError
 
 JOBS = "1 R\n2[] B\n2[0] R\n3 C\n"
 # Each reads the ids and the states of its jobs from the file JOBS, and writes its arguments to CALLS.

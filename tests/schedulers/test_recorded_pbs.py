@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.answers import ANSWERS, commands, read
 
+from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.schedulers import detection, pbs_cluster
 from jobgen.schedulers import pbs_jobs as pbs
-from jobgen.schedulers.calls import Done, SchedulerError, complaint
 from tools.write_pbs_answers import JOBS, UNKNOWN
 
 KINDS = ("openpbs", "torque")

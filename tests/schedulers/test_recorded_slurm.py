@@ -10,8 +10,8 @@ import pytest
 from support.answers import ANSWERS, Answer, commands, read
 from support.runtime_shell import Shell
 
+from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.schedulers import slurm_jobs as slurm
-from jobgen.schedulers.calls import Done, SchedulerError, complaint
 
 VERSIONS = ("22.05", "24.11")
 IDS = [*map(str, range(1, 10)), "999998", "999999"]

@@ -82,7 +82,7 @@ def _queues(schedulers: Sequence[Scheduler], given: Mapping[str, str]) -> Iterat
 
         yield from (Candidate(name) for name, one in load(site).queues.items() if one.enabled)
         return
-    from jobgen.schedulers.calls import SchedulerError
+    from jobgen.hosts.calls import SchedulerError
 
     for one in queued().values():
         with suppress(SchedulerError):  # it is not installed, or does not answer

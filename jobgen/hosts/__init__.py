@@ -1,0 +1,1 @@
+"""Where commands run and files lie: on this machine, or on one that ssh reaches."""

@@ -1,0 +1,234 @@
+"""Machines that OpenSSH reaches. All that it needs, keys, agents, jump hosts, Kerberos, is in its own config.
+
+The commands of a while share one connection (ControlMaster): a process in the background holds it, and ends
+when nothing has used it for some minutes. https://man.openbsd.org/ssh_config
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO
+
+from jobgen.errors import UNREACHABLE, shown
+from jobgen.hosts import shell_text
+from jobgen.hosts.calls import PATIENCE, Done, SchedulerError, on_path
+from jobgen.hosts.host import Answer, Host
+
+CONNECT = 20  # s, without a terminal
+IDLE = 300  # s, after which a connection that nothing uses is closed
+_LONGEST = 104 - 1 - 40 - 18  # bytes of a folder: those of a socket's path, less %C and what ssh appends
+_OPTIONS = {
+    "ClearAllForwardings": "yes",
+    "ForwardX11": "no",
+    "PermitLocalCommand": "no",
+    "RemoteCommand": "none",
+    "RequestTTY": "no",
+    "ServerAliveInterval": "5",
+    "ServerAliveCountMax": "3",
+}
+
+
+class UnreachableError(SchedulerError):
+    """A host does not answer, or the connection has ended before the answer."""
+
+    status = UNREACHABLE
+
+
+class SshHost(Host):
+    """A machine that ``ssh target`` reaches; ``variables`` are set for every command there."""
+
+    def __init__(
+        self,
+        name: str,
+        target: str,
+        user: str = "",
+        uid: str = "",
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self.name, self.target, self._user, self._uid = name, target, user, uid
+        self.variables = dict(variables)
+        self._folder = control_folder()
+        self._connected = False
+
+    @property
+    def uid(self) -> str:
+        return self._uid
+
+    @property
+    def user(self) -> str:
+        return self._user
+
+    def variable(self, name: str) -> str:
+        return self.variables.get(name, "")
+
+    def call(
+        self,
+        words: Sequence[str],
+        directory: str | os.PathLike[str] | None = None,
+        patience: float = PATIENCE,
+        more: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Run a command on the host; see Host.call.
+
+        Raises:
+            SchedulerError: it is not on the PATH there, or takes longer than ``patience`` seconds.
+            UnreachableError: the host does not answer.
+        """
+        missing = f"command -v {shlex.quote(words[0])} > /dev/null || exit 127"
+        place = f"cd {shlex.quote(os.fspath(directory))} || exit 126" if directory is not None else ":"
+        lines = (missing, place, f"{shell_text.assignments(more or {})}exec {shlex.join(words)} < /dev/null")
+        answer = self.run("\n".join(lines), patience=patience)
+        if answer.status == 127 and not answer.out:
+            raise SchedulerError(f"cannot find {words[0]} on the PATH of {self.name}")
+        return Done(answer.status, answer.out.decode("utf-8", "surrogateescape"), answer.err)
+
+    def read(self, path: str, limit: int) -> bytes:
+        answer = self.run(f"head -c {limit} < {shlex.quote(path)} 2> /dev/null")
+        return answer.out if answer.status == 0 else b""
+
+    def run(
+        self,
+        script: str,
+        stdin: bytes | BinaryIO = b"",
+        patience: float = PATIENCE,
+        into: BinaryIO | None = None,
+    ) -> Answer:
+        """Run a script of POSIX sh on the host; see Host.run."""
+        self.connect()
+        mark = f"jobgen-{secrets.token_hex(8)}"
+        text = shell_text.framed(shell_text.assignments(self.variables) + script, mark)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _file(stdin) as source:
+            status = self._ssh((shell_text.for_any_shell(text),), source, out, err, patience)
+            printed, errors = _content(out), _content(err)
+        found = shell_text.unframed(printed, mark)
+        if found is None:
+            raise UnreachableError(self._lost(status, errors))
+        if into is not None:
+            into.write(found[0])
+        return Answer(found[1], b"" if into else found[0], shell_text.after_mark(errors, mark))
+
+    def connect(self) -> None:
+        """Open the connection that the commands share, unless there is one.
+
+        Only a process with a terminal may answer questions, such as those of two-factor logins, and then
+        without a limit of time.
+
+        Raises:
+            UnreachableError: there is no connection; the message has ssh's own last line.
+        """
+        on_path("ssh")
+        if self._connected or self._folder is None:
+            return
+        with _alone(self._folder):
+            if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0:
+                self._open()
+        self._connected = True
+
+    def _open(self) -> None:
+        """Start the process that holds the connection."""
+        words = ("-f", "-N", "-M", "-o", f"ControlPersist={IDLE}")
+        if sys.stdin and sys.stdin.isatty() and sys.stderr.isatty():
+            if (status := subprocess.call(self._command(words, batch=False))) != 0:
+                raise UnreachableError(f"{self.name} cannot be reached: ssh ended with status {status}")
+            return
+        with tempfile.TemporaryFile() as err:
+            ended = self._ssh(words, None, err, err, CONNECT)
+            if ended != 0:
+                raise UnreachableError(self._lost(ended, _content(err)))
+
+    def _ssh(
+        self,
+        words: Sequence[str],
+        stdin: BinaryIO | None,
+        out: BinaryIO | None,
+        err: BinaryIO | None,
+        patience: float,
+    ) -> int | None:
+        """Run ssh with options, or a command, and return its exit status; None if it took too long."""
+        command = self._command(words if words[0].startswith("-") else (), batch=True)
+        command += [] if words[0].startswith("-") else words
+        null = subprocess.DEVNULL
+        try:
+            return subprocess.run(
+                command,
+                stdin=stdin or null,
+                stdout=out or null,
+                stderr=err or null,
+                timeout=patience,
+                check=False,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _command(self, options: Sequence[str], batch: bool) -> list[str]:
+        path = "none" if self._folder is None else f"{self._folder}/%C"
+        settings = {**_OPTIONS, "ControlPath": path, "ConnectTimeout": str(CONNECT)}
+        settings |= {"BatchMode": "yes"} if batch else {}
+        own = [word for item in settings.items() for word in ("-o", "=".join(item))]
+        return ["ssh", *own, *options, "--", self.target]
+
+    def _lost(self, status: int | None, err: bytes) -> str:
+        """Return the message on a connection that failed, with ssh's own last line."""
+        self._connected = False
+        lines = [line.strip() for line in err.decode(errors="replace").splitlines() if line.strip()]
+        why = _one_line(lines[-1]) if lines else "ssh prints nothing"
+        if status is None:
+            return f"{self.name} has not answered in time ({why}); ssh {self.target} shows more"
+        return f"{self.name} cannot be reached: {why}; ssh {self.target} shows more"
+
+
+def _one_line(line: str) -> str:
+    """Return a line of another program for a message, without control characters."""
+    return line.rstrip(".") if line.isprintable() and len(line) <= 300 else shown(line)
+
+
+def control_folder() -> str | None:
+    """Return the private folder of the shared connections; None if no path is short enough for a socket."""
+    runtime, home = os.environ.get("XDG_RUNTIME_DIR"), os.path.expanduser("~")
+    cache = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
+    for folder in (f"{runtime}/jobgen" if runtime else "", f"{cache}/jobgen/ssh", f"{home}/.ssh/jobgen"):
+        if not folder.startswith("/") or len(os.fsencode(folder)) > _LONGEST:
+            continue
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            about = os.stat(folder)
+        except OSError:
+            continue
+        if about.st_uid == os.getuid() and not about.st_mode & 0o077:
+            return folder
+    return None
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Keep other processes from opening a second connection meanwhile."""
+    with open(Path(folder, "lock"), "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _file(data: bytes | BinaryIO) -> Iterator[BinaryIO]:
+    """Yield a file with this content, from its beginning."""
+    if not isinstance(data, bytes):
+        yield data
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        yield file
+
+
+def _content(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read()
