@@ -6,15 +6,20 @@ from __future__ import annotations
 import random
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from jobgen.errors import JobgenError
 from jobgen.hosts.calls import Done, SchedulerError, call_into, complaint
+from jobgen.hosts.host import HERE
+from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import intent
+from jobgen.runs.remote.place import Place
+from jobgen.runs.remote.submission import run_once
+from jobgen.runs.run_files import SCRIPT
 from jobgen.schedulers.answers import Meaning, meaning
 from jobgen.schedulers.base import Scheduler
 
-SCRIPT = "job.sh"
 _SLOW = 5.0  # s; after that an unknown error may be one of the connection
 _KILLED = {128 + number for number in (1, 2, 9, 15)}  # by a wrapper of the command; qsub has other statuses
 _LATE = 20.0  # s without an answer until a message says so
@@ -41,10 +46,12 @@ class InterruptedSubmissionError(JobgenError):
     status = 130
 
 
-def run(directory: Path, scheduler: Scheduler, handle: int, patience: float) -> tuple[str, str]:
+def run(
+    directory: Path, scheduler: Scheduler, handle: int, patience: float, place: Place | None = None
+) -> tuple[str, str]:
     """Submit the script of a run directory, whose record is ``handle``; return the id of the job, and a
     remark if the command did not report it well. Submit it again for ``patience`` seconds if the scheduler is
-    busy.
+    busy. ``place``: of a run on another host.
 
     Raises:
         RefusedError: there is no job; the message is the scheduler's own.
@@ -55,7 +62,7 @@ def run(directory: Path, scheduler: Scheduler, handle: int, patience: float) -> 
     begun, tries = time.monotonic(), 1
     while True:
         try:
-            return _submit(directory, scheduler, handle)
+            return _submit(directory, scheduler, handle, place, tries)
         except BusyError as error:
             left = begun + patience - time.monotonic()
             if left <= 0:
@@ -90,12 +97,20 @@ def _pause(handle: int, tries: int, seconds: float, error: BusyError, patience: 
         raise RefusedError(f"{error}; {intent.NAME} cannot be written: {fault.strerror}") from None
 
 
-def _submit(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, str]:
+def _submit(
+    directory: Path, scheduler: Scheduler, handle: int, place: Place | None, number: int
+) -> tuple[str, str]:
     """Submit the script once."""
     begun = time.monotonic()
     jobs, name, later = scheduler.jobs(), scheduler.command, f"jobgen status {directory.name} asks again"
     try:
-        status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, lambda: _late(directory, name))
+        if place:
+            status = run_once(place, (*jobs.command, SCRIPT), number, handle)
+        else:
+            late = partial(_late, directory, name)
+            status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)
+    except UnreachableError as error:
+        raise UnreachableError(f"{error}; there may be a job: {later}") from None
     except KeyboardInterrupt:
         intent.record_end(handle, None)
         raise InterruptedSubmissionError(f"interrupted, but {name} may have made a job: {later}") from None
@@ -113,7 +128,7 @@ def _submit(directory: Path, scheduler: Scheduler, handle: int) -> tuple[str, st
     if busy:
         intent.record_pause(handle)
     try:
-        found = dict(jobs.find(record.paths, time.time()))
+        found = dict(jobs.find(record.paths, time.time(), place.host if place else HERE))
     except SchedulerError as error:
         why = f"{result}; it is unknown whether there is a job, because {error}: {later}"
         raise busy or SchedulerError(why) from None
