@@ -11,7 +11,8 @@ from pathlib import Path
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.plan.plan import Plan
 from jobgen.rendering.runtime import runtime
-from jobgen.runs import git, plan_file
+from jobgen.code import git
+from jobgen.runs import plan_file
 from jobgen.runs.plan_file import Git, PlanFile
 from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
