@@ -177,7 +177,7 @@ def has_errors(source: bytes) -> bool:
 
 
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:
-    """Return a script with the signs and blanks that keep tree-sitter from misreading it, and their offsets."""
+    """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
     names = list(_MISREAD.finditer(source))
     signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
