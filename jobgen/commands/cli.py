@@ -293,6 +293,7 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
+    from jobgen.code.selection import Upload
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
@@ -312,7 +313,9 @@ def _submit(
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
-        order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd(), host=host)
+        order = submission.Order(
+            plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
+        )
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:

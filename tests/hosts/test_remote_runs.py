@@ -39,8 +39,7 @@ def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
     state = status(laptop)
     assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
     wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
-    [run] = (user.files / "jobgen").iterdir()
-    (run / "code/end").touch()
+    (folder_there(user) / "code/end").touch()
     done = laptop.run("jobgen", "logs", "-f")
     assert [word in done.out for word in ("begins", "ends")] == [True, True], done
     wait_until(lambda: status(laptop)["state"] == "finished", 30)
@@ -131,3 +130,39 @@ def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> N
     whole = laptop.run("jobgen", "logs", run)
     assert "\nline 1 of the log\n" in whole.out
     assert "\0" not in whole.out
+
+
+def test_the_code_travels_with_its_changes(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    project = laptop.work / "project"
+    (project / "exp").mkdir(parents=True)
+    (project / "lib.py").write_text("WORD = 'before'\n")
+    (project / "exp/train.py").write_text(
+        "import sys; sys.path.insert(0, '..'); import lib; print('word', lib.WORD)\n"
+    )
+    for words in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"),
+    ):
+        assert laptop.run("git", *words, cwd=project).status == 0
+    (project / "lib.py").write_text("WORD = 'after'\n")
+    done = laptop.run(
+        *(
+            "jobgen",
+            "submit",
+            "--host",
+            "narval",
+            *SMALL,
+            "--name",
+            "exp",
+            "--",
+            "/usr/bin/python3",
+            "train.py",
+        ),
+        cwd=project / "exp",
+    )
+    assert (done.status, "is sent, what git does not ignore: 2 files" in done.err) == (0, True), done
+    done = laptop.run("jobgen", "logs", "-f", cwd=project / "exp")
+    assert "word after\n" in done.out, done
