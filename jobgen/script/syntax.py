@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
-MISSING = "MISSING"  # of Node.all for a root: the signs that the text lacks for tree-sitter, such as a brace
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
+MISSING = "MISSING"  # in an index by type: the words that the text should have
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
+# tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
+_PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
+_SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
 
@@ -35,7 +38,19 @@ class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
     __slots__ = (
-        *("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type"),
+        *(
+            "by_type",
+            "children",
+            "damaged",
+            "end",
+            "field",
+            "index",
+            "line",
+            "parent",
+            "source",
+            "start",
+            "type",
+        ),
         *("_text", "value"),
     )
 
@@ -57,6 +72,7 @@ class Node:
         self.by_type: dict[str, list[Node]] | None = (
             None  # of the root only: its nodes by type, an index for the rules
         )
+        self.damaged = False  # of the root only: the text has an error of syntax
         self.index = 0
         if parent is not None:
             self.index = len(parent.children)
@@ -87,6 +103,10 @@ class Node:
         while node is not None:
             yield node
             node = node.parent
+
+    def __contains__(self, node: Node) -> bool:
+        """Return whether a node is in the text of this one."""
+        return self.source is node.source and self.start <= node.start < self.end
 
     def under(self, *types: str) -> bool:
         return any(node.type in types for node in self.above())
@@ -122,9 +142,10 @@ def _parser() -> Parser:
 
 
 def parse(source: bytes, first_line: int = 1) -> Node:
-    """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    completed, added = _completed(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
-    cursor = _parser().parse(completed).walk()
+    """Return the tree of a script. Text with errors of syntax is left out."""
+    clear, added = _clarified(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
+    tree = _parser().parse(clear)
+    cursor = tree.walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
     while True:
@@ -144,7 +165,7 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
-                root.by_type = by_type
+                root.by_type, root.damaged = by_type, tree.root_node.has_error
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
@@ -155,11 +176,12 @@ def has_errors(source: bytes) -> bool:
     return _parser().parse(source).root_node.has_error
 
 
-def _completed(source: bytes) -> tuple[bytes, list[int]]:
-    """Return a script with the signs without which tree-sitter misreads it, and their offsets."""
+def _clarified(source: bytes) -> tuple[bytes, list[int]]:
+    """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
     names = list(_MISREAD.finditer(source))
     signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
     parts, end = list[bytes](), 0
     for at, sign in sorted(signs):
         parts += [source[end:at], sign]

@@ -88,7 +88,6 @@ DIFFERENCES = {
     "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),
     "a program of several GPUs": (GPUS, "", "python3 t.py", 3, "a library starts its own ranks", False),
     "a rendezvous": (GPUS, "", "torchrun --nproc-per-node=2 --rdzv-backend=c10d t.py", 3, "first node", False),
-    "an unreadable program": (TORQUE, "", "cd /x\na --b=./%(k)d-x.txt", 4, "bash cannot read", True),
     "a file of functions": (SLURM, "", ". ./functions\nsrun ./a\ncollect x", 3, "functions and aliases", False),
     "an environment that is left": (SLURM, "", "srun ./a\ndeactivate\n./b", 4, "in the environment, too", False),
     "a value of the program": (

@@ -14,7 +14,9 @@ from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY,
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
+from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
@@ -131,12 +133,12 @@ class Body:
         code = "\n".join(filter(None, [text, self.parts.first, *self.lines]))
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
-        names = self._unexported(statements, later)
+        unexported = self._unexported(statements, later)
         read = {*definitions_of(self.script, later).names, *self.used}
         for array in sorted(by_value(self.script)):
             if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
-        for name in names:
+        for name in unexported:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
@@ -183,7 +185,7 @@ class Body:
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
         read = {*definitions_of(self.script, later).names, *self.used}
-        known = set(self.file.variables)
+        known = {*self.file.variables, *by_value(self.script)}
         found: dict[str, None] = {}
         for one in statements:
             for name, _, node in assignments(one):
@@ -191,6 +193,7 @@ class Body:
                     known.add(name)
                 elif name in read and name not in known:
                     found[name] = None
+            found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
@@ -291,7 +294,9 @@ class Body:
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
-        names = {command.name for command in commands(statement)}
+        if changed_variables(statement) & {*self.used, *names(self.file.list("command"))}:
+            return False
+        called = {command.name for command in commands(statement)}
         after = statement.next()
         background = after is not None and after.type == "&"
-        return not background and bool(names) and not names & {*STATE, "", *self.script.functions}
+        return not background and bool(called) and not called & {*STATE, "", *self.script.functions}

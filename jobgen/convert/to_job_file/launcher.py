@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.convert import aprun
 from jobgen.convert.result import Remark
+from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import known
 from jobgen.launch.command_line import option_name, values_of
@@ -247,8 +248,10 @@ def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:
 
 
 def _unread(script: Script, launch: Launch) -> tuple[Node, ...]:
-    """Return the words between the options of the launcher and its program."""
-    return launch.words[sum(map(len, _options(script, launch))) :] if launch.program else ()
+    """Return the words between the options of the launcher and its program, or with the program."""
+    program = program_of(script, launch)[:1]
+    before = launch.words[sum(map(len, _options(script, launch))) :] if launch.program else ()
+    return (*before, *(one for one in program if may_have_options(script, one)))
 
 
 def program_of(script: Script, launch: Launch) -> tuple[Node, ...]:

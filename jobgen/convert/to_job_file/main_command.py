@@ -9,7 +9,6 @@ from jobgen.convert.to_job_file import launcher, wrappers
 from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
-from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
@@ -87,11 +86,3 @@ def _python(command: Command) -> bool:
         and is_python(os.path.basename(rest[0] or ""))
         and not {"-c", "-V", "--version"} & set(rest[1:2])
     )
-
-
-def unreadable(script: Script, command: Command) -> tuple[int, str] | None:
-    """Return the line and the message of bash if it cannot read the script up to a command."""
-    message = complaint(script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace"))
-    at = re.match(r"line (\d+): (.*)", message)
-    last = command.line + command.node.text.count("\n")
-    return (int(at[1]), at[2]) if at and int(at[1]) <= last else None

@@ -15,6 +15,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
+from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
@@ -176,6 +177,11 @@ def _of_all(
     if not to_srun and "kill" not in line.values and not _end_together(call, line, script):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
         yield Remark(call.command.line, call.name, why, lost=False)
+    if not to_srun and not mpi.passes_all and script.request.nodes != 1:
+        why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
+        for name in sorted(script.exported_functions):
+            named = names_command(call.command.node.text, name)
+            yield Remark(call.command.line, f"export -f {name}", why, lost=named)
     old, new = next(iter(variables.rank_names(source, target, key).items()))
     if to_srun:
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
