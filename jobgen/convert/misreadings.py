@@ -14,6 +14,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
+from jobgen.script.syntax import MISSING
 
 
 def refusal(script: Script) -> tuple[int, str] | None:
@@ -54,10 +55,11 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, script.line(at).strip()[:60], why)
-    errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
-    if wrong := next(errors, None):
+    errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
+    errors += [node.parent or node for node in script.tree.all(MISSING)]
+    if wrong := min((node.line for node in errors), default=0):
         why = "cannot be read: check the commands from here on"
-        yield Remark(wrong.line, script.lines[wrong.line - 1].strip()[:60], why)
+        yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -47,8 +47,9 @@ class Intent(NamedTuple):
     in_pause: bool
 
 
-def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
-    """Write the record to the disk, and return its locked file.
+def begin(directory: Path, scheduler: str, script_sha256: str, paths: Sequence[str] = ()) -> int:
+    """Write the record to the disk, and return its locked file. ``paths`` are the names of the directory that
+    the scheduler may record, if it is on another host.
 
     Raises:
         OSError: it cannot be written.
@@ -61,7 +62,7 @@ def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
             "began": time.time(),
             "host": os.uname().nodename,
             "lockable": _lock(handle),
-            "paths": _paths(directory),
+            "paths": paths or _paths(directory),
         }
         line = json.dumps(answer).encode("ascii") + b"\n"
         if os.write(handle, line) < len(line):
@@ -135,6 +136,20 @@ def read(directory: Path) -> Intent:
         bool(end and end[1] != "0"),
         bool(end and end[2]),
     )
+
+
+def ended(text: str) -> tuple[str, int | None]:
+    """Return the output of a command without the line of its status, and the status; None without one."""
+    end = _END.search(text)
+    return (text[: end.start()], int(end[1])) if end else (text, None)
+
+
+def with_answer(intent: Intent, text: str, host: str) -> Intent:
+    """Return a submission with what its command left on a host: it may still run there unless ``text`` has
+    its status."""
+    answer, status = ended(text)
+    here = os.uname().nodename if status is not None else host
+    return intent._replace(answer=answer, has_failed=bool(status), host=here, lockable=status is not None)
 
 
 def _stat(directory: Path) -> os.stat_result:

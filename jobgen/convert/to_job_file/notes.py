@@ -29,7 +29,6 @@ _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _COMMANDS = TOOLS | STATE | {"bash", "sh", "env"}
-_MAKERS = ("make", "cmake", "git", "tar", "unzip", "wget", "curl")
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -441,24 +440,6 @@ def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
     if plain and read and file.values.get("launcher") == "none":
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
-
-
-def made_before(file: JobFile, before: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark if commands before the program may make its file, for which the job looks earlier."""
-    words = file.list("command")
-    name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
-    if name.startswith("/") or not re.search(r"/|\.(py|sh)$", name):
-        return
-    base = re.escape(name.rpartition("/")[2])
-    made = (
-        one
-        for one in before
-        if any(command.name in _MAKERS for command in commands(one))
-        or re.search(rf"(?<![\w.-]){base}(?![\w.-])", one.text)
-    )
-    if (first := next(made, None)) is not None:
-        why = f"the job looks for {name} before it runs before: if this makes it, move it to setup"
-        yield Remark(first.line, shown(first), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -25,6 +25,7 @@ from jobgen.script.syntax import Node, expansions, literal, parse
 from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
+_HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
@@ -61,12 +62,16 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
     code = code_at([script.constants.value(node) or "" for node in nodes])
     for at, node in enumerate(nodes):
         text = script.constants.value(node)
-        if at == code:
+        if at != code and (home := _below_home(script, node)):
+            text = home
+        elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
             found.used += [name for name, _ in expansions(node)]
         elif text is None:
             text = _run_time(script, node, found)
+            is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
+            found.several |= is_program and _bare(node) and _is_foreign(script, text)
         elif names([text]):  # no value of the job
             text = _hoisted(node, found)
         elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
@@ -75,6 +80,26 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             continue
         found.words.append(text)
     return found
+
+
+def known(script: Script, word: Node) -> str | None:
+    """Return the value of a word if an option can have it: no shell expands the ~ of an option."""
+    return None if _begins_with_home(script, word, 0) else script.constants.value(word)
+
+
+def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
+    """Return whether a shell replaces a ~ at the beginning of a word, or of the variable that begins it."""
+    if _HOME.match(word.text):
+        return True
+    first = re.match(r'"?\$\{?([A-Za-z_]\w*)', word.text)
+    value = script.constants.node(first[1]) if first and depth < _DEEPEST else None
+    return value is not None and _begins_with_home(script, value, depth + 1)
+
+
+def _below_home(script: Script, word: Node) -> str:
+    """Return a path below the home directory with its variable; empty for other words."""
+    text = script.constants.value(word) if _begins_with_home(script, word, 0) else None
+    return "" if text is None or re.search(r"[\s$*?[{:]", text) else _HOME.sub(r"\1$HOME", text)
 
 
 def _bare(node: Node) -> bool:
@@ -191,10 +216,16 @@ def _splits(script: Script, node: Node) -> bool:
     return _has_several(script, name) or name in script.changed - counted(script.tree)
 
 
+def _is_foreign(script: Script, text: str) -> bool:
+    """Return whether a word is a variable that neither the script sets nor its scheduler."""
+    name = text.removeprefix("$")
+    return bool(re.fullmatch(r"[A-Za-z_]\w*", name)) and not (name in script.values or LOGIN.fullmatch(name))
+
+
 def _may_be_several(script: Script, text: str) -> bool:
     """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
-    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+    if not _is_foreign(script, text):
         return False
     return _OF_OPTIONS.search(name) is not None or any(
         not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")
