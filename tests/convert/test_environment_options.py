@@ -133,6 +133,9 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "conda of its folder": ('B=$(conda info --base)\nsource "$B/etc/profile.d/conda.sh"\nconda activate a', {"conda": "a"}),
     "conda at home": ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate a", {"conda": "a"}),
+    "a file of the login by the name of the user": (
+        "source /home/$USER/.bashrc\nconda activate b", {"source": None, "conda": "b"},
+    ),
     "a conda at home": (
         "source ~/.conda/bin/activate b", {"source": ["~/.conda/etc/profile.d/conda.sh"], "conda": "b"},
     ),

@@ -44,7 +44,9 @@ _MODULES = re.compile(
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
-_LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
+_LOGIN_FILES = re.compile(
+    r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}))/\.(bashrc|bash_profile|profile|bash_login)"
+)
 # A file of the system, or of the login shell, that is read if it is there.
 _IF_THERE = re.compile(
     r"if \[+ -[efr] (/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
