@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
 from jobgen.plan.own_request import nodes_are_open
@@ -41,6 +42,8 @@ class Order(NamedTuple):
     """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
     host: str | None = None
     """The host that it is submitted at; None: this machine."""
+    upload: Upload | None = None
+    """The options on the code that travels to the host; None: none does."""
 
 
 class Submission(NamedTuple):
@@ -171,8 +174,9 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     files, group = run_files.contents(order.plan, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
-    folder = ""
+    folder, code = "", None
     if order.host:
+        code = _code(order)
         folder = remote.folder_of_runs(order.host)
     else:
         on_path(scheduler.command)
@@ -191,8 +195,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            start = os.fsencode(f"{place.directory}/{remote.CODE}\n")
-            remote.send(place, {**files, run_files.START: start}, group)
+            remote.send(place, files, group, code)
     except BaseException:
         _remove(directory, handle)
         raise
@@ -208,6 +211,25 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         raise
     intent.record(directory, job_id)
     return Submission(job_id, directory, remark, handle)
+
+
+def _code(order: Order) -> Selection | None:
+    """Return the code that travels to the host, and print what it is; None if none does.
+
+    Raises:
+        JobgenError: it cannot travel, or nothing says where the program starts without it.
+    """
+    spec = order.plan.spec
+    if order.upload is None:
+        if not os.path.isabs(spec.workdir or ""):
+            raise JobgenError(
+                "--no-upload needs --workdir with an absolute path: that of the code at the host"
+            )
+        return None
+    code = selection(order.directory, order.upload)
+    for text in remarks(code):
+        print(f"jobgen: {text}", file=sys.stderr)
+    return code
 
 
 def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:

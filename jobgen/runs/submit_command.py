@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from jobgen.errors import JobgenError
@@ -83,16 +84,15 @@ def _length(tries: int) -> float:
 
 
 def _pause(handle: int, tries: int, seconds: float, error: BusyError, patience: float) -> None:
-    """Wait, while the record has that there is no job; print the reason before the first pause."""
+    """Wait before the next submission; print the reason before the first pause."""
     try:
-        intent.record_pause(handle)
         if tries == 1:
             again = f"it is submitted again for up to {patience:.0f} s (--submit-timeout)"
             print(f"jobgen: {error}; there is no job yet, and {again}", file=sys.stderr)
         time.sleep(seconds)
         intent.begin_again(handle)
     except KeyboardInterrupt:
-        raise EndedPauseError(f"interrupted; there is no job: {error}") from None
+        raise _interrupted(error) from None
     except OSError as fault:
         raise RefusedError(f"{error}; {intent.NAME} cannot be written: {fault.strerror}") from None
 
@@ -103,11 +103,11 @@ def _submit(
     """Submit the script once."""
     begun = time.monotonic()
     jobs, name, later = scheduler.jobs(), scheduler.command, f"jobgen status {directory.name} asks again"
-    late = f"jobgen: {name} has not answered for {_LATE:.0f} s; after Ctrl-C, {later}"
     try:
         if place:
             status = run_once(place, (*jobs.command, SCRIPT), number, handle)
         else:
+            late = partial(_late, directory, name)
             status = call_into((*jobs.command, SCRIPT), directory, handle, _LATE, late)
     except UnreachableError as error:
         raise UnreachableError(f"{error}; there may be a job: {later}") from None
@@ -124,16 +124,30 @@ def _submit(
     result = f"{name} refuses the job: {words}" if status else f"{name} printed no id of a job: {words}"
     ended = status > 0 and status not in _KILLED and not printed
     means = meaning(record.answer, fast) if ended else Meaning.UNSURE
-    if means is Meaning.BUSY:
-        raise BusyError(result)
+    busy = BusyError(f"{name} cannot submit the job now: {words}") if means is Meaning.BUSY else None
+    if busy:
+        intent.record_pause(handle)
     try:
         found = dict(jobs.find(record.paths, time.time(), place.host if place else HERE))
     except SchedulerError as error:
-        raise SchedulerError(
-            f"{result}; it is unknown whether there is a job, because {error}: {later}"
-        ) from None
+        why = f"{result}; it is unknown whether there is a job, because {error}: {later}"
+        raise busy or SchedulerError(why) from None
+    except KeyboardInterrupt:
+        raise _interrupted(busy) if busy else InterruptedSubmissionError(f"interrupted: {later}") from None
     if found:
         return next(iter(found.values())), f"{name} printed: {words}; the job is queued all the same"
-    if means is Meaning.REFUSED:
-        raise RefusedError(result)
-    raise SchedulerError(f"{result}; the scheduler lists no job, but there may be one: {later}")
+    if means is Meaning.UNSURE:
+        raise SchedulerError(f"{result}; the scheduler lists no job, but there may be one: {later}")
+    raise busy or RefusedError(result)
+
+
+def _late(directory: Path, name: str) -> str:
+    """Return the message on a command that has not ended: sbatch itself repeats some requests."""
+    printed = intent.read(directory).answer
+    words = f" (it printed: {complaint(Done(0, '', printed))})" if printed.strip() else ""
+    asks = f"after Ctrl-C, jobgen status {directory.name} asks for the job"
+    return f"jobgen: {name} has not ended for {_LATE:.0f} s{words}; {asks}"
+
+
+def _interrupted(error: BusyError) -> EndedPauseError:
+    return EndedPauseError(f"interrupted; there is no job: {error}")

@@ -55,7 +55,7 @@ def call(cluster: AnyCluster, here: Path, *argv: str) -> subprocess.CompletedPro
 
 def in_background(cluster: AnyCluster, here: Path, *argv: str) -> None:
     """Run a command whose output goes to the files out and err, and its status to the file status."""
-    code = '"$@" > out 2> err & echo $! > pid; wait $!; echo $? > status'
+    code = 'env --default-signal=INT "$@" > out 2> err & echo $! > pid; wait $!; echo $? > status'
     call(cluster, here, "bash", "-c", f"({code}) > /dev/null 2>&1 &", "bash", *argv)
 
 
@@ -82,7 +82,7 @@ def stop(cluster: Cluster) -> None:
 
 
 def start(cluster: Cluster) -> None:
-    control(cluster, "setsid slurmctld -D < /dev/null > /dev/null 2>&1 &")
+    control(cluster, "setsid /usr/sbin/slurmctld -D < /dev/null > /dev/null 2>&1 &")
     assert wait_until(lambda: "is UP" in cluster.exec("head", ["scontrol", "ping"], check=False).stdout, 60)
 
 
@@ -123,7 +123,7 @@ def test_ended_in_a_pause(slurm: Cluster, number: signal.Signals) -> None:
         assert wait_until((here / "status").exists, 10)
         if number == signal.SIGINT:
             assert text(here / "status") == "130\n"
-            assert "jobgen: interrupted; there is no job: sbatch refuses" in text(here / "err")
+            assert "jobgen: interrupted; there is no job: sbatch cannot submit" in text(here / "err")
             assert runs(here) == []
         else:
             found = state(slurm, here)

@@ -39,8 +39,7 @@ def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
     state = status(laptop)
     assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
     wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
-    [run] = (user.files / "jobgen").iterdir()
-    (run / "code/end").touch()
+    (folder_there(user) / "code/end").touch()
     done = laptop.run("jobgen", "logs", "-f")
     assert [word in done.out for word in ("begins", "ends")] == [True, True], done
     wait_until(lambda: status(laptop)["state"] == "finished", 30)
@@ -113,3 +112,57 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
         assert (done.status, len(done.err.splitlines())) == (5, 1), done
     relay.set()
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
+
+
+def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    run = submitted(laptop, "seq -f 'line %.0f of the log' 1000000; exit 3")
+    wait_until(lambda: status(laptop)["state"] == "failed", 60)
+    done = laptop.run("jobgen", "logs", "--tail", "3", run)
+    assert "line 1000000 of the log" in done.out, done
+    report = laptop.run("jobgen", "report", run)
+    assert report.status == 0, report
+    assert "line 1000000 of the log" in (laptop.work / "report.html").read_text()
+    offline(laptop)
+    assert sum(one.down for one in relay.connections) < 12_000_000
+    whole = laptop.run("jobgen", "logs", run)
+    assert "\nline 1 of the log\n" in whole.out
+    assert "\0" not in whole.out
+
+
+def test_the_code_travels_with_its_changes(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    project = laptop.work / "project"
+    (project / "exp").mkdir(parents=True)
+    (project / "lib.py").write_text("WORD = 'before'\n")
+    (project / "exp/train.py").write_text(
+        "import sys; sys.path.insert(0, '..'); import lib; print('word', lib.WORD)\n"
+    )
+    for words in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"),
+    ):
+        assert laptop.run("git", *words, cwd=project).status == 0
+    (project / "lib.py").write_text("WORD = 'after'\n")
+    done = laptop.run(
+        *(
+            "jobgen",
+            "submit",
+            "--host",
+            "narval",
+            *SMALL,
+            "--name",
+            "exp",
+            "--",
+            "/usr/bin/python3",
+            "train.py",
+        ),
+        cwd=project / "exp",
+    )
+    assert (done.status, "is sent, what git does not ignore: 2 files" in done.err) == (0, True), done
+    done = laptop.run("jobgen", "logs", "-f", cwd=project / "exp")
+    assert "word after\n" in done.out, done

@@ -168,6 +168,7 @@ WELL = {
     "take; echo 'Socket timed out on send/recv operation' >&2; exit 1": LATER,
     "take; echo $id; exit 3": LATER,
     "take; kill -9 $$": LATER,
+    "take; echo 'Batch job submission failed: Resource temporarily unavailable' >&2; exit 1": LATER,
     "mkdir job-id; take; echo $id": "",  # the id cannot be written
 }
 
