@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
-from jobgen.commands.job_plan import (
-    job_file,
-    plan_of,
-    print_notes,
-    print_warnings,
-    template_dirs,
-)
+from jobgen.commands.job_plan import plan_of, print_notes, print_warnings, template_dirs
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
@@ -57,6 +52,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.BadOptionUsage as error:
         text = error.format_message().rstrip(".").removeprefix(f"Option {error.option_name!r} ")
         return _fail(f"{error.option_name} (command line): {text}")
+    except click.UsageError as error:
+        return _fail(_of_usage(error))
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
@@ -84,8 +81,19 @@ def _of_option(error: click.NoSuchOption, ours: Sequence[str], program: Sequence
     hint = nearest(name, begun or known, cutoff=0.75 * (len(begun) != 1))
     if not hint and 1 < len(begun) <= _FEW:
         hint = f"; did you mean {one_of(begun)}?"
+    if not hint and context and not isinstance(context.command, JobCommand):
+        hint = f"; {context.command_path} --help lists its options"
     hint = hint or ("" if program else "; the program's own options go after --")
     return f"there is no option {shown(name)}{hint}"
+
+
+def _of_usage(error: click.UsageError) -> str:
+    """Return the sentence for a word too many or too few, with the command that it is about."""
+    text = error.format_message().rstrip(".")
+    if error.ctx is None:
+        return text
+    path = error.ctx.command_path
+    return f"{path.removeprefix('jobgen ')}: {text[:1].lower()}{text[1:]}; {path} --help shows what it takes"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -225,7 +233,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
         if force and output is None:
             raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
         output = None if output == "-" else output
-        plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
+        layer = job_file(job, no_job, settings, program)
+        plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         if output and not explain and re.search(_OF_LOG, output):
             from jobgen.commands.advice import log_advice
 
@@ -247,8 +256,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
     return command
 
 
-# A pattern of Slurm, a variable of PBS, or the name of an output.
-_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
+# A pattern of Slurm, a variable of PBS, the name of an output, or a folder.
+_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$|/$"
 
 
 def _explanation(plan: Plan, json: bool, every: bool) -> str:
@@ -301,7 +310,7 @@ def _submit(
         elif not (scheduler or site or (layer and (layer.scheduler or layer.site))):
             scheduler, given = _of_machine(given)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
-        plan = plan_of(scheduler, given, program, layer, site, job)
+        plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd(), host=host)
     text = order.script or render(order.plan, order.templates, cache_dir())

@@ -14,9 +14,10 @@ _WHAT = "Without PATTERN: metrics, status, logs and reports."
 @click.command(
     "fetch",
     short_help="Fetch files of a run from its host.",
-    help="Fetch files of a run from its host into the run directory here. PATTERN is a file or a folder of the "
-    f"run directory there, and may have * and ?. {_WHAT} What is here is not fetched again, and each file is "
-    "verified by SHA-256. Code and checkpoints are fetched only if PATTERN begins with their folder.",
+    help="Fetch files of a run from its host into the run directory here. PATTERN is a file or a folder of "
+    f"the run directory there, and may have * and ?. {_WHAT} What is here is not fetched again, and "
+    "each file is verified by SHA-256. Code and checkpoints are fetched only if PATTERN begins with their "
+    "folder.",
     epilog="Example: jobgen fetch exp-20261121-1 'checkpoints/step-200/*'",
 )
 @click.argument("name", metavar="RUN")

@@ -95,13 +95,21 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
     if which.attempt is not None and which.attempt > last:
         raise JobgenError(f"--attempt {which.attempt} (command line): {run.name} has had {last}")
     attempt, log = find(run, which)
-    if log is not None:
-        mirror.pull_all(log.path)
     if log is None:
         why = _why_none(run, attempt, which.rank)
         yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
         raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
-    _print(log, _begin(log, which.tail), True, write or _printer())
+    _print(log, _fetched_begin(log, which.tail), True, write or _printer())
+
+
+def _fetched_begin(log: Log, tail: int | None) -> int:
+    """Fetch what is printed of a log of a run on a host; return the place from which it is printed."""
+    if tail is not None:
+        mirror.pull_end(log.path)
+        if (begin := _begin(log, tail)) > mirror.hole(log.path) or not mirror.hole(log.path):
+            return begin
+    mirror.pull_all(log.path)
+    return _begin(log, tail)
 
 
 def _begin(log: Log, tail: int | None) -> int:
@@ -152,7 +160,7 @@ def follow(run: Path, which: Which) -> None:
                 _drain(log, at, write, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
-                log, at, followed = now, at if same else _begin(now, tail), attempt
+                log, at, followed = now, at if same else _fetched_begin(now, tail), attempt
             tail = None  # what comes after the first look is printed from its beginning
             pause = max(beat, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:

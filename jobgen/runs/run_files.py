@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from jobgen.code import git
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.plan.plan import Plan
 from jobgen.rendering.runtime import runtime
-from jobgen.runs import git, plan_file
+from jobgen.runs import plan_file
 from jobgen.runs.plan_file import Git, PlanFile
 from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file

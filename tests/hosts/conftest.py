@@ -5,20 +5,28 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from support.cluster import Cluster
+from support.cluster import OLD, shared_cluster
 from support.laptop import Lab, Laptop, User
-from support.require import need_command
+from support.pbs import PbsCluster
+from support.pbs_login import pbs_login
+from support.require import need_cluster, need_command
+from support.story import AnyCluster
 
 
 @pytest.fixture(scope="session")
-def lab(slurm_cluster: Cluster) -> Lab:
-    """A Slurm, its login nodes, a jump host and a laptop."""
+def lab(session_dir: Path) -> Iterator[Lab]:
+    """A Slurm, its login nodes, a jump host and a laptop. It is the Slurm of this machine, whose shells and rsync the
+    system of Slurm 24.11 does not have."""
+    need_cluster(OLD)
     need_command("iptables", "rsync")
-    lab = Lab(slurm_cluster)
-    lab.up()
-    return lab
+    with shared_cluster(session_dir / f"cluster-slurm-{OLD}", OLD) as cluster:
+        lab = Lab(cluster)
+        lab.up()
+        yield lab
 
 
 @pytest.fixture
@@ -32,6 +40,25 @@ def laptop(lab: Lab) -> Iterator[Laptop]:
 def user(lab: Lab) -> User:
     """A user of the cluster, whose login shell is bash."""
     return lab.user()
+
+
+@dataclass(frozen=True)
+class Login:
+    """A user of a cluster that the laptop reaches."""
+
+    cluster: AnyCluster
+    user: User
+
+
+@pytest.fixture(params=["slurm", "openpbs", "torque"])
+def login(request: pytest.FixtureRequest, lab: Lab) -> Iterator[Login]:
+    """A user of each cluster, whose login shell is bash."""
+    if request.param == "slurm":
+        yield Login(lab.cluster, lab.user())
+    else:
+        cluster: PbsCluster = request.getfixturevalue(f"{request.param}_cluster")
+        with pbs_login(lab, cluster) as user:
+            yield Login(cluster, user)
 
 
 @pytest.fixture

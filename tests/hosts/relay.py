@@ -4,7 +4,7 @@
 It carries bytes between its standard input and output and the port. With several hosts, each connection takes the next
 one. FOLDER/settings.json has the keys delay (seconds, for each direction), rate (bytes a second in each direction), cut
 (["up", 5123]: so many bytes of this direction arrive and no more; "up" is to the host) and then ("close": the connection
-is closed at the cut; "stall": it stays open and carries nothing). None of them is necessary.
+is closed at the cut; "stall": it stays open and carries nothing), and offline (true: there is no connection). None of them is necessary.
 
 Each connection has a file, FOLDER/1, FOLDER/2, ...: its bytes up, its bytes down, and "open", "closed" or "cut".
 """
@@ -116,6 +116,8 @@ class Relay:
 
 def main(folder: Path, hosts: list[str]) -> None:
     settings = json.loads((folder / "settings.json").read_text())
+    if settings.get("offline"):
+        sys.exit("relay: Network is unreachable")
     record = Record(folder)
     host, _, port = hosts[(record.number - 1) % len(hosts)].rpartition(":")
     try:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import random
+import select
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from support import ROOT
 from support.laptop import BANNERS, HOMES, LOSSY, PASSWORD, Lab, Laptop, User
-from support.processes import processes_of
-from support.require import absent
+from support.pbs import PbsCluster
+from support.pbs_login import pbs_login
+from support.processes import gone, processes_of
+from support.require import absent, need_cluster
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("hosts")
@@ -32,6 +38,24 @@ def test_a_job_from_the_laptop(lab: Lab, laptop: Laptop, shell: str, way: str) -
     assert done.err.count(BANNERS[1]) >= 1
     assert lab.cluster.wait(job).ok
     assert (user.files / "job.out").read_text().splitlines()[-2:] == [user.name, str(user.home)]
+
+
+@pytest.mark.parametrize(("name", "shell"), [("openpbs", "bash"), ("openpbs", "fish"), ("torque", "tcsh")])
+def test_a_job_of_pbs_from_the_laptop(
+    request: pytest.FixtureRequest, lab: Lab, laptop: Laptop, name: str, shell: str
+) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    with pbs_login(lab, cluster, shell) as user:
+        laptop.knows("fir", user)
+        submit = f"cd {cluster.folder('laptop')} && qsub -j oe -h -l walltime=60"
+        done = laptop.run("ssh", "fir", submit, input="#!/bin/bash\nid -un\n")
+        assert done.status == 0, done
+        shown = laptop.run("ssh", "fir", f"qstat -f {done.out.strip()}").out
+        assert f"Job_Owner = {user.name}@" in shown
+        assert laptop.run("ssh", "fir", f"qdel {done.out.strip()}").status == 0
+        assert laptop.run("ssh", "fir", f"ls {ROOT} {laptop.work}").out == f"{ROOT}:\n"
+        user.hang("qsub")
+        assert laptop.run("timeout", "2", "ssh", "fir", submit).status == 124
 
 
 def test_it_shares_no_files_with_the_cluster(lab: Lab, laptop: Laptop, user: User) -> None:
@@ -83,6 +107,29 @@ def test_connections_that_ssh_shares_end_with_the_test(lab: Lab, user: User) -> 
     assert wait_until(lambda: not processes_of(laptop.folder), 5)
 
 
+def test_nothing_is_left_of_a_session_that_is_killed(tmp_path: Path) -> None:
+    need_cluster()
+    session = f"""
+import os, signal, sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from pathlib import Path
+from support.cluster import shared_cluster
+from support.laptop import Lab
+with shared_cluster(Path({str(tmp_path)!r})) as cluster:
+    lab = Lab(cluster)
+    lab.up()
+    with lab.laptop() as laptop:
+        laptop.knows("narval", lab.user(), ControlMaster="yes", ControlPath="~/.ssh/%C", ControlPersist="100")
+        assert laptop.run("ssh", "narval", "hostname").status == 0
+        laptop.start("ssh", "narval", "sleep 1000")
+        print("is up", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", session], capture_output=True, text=True)
+    assert done.stdout == "is up\n", done.stderr
+    assert gone(tmp_path) == []
+
+
 # ------------------------------------------------------------------------------------------- connections
 
 
@@ -115,6 +162,26 @@ def test_each_random_cut_is_where_it_says(
         assert (last.state, carried) == ("cut", int(byte)) or (
             last.state == "closed" and carried <= int(byte)
         )
+
+
+def test_a_connection_that_is_dropped_sleeps_or_is_not_there(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    process = laptop.start("ssh", "narval", "echo begin; read line; echo $line; read line")
+    assert process.stdin
+    assert process.stdout
+    begin = [process.stdout.readline() for _ in range(2)]
+    assert begin == [f"{BANNERS[0]}\n", "begin\n"]
+    with relay.sleep():
+        process.stdin.write("end\n")
+        process.stdin.flush()
+        assert not select.select([process.stdout], [], [], 1)[0]
+    assert process.stdout.readline() == "end\n"
+    relay.drop()
+    assert process.wait(10) == 255
+    relay.set(offline=True)
+    assert laptop.run("ssh", "narval", "hostname").status == 255
+    assert len(relay.connections) == 1
 
 
 def test_a_slow_connection(laptop: Laptop, user: User) -> None:
@@ -168,6 +235,12 @@ def test_rsync_is_where_it_is_not_left_out(lab: Lab, laptop: Laptop) -> None:
     assert "rsync: command not found" in laptop.run(*copy, "without:").err
     assert laptop.run("ssh", "without", "bash -lc 'command -v rsync; command -v sbatch'").out.count("\n") == 1
     assert laptop.run("sh", "-c", "command -v rsync; command -v ssh", without=["rsync"]).out.count("\n") == 1
+
+
+def test_tools_that_are_not_those_of_gnu(lab: Lab, laptop: Laptop) -> None:
+    laptop.knows("narval", lab.user(banner=False, tools="busybox"))
+    assert "BusyBox" in laptop.run("ssh", "narval", "tar --help").err
+    assert laptop.run("ssh", "narval", "command -v python3; command -v sbatch").out.count("\n") == 1
 
 
 def test_a_scheduler_that_hangs(lab: Lab, laptop: Laptop, user: User) -> None:

@@ -8,23 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hosts import SMALL, add, offline
 from support.laptop import Lab, Laptop, User
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("hosts")
-
-SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--launcher", "none", "--accelerator", "cpu", "--no-job")
-
-
-def add(laptop: Laptop, user: User, name: str = "narval") -> None:
-    """Write the host file, as ``jobgen host add`` does."""
-    folder = laptop.home / ".config/jobgen/hosts"
-    folder.mkdir(parents=True, exist_ok=True)
-    uid = user.files.stat().st_uid
-    (folder / f"{name}.toml").write_text(
-        f'ssh = "{name}"\nscheduler = "slurm"\nruns = "{user.home}/jobgen"\nuser = "{user.name}"\nuid = "{uid}"\n'
-        f'[variables]\nPATH = "/run/home/{user.commands.name}:/usr/local/bin:/usr/bin:/bin"\n'
-    )
 
 
 def status(laptop: Laptop, *words: str) -> dict[str, Any]:
@@ -127,6 +115,19 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
 
 
-def offline(laptop: Laptop) -> None:
-    """End the connection that commands share."""
-    laptop.run("pkill", "-f", "ControlPersist")
+def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    run = submitted(laptop, "seq -f 'line %.0f of the log' 1000000; exit 3")
+    wait_until(lambda: status(laptop)["state"] == "failed", 60)
+    done = laptop.run("jobgen", "logs", "--tail", "3", run)
+    assert "line 1000000 of the log" in done.out, done
+    report = laptop.run("jobgen", "report", run)
+    assert report.status == 0, report
+    assert "line 1000000 of the log" in (laptop.work / "report.html").read_text()
+    offline(laptop)
+    assert sum(one.down for one in relay.connections) < 12_000_000
+    whole = laptop.run("jobgen", "logs", run)
+    assert "\nline 1 of the log\n" in whole.out
+    assert "\0" not in whole.out

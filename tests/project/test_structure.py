@@ -30,6 +30,7 @@ ORDER = (
     ("plan",),
     ("rendering",),
     ("script",),
+    ("code",),
     ("check", "convert", "runs"),
     ("doctor", "report", "site_making"),
     ("api",),

@@ -13,18 +13,19 @@ import random
 import select
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from support import ROOT
 from support.cluster import SCRIPT, Cluster
-from support.processes import kill
+from support.processes import kill, processes_of
 from support.require import need_command
 
 RELAY = ROOT / "tests/hosts/relay.py"
@@ -33,6 +34,7 @@ BANNERS = ("Welcome to the cluster.", "The quota of your project is 93 % used.")
 PASSWORD = "swordfish"
 _HASH = "$6$jobgen$/iNknuRn1KPVqKcOy8.o4uA0KwVcUchUSlblklalycEpVHoujFxBCZgblSh6oR07pC9SyqpzoKGLPvAKQuU7H/"
 _SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
+_SLURM = ("sacct", "salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 HOMES = Path("/run/home")
 """Where the hosts of the cluster have the home directories."""
 LAPTOP_HOME = Path("/home/me")
@@ -53,29 +55,24 @@ class User:
 
     name: str
     shell: str
-    users: Path
-    """The folder with the home directories, as the tests see it."""
-
-    @property
-    def files(self) -> Path:
-        """The home directory, as the tests see it, but for one on a small disk."""
-        return self.users / self.name
-
-    @property
-    def commands(self) -> Path:
-        """The folder that is first on the PATH of the user, as the tests see it."""
-        return self.users / f"{self.name}.bin"
-
-    @property
-    def home(self) -> Path:
-        """The home directory on the cluster."""
-        return HOMES / self.name
+    home: Path
+    """The home directory on the cluster."""
+    files: Path
+    """The same, as the tests see it, but for one on a small disk."""
+    programs: Path
+    """The folder that is first on the PATH of the user, on the cluster."""
+    commands: Path
+    """The same, as the tests see it."""
+    system: str = "/usr/bin"
+    """The folder of the scheduler's commands."""
+    host: str = "login1"
+    port: int = 22
 
     def command(self, name: str, script: str) -> None:
         """Put a program before that of the system on the PATH of the user. ``$real`` is the latter."""
         path = self.commands / name
-        calls = f"echo >>{HOMES / self.commands.name}/.{name}\n"
-        path.write_text(f"#!/bin/bash\nreal=/usr/bin/{name}\n{calls}{script}\n")
+        calls = f"echo >>{self.programs}/.{name}\n"
+        path.write_text(f"#!/bin/bash\nreal={self.system}/{name}\n{calls}{script}\n")
         path.chmod(0o755)
 
     def hang(self, name: str, *, after: bool = False) -> None:
@@ -85,7 +82,7 @@ class User:
     def fail(self, name: str, message: str, times: int) -> None:
         """Let the next calls of a command do nothing but to print a message and fail."""
         (self.commands / f".{name}").unlink(missing_ok=True)
-        calls = f"$(wc -l <{HOMES / self.commands.name}/.{name})"
+        calls = f"$(wc -l <{self.programs}/.{name})"
         answer = f"printf '%s\\n' {shlex.quote(message)} >&2; exit 1"
         self.command(name, f'((({calls} <= {times}))) || exec "$real" "$@"\n{answer}')
 
@@ -131,11 +128,13 @@ class Lab:
         login: str = "key",
         banner: bool = True,
         without: Sequence[str] = (),
+        tools: str = "Debian's",
     ) -> User:
         """A new user of the cluster.
 
         home: "own", "read-only", or "small", a disk of 1 MiB that login1 alone has. login: "key"; "asks" for a password
-        alone; "two": for a password after the key. without: commands that are not on the PATH, such as rsync.
+        alone; "two": for a password after the key. without: commands that are not on the PATH, such as rsync. tools: "Debian's", or
+        "busybox", which has few of GNU's options. Jobs inherit this PATH.
         """
         path = need_command(shell)
         with _locked(self.root / "users/lock"):
@@ -145,11 +144,13 @@ class Lab:
             _append(self.root / "etc/group", f"{name}:x:{uid}:\n")
             _append(self.root / "etc/shadow", f"{name}:{_HASH}:19000:0:99999:7:::\n")
             _append(passwd, f"{name}:x:{uid}:{uid}:A user:{HOMES / name}:{path}\n")
-        user = User(name, shell, self.root / "users")
+        users, own = self.root / "users", f"{name}.bin"
+        user = User(name, shell, HOMES / name, users / name, HOMES / own, users / own)
         user.files.mkdir()
         user.commands.mkdir()
-        programs = _programs(self.root / "users", HOMES, without)
-        _write_rc_files(user, banner, ":".join([str(HOMES / user.commands.name), *programs]))
+        _write_rc_files(
+            user, banner, ":".join([str(user.programs), *_programs(users, HOMES, without, tools)])
+        )
         for place in (user.commands, user.files, *user.files.rglob("*")):
             os.chown(place, uid, uid)
         if home == "read-only":
@@ -181,7 +182,7 @@ class Lab:
         try:
             yield laptop
         finally:
-            kill(folder)
+            laptop.disconnect()
 
 
 @dataclass(frozen=True)
@@ -211,13 +212,16 @@ class Laptop:
         return self.folder / "work"
 
     def knows(
-        self, name: str, user: User, host: str = "login1", *, relay: Relay | None = None, **options: str
+        self, name: str, user: User, host: str = "", *, relay: Relay | None = None, **options: str
     ) -> None:
-        """Write what ``ssh NAME`` is, into ~/.ssh/config. The way to the host head is over gate.
+        """Write what ``ssh NAME`` is, into ~/.ssh/config: the host, by default the one on which the user logs in. The way
+        to the host head is over gate.
 
         options: further options of ssh, such as IdentityFile or ProxyJump.
         """
-        settings = {"HostName": host, "User": user.name, "IdentityFile": str(self.lab.key)}
+        settings = {"HostName": host or user.host, "User": user.name, "IdentityFile": str(self.lab.key)}
+        if user.port != 22:
+            settings |= {"Port": str(user.port), "HostKeyAlias": "login1"}
         if host == "head":
             settings["ProxyJump"] = f"{name}-gate"
             self.knows(f"{name}-gate", user, "gate")
@@ -231,6 +235,10 @@ class Laptop:
         relay = Relay(Path(tempfile.mkdtemp(prefix="relay-", dir=self.folder)), hosts or ("login1",))
         relay.set(**settings)
         return relay
+
+    def disconnect(self) -> None:
+        """End all processes of this home directory, such as those that hold connections of ssh."""
+        kill(self.folder)
 
     def run(
         self,
@@ -338,6 +346,24 @@ class Relay:
         new.write_text(json.dumps(settings))
         new.rename(self.folder / "settings.json")
 
+    def drop(self) -> None:
+        """End the connections that are open."""
+        for process in processes_of(self.folder):
+            os.kill(process.pid, signal.SIGHUP)
+
+    @contextmanager
+    def sleep(self) -> Iterator[None]:
+        """Carry nothing for a while, as a laptop that sleeps."""
+        processes = processes_of(self.folder)
+        for process in processes:
+            os.kill(process.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(process.pid, signal.SIGCONT)
+
     def cut_at_random(self, chance: random.Random, span: Connection, **settings: object) -> None:
         """Cut each new connection at a byte of one that was not cut, and print the byte."""
         direction = chance.choice(["up", "down"])
@@ -358,18 +384,25 @@ def _write_rc_files(user: User, banner: bool, path: str) -> None:
         file.write_text("\n".join([*lines, assignment.replace("PATHS", path), ""]))
 
 
-def _programs(place: Path, seen: Path, without: Sequence[str]) -> list[str]:
-    """Folders with the programs of the system, for a PATH. Without some of them it is a folder of links, below ``place``,
-    which its users see at ``seen``."""
-    if not without:
+def _programs(place: Path, seen: Path, without: Sequence[str], tools: str = "Debian's") -> list[str]:
+    """Folders with the programs of the system, for a PATH. Without some of them, or with other tools, it is a folder of
+    links, below ``place``, which its users see at ``seen``."""
+    is_busybox = tools == "busybox"
+    if not without and not is_busybox:
         return list(_SYSTEM_FOLDERS)
-    folder = place / "-".join(["without", *sorted(without)])
+    folder = place / "-".join([tools.partition("'")[0], "without", *sorted(without)])
+    links = {path.name: path for path in Path("/usr/bin").iterdir()}
+    if is_busybox:
+        busybox = Path(need_command("busybox"))
+        names = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+        links = {name: path for name, path in links.items() if name.startswith(_SLURM)} | dict.fromkeys(
+            names, busybox
+        )
     with _locked(place / "lock"):
         if not folder.exists():
             new = Path(tempfile.mkdtemp(dir=place))
-            for program in Path("/usr/bin").iterdir():
-                if program.name not in without:
-                    (new / program.name).symlink_to(program)
+            for name in links.keys() - set(without):
+                (new / name).symlink_to(links[name])
             new.chmod(0o755)
             new.rename(folder)
     return [str(seen / folder.name)]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
+from jobgen.runs import regular_file
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
 
@@ -28,7 +29,7 @@ _CLOSED = "closed"  # nothing changes any more
 CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
 _SMALL = 256  # blocks of 512 bytes
 _STATE = (
-    *("job-id", "cancelled", "status.json", "hosts", "bad-hosts", "sweep.json", "saved-step"),
+    *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
 _LOGS = ("*.log", "*.o[0-9]*")
@@ -59,6 +60,20 @@ def refresh(runs: Iterable[Path]) -> dict[Path, str]:
         except (SchedulerError, JobgenError) as error:
             lost[name] = str(error)
     return {run: lost[place.host_name] for run, place in of_run.items() if place.host_name in lost}
+
+
+def complete(runs: Iterable[Path]) -> dict[Path, str]:
+    """Fetch all of the metrics, too; see `refresh`."""
+    runs = list(runs)
+    while True:
+        before = _sizes(runs)
+        lost = refresh(runs)
+        if lost or _sizes(runs) == before:
+            return lost
+
+
+def _sizes(runs: Iterable[Path]) -> list[int]:
+    return [path.stat().st_size for run in runs for path in run.glob("**/metrics.jsonl")]
 
 
 def _look(some: Sequence[Place]) -> None:
@@ -201,8 +216,43 @@ def is_growing(name: str) -> bool:
 
 def pull_all(path: Path) -> None:
     """Fetch a growing file of a mirror to its present end."""
+    if hole(path):
+        path.write_bytes(b"")
+        _hole_file(path).unlink()
     while pull(path):
         pass
+
+
+def pull_end(path: Path) -> None:
+    """Fetch the end of a growing file of a mirror, which may be enough: of a long file of which nothing is
+    here, the last CHUNK bytes, behind a hole."""
+    place = places.of_file(path)
+    if place is None:
+        return
+    if not path.is_file() or path.stat().st_size == 0:
+        there = shlex.quote(place.there(path))
+        size = int(place.host.run(f"[ ! -f {there} ] || wc -c < {there}").out or 0)
+        if size > CHUNK:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _hole_file(path).write_text(str(size - CHUNK), encoding="ascii")
+            _grow(path, size - CHUNK, b"")
+    while pull(path):
+        pass
+
+
+def try_end(path: Path) -> None:
+    """Fetch the end of a file as `pull_end`; nothing if the host does not answer."""
+    with suppress(SchedulerError):
+        pull_end(path)
+
+
+def hole(path: Path) -> int:
+    """Return how many bytes at the beginning of a file of a mirror are not here."""
+    return int(regular_file.text(_hole_file(path)) or 0)
+
+
+def _hole_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.hole")
 
 
 def close(run: Path) -> None:

@@ -1,0 +1,98 @@
+"""The script that stores contents on a host, and makes the code of a run from them."""
+
+import shlex
+
+# The variables store, directory (of the run), token, need (KiB of the copies) and unpack are set before it.
+_SCRIPT = r"""
+umask 077
+export LC_ALL=C EXTRACT_UNSAFE_SYMLINKS=1
+own=$store/incoming/$token
+message=
+trap 'cd /; rm -rf "$own"' EXIT
+trap 'exit 1' HUP INT TERM
+trap '' PIPE
+failed() {
+    printf 'failed %s\n' "$1"
+    free
+    if [ -s "$own/errors" ]; then tail -n 1 "$own/errors"; else printf '%s\n' "$message"; fi
+    exit 0
+}
+free() {
+    df -Pk "$directory" 2> /dev/null | awk '
+        NR == 2 { for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+%$/) { print "free " $(i - 1); exit } }'
+}
+errors() { "$@" 2>> "$own/errors"; }
+[ "$unpack" = cat ] || command -v gzip > /dev/null || { printf 'plain\n'; exit 0; }
+message=$(mkdir -p "$store/objects" "$own" 2>&1) && cd "$own" || failed mkdir
+find "$store/incoming" ! -name incoming -prune -mtime +1 -exec rm -rf {} + 2> /dev/null
+mkdir objects tree links
+
+{ $unpack | tar -xomf -; } 2> errors
+unpacked=$?
+if [ "$unpacked" != 0 ] && grep -qi -e space -e quota errors; then failed space; fi
+cd objects || failed cd
+if command -v sha256sum > /dev/null; then sum=sha256sum
+elif command -v shasum > /dev/null; then sum='shasum -a 256'
+elif command -v openssl > /dev/null; then sum='openssl dgst -sha256 -r'
+else sum=
+fi
+if [ -z "$sum" ]; then
+    [ "$unpacked" = 0 ] || failed tar
+elif errors find . -type f -exec $sum {} + > ../sums; then
+    errors awk '
+        { sub(/^\*/, "", $2); name = $2; gsub(/[.\/]/, "", name); if (name != $1) print $2 }
+    ' ../sums > ../bad || failed awk
+    while read -r name; do rm -f "$name"; done < ../bad
+else
+    failed sum
+fi
+for part in ??; do
+    [ -d "$part" ] || continue
+    mkdir -p "$store/objects/$part" 2>> ../errors || failed mkdir
+    for name in "$part"/*; do
+        [ -f "$name" ] || continue
+        errors mv -f "$part"/* "$store/objects/$part/" || failed mv
+        break
+    done
+done
+cd ..
+[ "$unpacked" = 0 ] || failed tar
+errors find -L tree -type l -exec printf 'lacking %s\0' {} + > lacking || failed find
+if [ -s lacking ]; then
+    free
+    cat lacking
+    exit 0
+fi
+
+set -- $(free)
+[ "${2:-$need}" -ge "$need" ] || failed space
+errors cp -RL tree "$token" || failed cp
+errors cp -RP links/. "$token/" || failed cp
+if [ -s executable ]; then
+    (cd "$token" && errors . ../executable) || failed chmod
+fi
+errors rm -rf "$directory/code" || failed rm
+errors mv "$token" "$directory/code" || failed mv
+rm -rf "$directory/code/$token"  # where another call has made the folder meanwhile
+printf 'made\n'
+"""
+
+
+def store_script(runs: str, directory: str, token: str, need: int, compressed: bool) -> str:
+    """Return the script for the folder of all runs, and for the directory of one.
+
+    Its input is the archive of archive.py. ``token`` is a name that no other call uses; ``need`` is the
+    size of the copies in KiB.
+
+    It prints ``made``; or ``plain`` if the host cannot decompress; or ``failed`` with a step and the last
+    message; or for each link without an object ``lacking``, its path and a NUL. The free space, ``free`` and
+    KiB, comes before the messages and the paths.
+    """
+    variables = {
+        "store": f"{runs}/.store",
+        "directory": directory,
+        "token": token,
+        "need": str(need),
+        "unpack": "gzip -dc" if compressed else "cat",
+    }
+    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()) + _SCRIPT
