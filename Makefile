@@ -33,7 +33,7 @@ OLD_BASH ?= /opt/bash/4.2/bash
 # The numbers of tests that were skipped because there is no OpenPBS, Torque, ...
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
-ON_CLUSTERS := tests/cluster tests/docs/test_docs.py
+ON_CLUSTERS := tests/cluster tests/hosts tests/docs/test_docs.py
 TIMED := tests/local/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
 test-matrix:

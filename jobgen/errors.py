@@ -13,9 +13,16 @@ _LOOKED_AT = 10_000  # characters of a value that errors show
 
 
 class JobgenError(Exception):
-    """Bad input. Its text is one sentence; the command line prints it and exits with ``status``."""
+    """Bad input. Its text is one sentence; the command line prints it and exits with ``status``.
+
+    ``option`` is the key of the option whose value is refused, or empty.
+    """
 
     status = BAD_INPUT
+
+    def __init__(self, text: str, option: str = "") -> None:
+        super().__init__(text)
+        self.option = option
 
 
 def one_of(values: Iterable[str]) -> str:

@@ -45,6 +45,10 @@ class Option(NamedTuple):
     def flag(self) -> str:
         return "--" + self.key.replace("_", "-")
 
+    def is_named(self, word: str) -> bool:
+        """Return whether a word of the command line is this option, without its value."""
+        return word in (self.flag, self.alias, f"--no-{self.flag[2:]}" if self.switch else self.flag)
+
     @property
     def about(self) -> str:
         """The help without the notes on repetition, which only the command line needs."""
@@ -83,7 +87,8 @@ def _parse(option: Option, value: str, origin: str) -> Any:
         check_word(value)
         return option.parse(value)
     except ValueError as error:
-        raise JobgenError(f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}") from None
+        text = f"{setting(option.key, origin)} {shown(value)} ({origin}): {error}"
+        raise JobgenError(text, option.key) from None
 
 
 _RESOURCES = "Resources"
@@ -129,7 +134,8 @@ OPTIONS = (
         _SCHEDULER,
         parsers.time_limit,
         "TIME",
-        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; the word queue: that of the queue.  [default: 1h]",
+        "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS, or the word queue for the limit of the queue.  "
+        "[default: 1h]",
         example="2h30m",
     ),
     Option(
@@ -247,8 +253,8 @@ OPTIONS = (
         _RESOURCES,
         node_groups.NodeCount(1),
         "N",
-        "Number of nodes. 2x4+1x8 (PBS): 2 nodes of 4 ranks and 1 of 8. The word submitted: the number is "
-        "given to sbatch or qsub.",
+        "Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the "
+        "number to the command sbatch or qsub.",
         1,
     ),
     Option(
@@ -516,7 +522,7 @@ OPTIONS = (
         _ENVIRONMENT,
         parsers.module_step,
         "NAME",
-        "Module to load. Repeatable, in order. Other commands of module are values too: purge, reset, "
+        "Module to load. Repeatable, in order. NAME may also be another command of module: purge, reset, "
         "'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'.",
         (),
         multiple=True,
@@ -539,8 +545,8 @@ OPTIONS = (
         _ENVIRONMENT,
         parsers.assignment,
         "NAME[=VALUE]",
-        "Environment variable of every rank. Without a value: the one that is set when the job is submitted, "
-        "kept in a file that only you can read. Repeatable.",
+        "Environment variable of every rank. NAME alone has the value of your environment at the submission, "
+        "in a file that only you can read. Repeatable.",
         (),
         multiple=True,
         example={"NCCL_DEBUG": "WARN"},

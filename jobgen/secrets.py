@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 MASK = "***"
 # A text without one of these holds no secret, and no other expression has to be compiled.
 _HINTS = (
-    *("token", "secret", "pass", "pwd", "credential", "key", "bearer", "://", "hf_", "gho_", "ghp_", "ghu_"),
+    *("token", "secret", "pass", "pw", "credential", "key", "bearer", "://", "hf_", "gho_", "ghp_", "ghu_"),
     *("ghs_", "ghr_", "github_", "glpat", "sk-", "xox", "aiza", "akia", "asia", "eyj"),
-    *("dckr_", "pypi-", "npg_", "_pat", "_auth", "signature", "sig=", "authorization", " login"),
+    *("dckr_", "pypi-", "npg_", "_pat", "signature", "sig=", "auth", " login"),
 )
 _NAME = (
     r"(?:token|secret|password|passwd|passphrase|(?<=[-_])pwd|(?<![a-z-])pass|(?<=--)pass|(?:db|sql|user|smtp|ssh)pass"
@@ -24,6 +24,11 @@ _NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-
 # Values that are no secrets: switches, and in a text variables and commands of the shell, too.
 _NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|\*{3})?"
 _NO_VALUE_IN_TEXT = rf"{_NO_VALUE}|\"?\$[A-Za-z_{{(].*"
+# Options that name a secret in some programs only: the form of such a value decides.
+_DOUBTFUL = r"--?(?:[\w-]{0,60}[-_])?pw|--(?:key|auth)"
+_USER = ("-u", "-U", "--user", "--username", "--user-name", "--user_name", "--login")
+_LOGINS = ("mysql", "mysqldump", "mariadb", "sshpass")  # whose -p is a password
+_CONTAINERS = ("docker", "podman", "nerdctl")  # whose -u is USER:GROUP
 _WORD = r"(?!\*{3})(?:'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|\$'(?:[^'\\]|\\.)*(?:'|$)|[^\s'\"$]|\$)+"
 _AFTER_NAME = (
     rf"('[\w.,=-]*?{_NAME})(=)([^']*(?:'\"'\"'[^']*)*)",  # a word in quotes
@@ -47,13 +52,16 @@ _FORMS = (
 
 def masked(text: str) -> str:
     """Return a text in which ``***`` stands for each secret."""
+    if any(option in text for option in (" -p", " -u", " -U", " --user")):
+        text = _compiled(r".*? -(?:p|u|U|-user).*").sub(_masked_line, text)
     if not _hints_at_one(text):
         return text
     for pattern in _AFTER_NAME:
         text = _compiled(f"(?is){pattern}").sub(_mask_named, text)
     for pattern in _FORMS:
         text = _compiled(pattern).sub(rf"\1{MASK}", text)
-    return text
+    doubtful = rf"(?i)(?<![\w-])({_DOUBTFUL})([ \t]+|=)(?![-(]){_WORD}"
+    return _compiled(doubtful).sub(_mask_doubtful, text)
 
 
 def masked_data(data: Any, name: str = "") -> Any:
@@ -64,7 +72,11 @@ def masked_data(data: Any, name: str = "") -> Any:
     if isinstance(data, dict):
         return {key: masked_data(one, str(key)) for key, one in data.items()}
     if isinstance(data, (list, tuple)):
-        return [masked_data(one, _name_of(data, place) or name) for place, one in enumerate(data)]
+        found = _passwords(data)
+        return [
+            found.get(place) or masked_data(one, _name_of(data, place) or name)
+            for place, one in enumerate(data)
+        ]
     if isinstance(data, (int, float, str)) and _is_named(name, str(data)) and not isinstance(data, bool):
         return MASK
     return masked_word(data) if isinstance(data, str) else data
@@ -75,7 +87,8 @@ def masked_word(word: str) -> str:
     end = 0
     for name in word.split("=")[:-1]:
         end += len(name) + 1
-        if _is_named(name, word[end : end + 10]):  # longer than any of _NO_VALUE
+        value = word[end:]
+        if _is_named(name, value[:10]) or _is_doubtful(name, value):  # 10: longer than any of _NO_VALUE
             return f"{word[:end]}{MASK}"
     return masked(word)
 
@@ -96,12 +109,14 @@ def secret_words(words: Sequence[str]) -> Iterator[SecretWord]:
         before = words[at - 1] if at else ""
         if text != word:
             named = text == MASK and before.startswith("-")
-            option = before if named else word.partition("=")[0]
+            option = before if named else text.partition("=")[0]
             yield SecretWord(at, f"{before} {MASK}" if named else text, variable_for(option))
 
 
 def variable_for(option: str) -> str:
     """Return the name of a variable for the value of an option: API_KEY for --api-key."""
+    if option == "-p" or _compiled(f"(?i){_DOUBTFUL}").fullmatch(option):
+        return {"--key": "API_KEY", "--auth": "AUTH_TOKEN"}.get(option.lower(), "PASSWORD")
     name = re.sub(r"[^A-Za-z0-9]+", "_", option.lstrip("-")).upper()
     return name if is_secret(name, "value") and len(name) < 40 else "NAME"
 
@@ -128,6 +143,56 @@ def _name_of(items: Sequence[Any], place: int) -> str:
     before = items[place - 1] if place and not str(items[place]).startswith("-") else ""
     may_name = isinstance(before, str) and (before[:2] == "--" or len(items) == 2)
     return before if may_name and _ends_secretly(before) else ""
+
+
+def _passwords(items: Sequence[Any]) -> dict[int, str]:
+    """Return the words, masked, that are passwords by the options and the program before them, by their
+    indexes: of ``-p`` behind a user or of a program that logs in, and in ``-u NAME:PASSWORD``."""
+    found, before = dict[int, str](), ""
+    user = login = container = False
+    for at, one in enumerate(items):
+        if not isinstance(one, str):
+            before = ""
+            continue
+        name, colon, password = one.partition(":")
+        is_user = before in _USER and re.fullmatch(r"['\"]?[$A-Za-z_][$\w{}-]*|['\"]?\S+@[\w.]+", name)
+        if _is_doubtful(before, one) or (before == "-p" and (user or login) and _is_password(one)):
+            found[at] = MASK
+        elif colon and is_user and not container and _is_password(password):
+            found[at] = f"{name}:{MASK}"
+        elif login and one.startswith("-p") and _is_password(one[2:]):
+            found[at] = f"-p{MASK}"
+        user = user or bool(is_user)
+        program = one.rpartition("/")[2]
+        login, container = login or program in _LOGINS, container or program in _CONTAINERS
+        before = one
+    return found
+
+
+def _masked_line(match: re.Match[str]) -> str:
+    """Return a line with its passwords masked."""
+    words = re.split(r"(\s+)", match[0])
+    for at, text in _passwords(words[::2]).items():
+        words[2 * at] = text
+    return "".join(words)
+
+
+def _is_password(text: str) -> bool:
+    """Return whether a word is neither a name, a number nor a path, such as a port, a queue or a folder."""
+    mixed = re.search(r"[A-Za-z]", text) and re.search(r"[\d!@#%^&*]", text)
+    return len(text) > 5 and bool(mixed) and not re.search(r"[/$=,]|^-|^\w+[-_.]\w+$", text)
+
+
+def _is_doubtful(option: str, value: str) -> bool:
+    """Return whether an option may name a secret, and its value has the form of one."""
+    if option[:1] != "-" or not _compiled(f"(?i){_DOUBTFUL}").fullmatch(option):
+        return False
+    if option.lower().endswith("pw"):
+        return len(value) > 3 and not re.fullmatch(rf"{_NO_VALUE}|[-+.\deE]+|[$/.].*", value)
+    parts = re.split(r"[^A-Za-z0-9+]", value)
+    random = any(len(one) > 7 and len(re.findall(r"\d+", one)) > 2 - (len(one) > 23) for one in parts)
+    user = option.lower() == "--auth" and _is_password(value.partition(":")[2])
+    return (random or user) and not re.search(r"^[/.~$]|\.\w{1,5}$", value)
 
 
 def _is_named(name: str, value: str) -> bool:
@@ -160,6 +225,12 @@ def _mask_named(match: re.Match[str]) -> str:
     return match[0] if is_none else f"{name}{between}{MASK}"
 
 
-@lru_cache(maxsize=16)
+def _mask_doubtful(match: re.Match[str]) -> str:
+    option, between = match.groups()
+    value = match[0][len(option) + len(between) :]
+    return f"{option}{between}{MASK}" if _is_doubtful(option, value.strip("'\"")) else match[0]
+
+
+@lru_cache(maxsize=32)
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)

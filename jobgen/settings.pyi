@@ -13,7 +13,7 @@ class Settings(TypedDict, total=False):
     account: str | None
     r"""Account or project that pays."""
     walltime: str | timedelta | None
-    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS; the word queue: that of the queue. [default: 1h]"""
+    r"""Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS, or the word queue for the limit of the queue. [default: 1h]"""
     mail: str | None
     r"""Send mail at the start and the end of the job and on failure."""
     array: str | None
@@ -43,7 +43,7 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes. 2x4+1x8 (PBS): 2 nodes of 4 ranks and 1 of 8. The word submitted: the number is given to sbatch or qsub."""
+    r"""Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
     hostfile: str | None
     r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
@@ -105,7 +105,7 @@ class Settings(TypedDict, total=False):
     module_use: Sequence[str] | str | None
     r"""Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first."""
     module: Sequence[str] | str | None
-    r"""Module to load. Other commands of module are values too: purge, reset, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'."""
+    r"""Module to load. NAME may also be another command of module: purge, reset, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'."""
     source: Sequence[str] | str | None
     r"""Shell script to source, as an absolute path or ~/FILE."""
     conda: str | None

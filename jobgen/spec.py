@@ -231,7 +231,7 @@ class Specification(_Values):
 
     def refuse(self, key: str, reason: str) -> JobgenError:
         """Return the error that refuses a setting, with the reason."""
-        return JobgenError(f"{self.setting_text(key)}: {reason}")
+        return JobgenError(f"{self.setting_text(key)}: {reason}", key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Specification) and self._request() == other._request()

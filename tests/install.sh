@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install.sh - as root: the Debian packages that tests need: those of the test clusters, shells, containers and a browser.
+# install.sh - as root: the Debian packages that tests need: those of the test clusters, of a laptop, shells, containers and a browser.
 set -euo pipefail
 
 clusters=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster
@@ -7,7 +7,7 @@ clusters=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/cluster
 [[ ! -e /opt/pbs/sbin/pbs_mom ]] || "$clusters/openpbs.sh" install
 [[ ! -e /opt/torque/sbin/pbs_mom ]] || "$clusters/torque.sh" install
 missing=()
-for name in debootstrap fish ksh podman runc tcsh zsh; do command -v "$name" >/dev/null || missing+=("$name"); done
+for name in busybox debootstrap fish iptables ksh podman rsync runc tcsh zsh; do command -v "$name" >/dev/null || missing+=("$name"); done
 if ((${#missing[@]})); then
     apt-cache show "${missing[@]}" >/dev/null 2>&1 || apt-get update -q
     DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 "${missing[@]}"

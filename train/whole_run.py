@@ -145,6 +145,7 @@ def _validate(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> _P
     settings = finetuning.restored(settings) if checkpoint else settings
     if settings.init_from:
         checkpoints.foreign.kind(settings.init_from)
+    finetuning.check_base(settings)
     how = recipe.resolve(
         settings, me.world_size, checkpoints.batch_before(checkpoint) if checkpoint else None
     )
@@ -195,7 +196,7 @@ def _assemble(plan: _Plan, run: report.Run) -> _Parts:
     neighbours = _connect(plan, mine, run)
     samples.release()
     run.clock.mark("peers")
-    intact = _intact(plan, mine, run)
+    intact = _intact(plan, samples, mine, run)
     if intact and intact.universal:
         how.config["checkpoint"] = {**how.config.get("checkpoint", {}), "load_universal": True}
     engine = engines.build(how, schedule, samples, plan.me, mine)
@@ -227,13 +228,14 @@ def _connect(plan: _Plan, mine: "Device", run: report.Run) -> _Peers:
     return _Peers(list(dict.fromkeys(hosts)), threads, patience)
 
 
-def _intact(plan: _Plan, mine: "Device", run: report.Run) -> _Intact | None:
+def _intact(plan: _Plan, samples: "Task", mine: "Device", run: report.Run) -> _Intact | None:
     """Return an intact checkpoint to resume from, or None."""
     from .checkpoints import agreement
 
     if not plan.resume:
         return None
     checkpoint = agreement.settle(plan.resume.checkpoint, plan.resume.check, mine, run)
+    checkpoints.check_data(checkpoint, samples.identity(plan.settings.loss_by, plan.settings.loss))
     return _Intact(checkpoint, checkpoints.check(checkpoint, plan.how, plan.me.world_size))
 
 
@@ -387,12 +389,20 @@ def _explain(settings: config.Settings, me: ranks.Ranks, run: report.Run) -> Non
     zero = how.config["zero_optimization"]
     sizes = {key: int(float(zero[key])) for key in explain.Buffers._fields if key in zero}
     buffers = explain.Buffers(**sizes)
+    fused = fast.fused != "none" or (settings.explain_for is not None and settings.fused_optimizer is None)
     for line in (
         *(f"note: {note}" for note in how.notes),
         *explain.arithmetic(how.batch, how.parallel, len(samples.train), bool(how.settings.drop_last)),
         speed.line(fast, how.config, mine.kind),
         *explain.table(
-            size.of_model(settings, samples), nodes, per_node, limit, host, buffers, how.batch.accumulation
+            size.of_model(settings, samples),
+            nodes,
+            per_node,
+            limit,
+            host,
+            buffers,
+            how.batch.accumulation,
+            fused,
         ),
     ):
         run.line(line)

@@ -21,6 +21,7 @@ from jobgen.schedulers.table import COMMANDS
 from jobgen.script.job_warnings import warnings
 from jobgen.sites.defaults import without
 from jobgen.spec import Layer, SiteName, Specification, Text
+from jobgen.values.parsers import SUBMIT_TIMEOUT, patience
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,7 +91,11 @@ def render(spec: Specification, *, template_dirs: Sequence[str | os.PathLike[str
 
 @overload
 def submit(
-    job: Specification, *, template_dirs: Sequence[str | os.PathLike[str]] = (), new: bool = False
+    job: Specification,
+    *,
+    template_dirs: Sequence[str | os.PathLike[str]] = (),
+    new: bool = False,
+    submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
 ) -> Run: ...
 
 
@@ -101,6 +106,7 @@ def submit(
     *,
     template_dirs: Sequence[str | os.PathLike[str]] = (),
     new: bool = False,
+    submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
     **settings: Unpack[Settings],
 ) -> Run: ...
 
@@ -111,12 +117,14 @@ def submit(
     *,
     template_dirs: Sequence[str | os.PathLike[str]] = (),
     new: bool = False,
+    submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
     **settings: Any,
 ) -> Run:
     """Submit a job from the current directory, as ``jobgen submit`` does, and return its run.
 
     ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec. An
-    interrupted submission of the same script is completed instead, unless ``new``.
+    interrupted submission of the same script is completed instead, unless ``new``. While the scheduler is
+    busy, the job is submitted again for ``submit_timeout``.
 
     Raises:
         JobgenError: as for a JobSpec and ``render``; or the run directory cannot be made, or the scheduler
@@ -134,15 +142,24 @@ def submit(
     elif program or settings:
         raise JobgenError("submit: a JobSpec has its program and settings: change them with replace()")
     submission.scheduler_of(job.scheduler, None, None, "")
+    seconds = _patience(submit_timeout)
     templates = tuple(os.fspath(folder) for folder in template_dirs)
     order = submission.Order(_warned(resolve(job)), templates, (), os.getcwd(), command=())
     if (met := submission.without_met_dependencies(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
-    made = submission.submit(order, text, new)
+    made = submission.submit(order, text, seconds, new)
     submission.finish(made)
     directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
+
+
+def _patience(value: str | timedelta) -> int:
+    text = _scalar("submit_timeout", value)
+    try:
+        return patience(text)
+    except ValueError as error:
+        raise JobgenError(f"submit_timeout = {shown(text)} ({PYTHON}): {error}") from None
 
 
 def _warned(plan: Plan) -> Plan:

@@ -35,9 +35,22 @@ def run_advice(words: Sequence[str], program: Sequence[str]) -> str:
 
 def log_advice(scheduler: Scheduler, path: str) -> str:
     """Return the sentence on a file of the script that is named like that of the job's output."""
-    log = path if "%" in path else unpattern(path)  # it has Slurm's patterns already
-    advice = scheduler.lacks.get("log") or f"for that use --log {shlex.quote(log)}"
+    advice = scheduler.lacks.get("log") or f"for that use --log {shlex.quote(_pattern(scheduler, path))}"
     return f"-o {shown(path)} (command line): is the file of the script, not of the job's output; {advice}"
+
+
+def _pattern(scheduler: Scheduler, path: str) -> str:
+    """Return the value of --log for a path of the output: in a folder a name is added, and the id of the job,
+    which the names of PBS Pro cannot have, becomes the name of the job."""
+    if path.endswith("/"):
+        path += "%x-%j.log"
+    elif "%" not in path:  # it has no patterns of Slurm
+        path = unpattern(path)
+    try:
+        scheduler.log("", path)
+    except ValueError:
+        return path.replace("%x-%j", "%x").replace("%j", "%x")
+    return path
 
 
 def script_advice(path: str, name: str | None) -> str:
@@ -60,10 +73,19 @@ def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
         return f"there is no command {name}; jobgen makes the script and submits it: {line}"
     if is_script_name(name):
         return script_advice(words[0], None)
-    if name.endswith(".py") or begins_launch(name) or ("/" in words[0] and os.path.exists(words[0])):
+    if is_program(words[0]):
         line = _with_program([*words, *program])
         return f"{shown(words[0])} is no command of jobgen; a program goes after --, as in: {line}"
     return ""
+
+
+def is_program(word: str) -> bool:
+    """Return whether a word is a Python script, a launcher, an interpreter, or the path of a file."""
+    return (
+        word.endswith(".py")
+        or begins_launch(os.path.basename(word))
+        or ("/" in word and os.path.exists(word))
+    )
 
 
 def _with_program(words: Sequence[str]) -> str:

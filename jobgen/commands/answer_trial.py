@@ -7,16 +7,23 @@ from typing import NamedTuple
 
 import click
 
-from jobgen.commands.job_plan import job_file, resolved
+from jobgen.commands.foreign_values import instead_of
+from jobgen.commands.job_input import JobInput, job_file, resolved
 from jobgen.errors import JobgenError, counted
 from jobgen.launch.program_launcher import launchers_in
 
 
 class Trial(NamedTuple):
-    """Why jobgen refuses a command line, or the devices of a node that no option requests."""
+    """Why jobgen refuses a command line and the words to use instead, or the devices of a node that no option
+    requests."""
 
-    fault: str = ""
+    error: JobgenError | None = None
+    use: str = ""
     devices: str = ""
+
+    @property
+    def fault(self) -> str:
+        return str(self.error or "")
 
 
 def try_answer(command: click.Command, words: Sequence[str], scheduler: str, program: Sequence[str]) -> Trial:
@@ -31,9 +38,14 @@ def try_answer(command: click.Command, words: Sequence[str], scheduler: str, pro
     try:
         changes = tuple(texts.get("settings") or ())
         layer = job_file(texts.get("job"), bool(texts.get("no_job")), changes, run)
-        plan = resolved(scheduler, texts, run, layer, texts.get("site"), texts.get("job"))
+        job = JobInput(scheduler, texts, run, layer, texts.get("site"), texts.get("job"))
     except JobgenError as error:
-        return Trial(str(error))
+        return Trial(error)
+    try:
+        plan = resolved(job)
+    except JobgenError as error:
+        instead = instead_of(error, job)
+        return Trial(instead.added_to(error), instead.use)
     if not plan.resources.gpus_per_node or "gpus_per_node" in plan.spec.origins:
         return Trial()
     return Trial(devices=f"{counted(plan.resources.gpus_per_node, 'GPU')} a node")

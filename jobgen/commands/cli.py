@@ -11,20 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
-from jobgen.commands.job_plan import (
-    job_file,
-    plan_of,
-    print_notes,
-    print_warnings,
-    template_dirs,
-)
+from jobgen.commands.job_plan import plan_of, print_notes, print_warnings, template_dirs
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
-from jobgen.values.parsers import choice
+from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, patience
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -57,6 +52,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.BadOptionUsage as error:
         text = error.format_message().rstrip(".").removeprefix(f"Option {error.option_name!r} ")
         return _fail(f"{error.option_name} (command line): {text}")
+    except click.UsageError as error:
+        return _fail(_of_usage(error))
     except click.ClickException as error:
         return _fail(error.format_message().rstrip("."))
     except click.Abort:
@@ -84,8 +81,19 @@ def _of_option(error: click.NoSuchOption, ours: Sequence[str], program: Sequence
     hint = nearest(name, begun or known, cutoff=0.75 * (len(begun) != 1))
     if not hint and 1 < len(begun) <= _FEW:
         hint = f"; did you mean {one_of(begun)}?"
+    if not hint and context and not isinstance(context.command, JobCommand):
+        hint = f"; {context.command_path} --help lists its options"
     hint = hint or ("" if program else "; the program's own options go after --")
     return f"there is no option {shown(name)}{hint}"
+
+
+def _of_usage(error: click.UsageError) -> str:
+    """Return the sentence for a word too many or too few, with the command that it is about."""
+    text = error.format_message().rstrip(".")
+    if error.ctx is None:
+        return text
+    path = error.ctx.command_path
+    return f"{path.removeprefix('jobgen ')}: {text[:1].lower()}{text[1:]}; {path} --help shows what it takes"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -225,7 +233,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
         if force and output is None:
             raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
         output = None if output == "-" else output
-        plan = plan_of(scheduler, given, program, job_file(job, no_job, settings, program), site, job)
+        layer = job_file(job, no_job, settings, program)
+        plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         if output and not explain and re.search(_OF_LOG, output):
             from jobgen.commands.advice import log_advice
 
@@ -247,8 +256,8 @@ def _generate(scheduler: str) -> Callable[..., None]:
     return command
 
 
-# A pattern of Slurm, a variable of PBS, or the name of an output.
-_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$"
+# A pattern of Slurm, a variable of PBS, the name of an output, or a folder.
+_OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$|/$"
 
 
 def _explanation(plan: Plan, json: bool, every: bool) -> str:
@@ -274,7 +283,9 @@ def _submit(
     again: str | None,
     dry_run: bool,
     new: bool,
+    submit_timeout: int,
     wait: bool,
+    host: str | None,
     template_dir: tuple[str, ...],
     job: str | None,
     no_job: bool,
@@ -282,24 +293,29 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
+    from jobgen.code.selection import Upload
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
 
     if again is not None:
-        words = (scheduler, *program, job, *settings, site, *given.values())
+        words = (scheduler, *program, job, *settings, site, host, *given.values())
         if no_job or any(one not in (None, ()) for one in words):
             raise JobgenError("--again RUN uses the options in plan.json of that run; leave out all others")
         order = submission.again(again, tuple(template_dir))
         print_warnings(order.plan)
     else:
         layer = job_file(job, no_job, settings, program)
-        if not (scheduler or site or (layer and (layer.scheduler or layer.site))):
+        if host is not None:
+            scheduler, site, given = _of_host(host, scheduler, site, given)
+        elif not (scheduler or site or (layer and (layer.scheduler or layer.site))):
             scheduler, given = _of_machine(given)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
-        plan = plan_of(scheduler, given, program, layer, site, job)
+        plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
-        order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd())
+        order = submission.Order(
+            plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
+        )
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
@@ -310,10 +326,30 @@ def _submit(
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    submitted = submission.submit(order, text, new)
+    submitted = submission.submit(order, text, submit_timeout, new)
     if order.repeats is None:
         print_notes(order.plan)
     return _report(submitted, wait)
+
+
+def _of_host(
+    name: str, scheduler: str | None, site: str | None, given: dict[str, Any]
+) -> tuple[str, str | None, dict[str, Any]]:
+    """Return the scheduler and the site of a host, and the options with its dialect.
+
+    Raises:
+        JobgenError: there is no such host, or another scheduler is typed.
+    """
+    from jobgen.sites.host_file import read
+
+    file = read(name)
+    row = SCHEDULERS[file.scheduler]
+    if scheduler not in (None, row.command_name):
+        raise JobgenError(
+            f"--host {name} has {row.title}, and not {scheduler}: use jobgen submit {row.command_name}"
+        )
+    dialect = None if "dialect" in row.lacks else row.name
+    return row.command_name, site or file.site, {**given, "dialect": given["dialect"] or dialect}
 
 
 def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
@@ -353,6 +389,7 @@ _ELSEWHERE = {
     "cancel": "jobgen.commands.runs",
     "diff": "jobgen.commands.runs",
     "doctor": "jobgen.commands.doctor",
+    "fetch": "jobgen.commands.fetch",
     "help": "jobgen.commands.help:help_command",
     "image": "jobgen.commands.image",
     "init": "jobgen.commands.init",
@@ -368,7 +405,7 @@ _ELSEWHERE = {
 # The commands in the order of the help, by what people do.
 _GROUPS = {
     "Make a script": (*COMMANDS, "init", "site"),
-    "Run it": ("submit", "status", "logs", "list", "cancel", "report", "diff"),
+    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff"),
     "Look at scripts": ("check", "convert", "doctor"),
     "More": ("help", "web", "image", "schema", "completion", "man"),
 }
@@ -382,7 +419,17 @@ def _submit_command() -> click.Command:
         click.Option(
             ["--new"], is_flag=True, help="Submit, even if an interrupted submission may have made this job."
         ),
+        click.Option(
+            ["--submit-timeout"],
+            type=OptionType(patience),
+            default=SUBMIT_TIMEOUT,
+            metavar="TIME",
+            help=f"Submit again for so long while the scheduler is busy ({SUBMIT_TIMEOUT}); 0: submit once.",
+        ),
         click.Option(["--wait"], is_flag=True, help="Wait for the end of the job; exit with its status."),
+        click.Option(
+            ["--host"], metavar="NAME", help="Submit at a machine that ssh reaches; see jobgen host add."
+        ),
     ]
     command = JobCommand(
         "submit",
@@ -397,7 +444,7 @@ def _submit_command() -> click.Command:
             template_option(),
         ],
     )
-    command.own = ("again", "dry_run", "new", "wait")
+    command.own = ("again", "dry_run", "new", "submit_timeout", "wait", "host")
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )

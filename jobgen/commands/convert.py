@@ -67,6 +67,7 @@ def convert(
     file: str | None, target: str | None, scheduler: str | None, output: str | None, force: bool
 ) -> int:
     from jobgen.check.files import read_source
+    from jobgen.convert.misreadings import refusal
     from jobgen.convert.to_job_file import translation
     from jobgen.convert.to_scheduler import conversion
     from jobgen.rendering.runtime import MADE_BY, MARK
@@ -93,6 +94,8 @@ def convert(
             f"{shown(file)}, line {script.components[0]}: begins another component of the job, which has a "
             "request of its own: convert each component as a script"
         )
+    if not ours and (reason := refusal(script)) is not None:
+        raise JobgenError(f"{shown(file)}, line {reason[0]}: {reason[1]}")
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")
     if ours:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
-from jobgen.commands.job_plan import job_file, plan_of, template_dirs
+from jobgen.commands.job_plan import plan_of, template_dirs
 from jobgen.commands.parameter_types import OptionType
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 from jobgen.schedulers.table import COMMANDS
 from jobgen.values.parsers import choice, whole
 
@@ -44,7 +45,8 @@ def _doctor(
             "as in: jobgen doctor --nodes 2 --venv DIR -- train.py",
             err=True,
         )
-    plan = plan_of(kind, given | {"dialect": given["dialect"] or dialect}, program, layer, site, job)
+    texts = given | {"dialect": given["dialect"] or dialect}
+    plan = plan_of(JobInput(kind, texts, program, layer, site, job))
     from jobgen.doctor import verdict_table
     from jobgen.doctor.examination import examine, verdicts
 
@@ -63,8 +65,13 @@ def _scheduler(
     typed: str | None, layer: Layer | None, site: str | None, beside: str
 ) -> tuple[str, str | None]:
     """Return the scheduler as typed, or of the job file, the site or this machine, and its dialect."""
-    if name := typed or (layer.scheduler if layer else None):
-        return name, None
+    if typed:
+        try:
+            return choice(*COMMANDS)(typed), None
+        except ValueError as error:
+            raise JobgenError(f"doctor: {shown(typed)} {error}") from None
+    if layer and layer.scheduler:
+        return layer.scheduler, None
     if place := site or (layer.site.name if layer and layer.site else None):
         from jobgen.sites.loader import load
 
@@ -79,9 +86,7 @@ doctor = JobCommand(
     "doctor",
     callback=_doctor,
     params=[
-        click.Argument(
-            ["scheduler"], type=OptionType(choice(*COMMANDS)), metavar="|".join(COMMANDS), required=False
-        ),
+        click.Argument(["scheduler"], metavar="|".join(COMMANDS), required=False),
         *job_options(),
         *file_options(),
         click.Option(["--json"], is_flag=True, help="Print JSON."),

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import click
 
 from jobgen.commands.accepted import is_bare
 from jobgen.commands.answer_trial import Trial, try_answer
-from jobgen.convert.to_job_file.option_sizes import OptionWords, Typed
+from jobgen.commands.foreign_launchers import launcher_options, mpi_letters, of_launcher, of_value, split
+from jobgen.commands.foreign_values import words_for
+from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.convert.to_job_file.scheduler_options import (
     Advice,
     long_names,
@@ -29,71 +30,96 @@ from jobgen.launch.launchers import EACH_DEVICE, LAUNCHERS
 from jobgen.launch.program_launcher import launchers_in
 from jobgen.options import BY_KEY, shell_text
 from jobgen.schedulers.table import COMMANDS, named
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS, of_script
 from jobgen.secrets import is_secret, masked_word
 from jobgen.values.parsers import number
 
-# Names in other programs, and the keys of jobgen's options with the same value.
-_OTHERS = {
-    "--memory": "mem", "--project": "account", "--features": "constraint", "--license": "licenses",
-    "--depend": "after",
-}  # fmt: skip
+# Options of bsub, with their values, that no other scheduler has.
+_LSF = r"-gpu .*|-R (?:span|rusage|select)\[.*|-W \d+(?::\d+)?|-nnodes \d+"
 
 
 def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = ()) -> str:
     """Return the sentence on the options of other programs among these words; empty without one."""
-    typed = _typed(words, command)._replace(started=_started_ranks(program))
+    line = _read(words, command)._replace(started=_started_ranks(program))
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
-    target = of_script(named(name, typed.ours.get("--dialect")).name) if name else None
-    typed_words, answers, of_schedulers = [], list[Advice](), dict[str, list[OptionWords]]()
-    for words_typed in typed.foreign:
-        option = whole(words_typed, typed.flags)
-        row = owner(option, typed, target)
-        letter = len(option[0]) == 2  # those of schedulers come first
-        if (answer := _of_value(option)) or (
-            not (row and letter) and (answer := _of_launcher(option, typed))
-        ):
+    target = of_script(named(name, line.ours.get("--dialect")).name) if name else None
+    if lsf := [" ".join(option) for option in line.foreign if re.fullmatch(_LSF, " ".join(option))]:
+        return f"{lsf[0]} (command line): is an option of bsub; there is no counterpart: jobgen has no LSF"
+    options, answers = _answers(line, target)
+    if not options:
+        return ""
+    use, remarks = _advice(answers, line)
+    faults: list[str] = []
+    if name:
+        trial, faults = _trial(command, line.kept, use, name, program)
+        names_ranks = any(one.startswith("--ranks-per-node") for one in use)
+        if trial.fault:
+            use, remarks = [], [f"there is no counterpart, as jobgen refuses {trial.fault}"]
+        elif trial.devices and names_ranks and "gpu" not in " ".join(options).lower():
+            remarks += [f"this requests {trial.devices}, one for each rank; --accelerator cpu requests none"]
+    owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
+    what = f"is an option of {owners}" if len(options) == 1 else f"are options of {owners}"
+    advice = "; ".join(dict.fromkeys([*_use(command, name, use, answers), *remarks]))
+    first = f"{' '.join(options)} (command line): {what}; {advice or 'leave it out, jobgen needs none'}"
+    return "; ".join([first, *filter(None, faults)])
+
+
+def _answers(line: JobCommandLine, target: Dialect | None) -> tuple[list[str], list[Advice]]:
+    """Return the options of other programs as messages show them, and the advice on them. An option that
+    no program has stays with the other words."""
+    options, answers, of_schedulers = [], list[Advice](), dict[str, list[OptionWords]]()
+    letters = mpi_letters(line)
+    for words in line.foreign:
+        option = whole(words, line.flags)
+        row = owner(option, line, target)
+        first = row and len(option[0]) == 2 and option[0] not in letters  # those of schedulers come first
+        if (answer := of_value(option)) or (not first and (answer := of_launcher(option, line))):
             answers.append(answer)
         elif row:
             of_schedulers.setdefault(row.name, []).append(option)
         else:
-            typed.kept.extend(words_typed)
+            line.kept.append(words)
             continue
-        typed_words.append(" ".join(map(_shown, words_typed)))
-    if not typed_words:
-        return ""
-    answers += [of_scheduler(DIALECTS[name], many, typed, target) for name, many in of_schedulers.items()]
-    use, remarks = _advice(answers, typed)
-    if name and use:
-        trial = _trial(command, typed.kept, use, name, program)
-        names_ranks = any(one.startswith("--ranks-per-node") for one in use)
-        if trial.fault:
-            use, remarks = [], [f"there is no counterpart, as jobgen refuses {trial.fault}"]
-        elif trial.devices and names_ranks and "gpu" not in " ".join(typed_words).lower():
-            remarks += [f"this requests {trial.devices}, one for each rank; --accelerator cpu requests none"]
-    owners = one_of(dict.fromkeys(owner for one in answers for owner in one.owners)).replace(" or ", " and ")
-    what = f"is an option of {owners}" if len(typed_words) == 1 else f"are options of {owners}"
-    text = "; ".join(dict.fromkeys([f"use {' '.join(use)}"] * bool(use) + remarks))
-    return f"{' '.join(typed_words)} (command line): {what}; {text or 'leave it out, jobgen needs none'}"
+        options.append(" ".join(map(_shown, words)))
+    answers += [of_scheduler(DIALECTS[name], many, line, target) for name, many in of_schedulers.items()]
+    return options, answers
+
+
+def _use(
+    command: click.Command, name: str | None, use: Sequence[str], answers: Sequence[Advice]
+) -> list[str]:
+    """Return the part of an answer that names the words to use, if there are any."""
+    submit = [*dict.fromkeys(flag for one in answers for flag in one.submit)]
+    words = [*submit, *use, *(f"-- {one.program}" for one in answers if one.program)]
+    if submit and command.name != "submit":
+        words = ["jobgen submit", *([name] if name else []), *words]
+    return [f"use {' '.join(words)}"] if words else []
 
 
 def _trial(
-    command: click.Command, kept: Sequence[str], use: Sequence[str], name: str, program: Sequence[str]
-) -> Trial:
-    """Try an answer beside the other words; an option among these that is refused itself is left out."""
+    command: click.Command, kept: Sequence[OptionWords], use: Sequence[str], name: str, program: Sequence[str]
+) -> tuple[Trial, list[str]]:
+    """Try an answer beside the other words. Return the result without the options among these that jobgen
+    refuses in any case, and the messages on these options.
+
+    Without an option jobgen may refuse others that it accepts beside a better value of it: of those only
+    values that it cannot read are named.
+    """
+    answer, faults, complete = shlex.split(" ".join(use)), dict[str, str](), bool(use)
     while True:
-        trial = try_answer(command, [*kept, *shlex.split(" ".join(use))], name, program)
-        if not trial.fault or trial.fault != try_answer(command, kept, name, program).fault:
-            return trial
-        flag = trial.fault.partition(" ")[0]
-        rest = [
-            word
-            for before, word in pairwise(["", *kept])
-            if flag not in (before, word) and not word.startswith(f"{flag}=")
-        ]
-        if len(rest) == len(kept):
-            return Trial()  # what is refused is not an option
-        kept = rest
+        words = [word for one in kept for word in one]
+        trial = try_answer(command, [*words, *answer], name, program)
+        if trial.error is None or trial.fault != try_answer(command, words, name, program).fault:
+            return trial, [*faults.values()]
+        option = BY_KEY.get(trial.error.option)
+        refused = [one for one in kept if option and option.is_named(split(one)[0])]
+        if option is None or not refused or option.key in faults:
+            return Trial(), [*faults.values()]  # what is refused is not on the command line
+        value = refusal(option.key, split(refused[-1])[1])
+        faults[option.key] = trial.fault if complete or value else ""
+        complete = complete and bool(trial.use)
+        kept = [one for one in kept if one not in refused] + [shlex.split(trial.use)] * bool(trial.use)
 
 
 def _started_ranks(program: Sequence[str]) -> str:
@@ -107,7 +133,7 @@ def _started_ranks(program: Sequence[str]) -> str:
     return count if count and number(count) else EACH_DEVICE[0]
 
 
-def _advice(answers: Sequence[Advice], typed: Typed) -> tuple[list[str], list[str]]:
+def _advice(answers: Sequence[Advice], line: JobCommandLine) -> tuple[list[str], list[str]]:
     """Return the options of jobgen in the answers, as a shell takes them, and the remarks."""
     values = dict[str, Any]()
     items: list[tuple[str, Any]] = [item for one in answers for item in one.values.items()]
@@ -117,13 +143,13 @@ def _advice(answers: Sequence[Advice], typed: Typed) -> tuple[list[str], list[st
         if isinstance(both, dict):
             values[key] = {**both, **value}
     replaced = {key for one in answers for key in one.replaced}
-    given = [key for key in values if BY_KEY[key].flag in typed.ours and not BY_KEY[key].multiple]
+    given = [key for key in values if BY_KEY[key].flag in line.ours and not BY_KEY[key].multiple]
     given = [key for key in given if key not in replaced]
     use = [one for key, value in values.items() if key not in given for one in _typed_option(key, value)]
     remarks = [
         f"{BY_KEY[key].flag} is given already"
         for key in given
-        if str(values[key]) != typed.ours[BY_KEY[key].flag]
+        if str(values[key]) != line.ours[BY_KEY[key].flag]
     ]
     return use, remarks + [remark for one in answers for remark in one.remarks]
 
@@ -144,11 +170,11 @@ def _typed_option(key: str, value: object) -> Iterator[str]:
         yield BY_KEY[key].flag if one is True else shell_text(key, str(one))
 
 
-def _typed(words: Sequence[str], command: click.Command) -> Typed:
+def _read(words: Sequence[str], command: click.Command) -> JobCommandLine:
     options = [one for one in command.params if isinstance(one, click.Option)]
     takes = {flag: not one.is_flag for one in options for flag in (*one.opts, *one.secondary_opts)}
     pairs = {name for row in LAUNCHERS.values() for name in row.line.pairs}
-    typed, at = Typed({}, [], tuple(takes), []), 0
+    line, at = JobCommandLine({}, [], tuple(takes), []), 0
     while at < len(words):
         name, equals, value = words[at].partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""
@@ -159,113 +185,45 @@ def _typed(words: Sequence[str], command: click.Command) -> Typed:
         start = at
         bare = is_bare([one for one in takes if takes[one]], words[at], following)
         if (takes.get(name) or takes.get(short)) and not bare:
-            typed.ours[name] = value if equals else following
             at += 1 + bool(name in takes and not equals)
-        elif name.startswith("-") and (bare or name not in takes or (short and own_value)):
+            text = value if equals else following
+            if _is_foreign_value(name, text):
+                line.foreign.append(list(words[start:at]))
+                continue
+            line.ours[name] = text
+        elif name.startswith("-") and (bare or equals or name not in takes or (short and own_value)):
             at += 1 + len(own_value)
             if "".join(option := [words[start], *own_value]).isprintable():
-                typed.foreign.append(option)
+                line.foreign.append(option)
                 continue
         else:
             at += 1
-        typed.kept.extend(words[start:at])
-    return typed
+        line.kept.append(list(words[start:at]))
+    return line
 
 
-def _split(option: OptionWords) -> tuple[str, str]:
-    """Return the name of an option and its value."""
-    word, equals, value = option[0].partition("=")
-    return word, value if equals else " ".join(option[1:])
+def _is_foreign_value(flag: str, text: str) -> bool:
+    """Return whether jobgen refuses a value of its option that a scheduler takes for its own of this name."""
+    option = next((one for one in BY_KEY.values() if one.is_named(flag) and not one.switch), None)
+    return option is not None and bool(
+        refusal(option.key, text) and any(words_for(row, option, text) for row in DIALECTS.values())
+    )
 
 
-def _of_value(option: OptionWords) -> Advice | None:
-    """Return the advice on an option of a launcher whose value has a counterpart; None for others."""
-    word, value = _split(option)
-    for row in LAUNCHERS.values():
-        for pattern, key, text in row.line.same_values.get(word, ()):
-            if found := re.fullmatch(pattern, value):
-                own = found.expand(text)
-                return Advice([row.command], {key: [own] if BY_KEY[key].multiple else own})
-    return None
-
-
-def _of_launcher(option: OptionWords, typed: Typed) -> Advice | None:
-    """Return the advice on an option of a launcher; None for other options."""
-    word, value = _split(option)
-    name = word.replace("_", "-")
-    known_as = (["other programs"], _OTHERS.get(name, ""), "")
-    owners, key, text = _launcher_options().get(name, known_as)
-    own = BY_KEY.get(name[2:].replace("-", "_"))
-    if own and name != word:
-        return _checked(["launchers"], own.key, value)
-    if key in ("remark", "script"):
-        return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
-    if key == "launcher_arg":
-        return _argument(owners, word if "_" in word else text, option, typed)
-    if key and not value:
-        return Advice(owners, {}, (f"{name} needs a value",))
-    if key == "nodes" and (ends := re.fullmatch(r"(\d+):(\d+)", value)):
-        if ends[1] != ends[2]:
-            return Advice(owners, {}, ("a range of nodes has no counterpart: --nodes is one number",))
-        value = ends[1]
-    if key == "ranks":
-        return _shared(owners, number(value) or 0, typed)
-    if key == "ranks_per_node" and value in EACH_DEVICE:
-        return Advice(owners, {}, (f"leave {word} out, each device has a rank",))
-    return _checked(owners, key, value) if key else None
-
-
-def _argument(owners: Sequence[str], name: str, option: OptionWords, typed: Typed) -> Advice:
-    """Return the advice on an option for ``--launcher-arg``, with the launcher that has it."""
-    _, value = _split(option)
-    launcher = typed.ours.get("--launcher", "")
-    if launcher and launcher not in owners:
-        return Advice(owners, {}, (f"{launcher} has no counterpart of {' '.join(option)}",))
-    spaced = LAUNCHERS[owners[0]].of_mpi  # its options take no "="
-    words = [name, *option[1:]] if spaced else [f"{name}={value}" if value else name]
-    return Advice(owners, {**({} if launcher else {"launcher": owners[0]}), "launcher_arg": words})
-
-
-def _shared(owners: Sequence[str], total: int, typed: Typed) -> Advice:
-    """Return the advice on a number of ranks on all nodes."""
-    given = {
-        key: number(_split(option)[1])
-        for option in typed.foreign
-        for _, key, _ in [_launcher_options().get(_split(option)[0].replace("_", "-"), ((), "", ""))]
-    }
-    nodes = typed.whole("nodes") or given.get("nodes")
-    each = typed.whole("ranks_per_node") or given.get("ranks_per_node")
-    if total and each and not nodes and total % each == 0:
-        return Advice(owners, {"nodes": total // each})
-    if not total or total % (nodes or 1):
-        why = f"{total} ranks on {nodes} nodes have no counterpart: --ranks-per-node is that of each node"
-        return Advice(owners, {}, (why,))
-    return Advice(owners, {"ranks_per_node": total // (nodes or 1)})
-
-
-def _checked(owners: Sequence[str], key: str, value: str) -> Advice:
-    """Return the advice to give this value, unless jobgen's option refuses it."""
-    option = BY_KEY[key]
-    if why := refusal(key, "yes" if option.switch else value):
-        return Advice(owners, {}, (why,))
-    return Advice(owners, {key: True if option.switch else value})
-
-
-def _launcher_options() -> dict[str, tuple[list[str], str, str]]:
-    """Return the options of launchers that no scheduler has, with - for _: whose they are, the key of
-    jobgen's option (``script`` and ``remark`` for none), and their spelling or the remark."""
-    found: dict[str, tuple[list[str], str, str]] = {}
-    others = {name for row in DIALECTS.values() for name in long_names(row)}
-    for row in LAUNCHERS.values():
-        line = row.line
-        keys = {
-            "nodes": line.nodes, "ranks_per_node": line.local_ranks, "ranks": line.ranks,
-            "script": line.from_script, "launcher_arg": line.more, "remark": line.remarks,
-        }  # fmt: skip
-        pairs = [(name, key) for key, names in keys.items() for name in names]
-        pairs += [(name, key) for name, key in line.same.items() if len(name) > 2]
-        for name, key in pairs:
-            if len(name) == 2 or name[2:] not in others:
-                answer: tuple[list[str], str, str] = ([], key, line.remarks.get(name, name))
-                found.setdefault(name.replace("_", "-"), answer)[0].append(row.command)
-    return found
+def programs_with(word: str) -> list[str]:
+    """Return the commands of the schedulers and the launchers that have an option."""
+    name = word.partition("=")[0]
+    long = name.startswith("--")
+    launchers, *_ = launcher_options().get(name.replace("_", "-"), ([], "", ""))
+    exact = bool(launchers) and not long and len(name) > 2  # such as -np
+    rows = [row for row in DIALECTS.values() if row.scheduler.prefix and not exact]
+    found = [
+        row.command
+        for row in rows
+        if (
+            name[2:] in long_names(row)
+            if long
+            else name[1:2] in row.scheduler.grammar.letters.replace(":", "")
+        )
+    ]
+    return [*dict.fromkeys([*found, *launchers])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -10,8 +11,9 @@ import click
 
 from jobgen.commands import topics
 from jobgen.commands.terminal import columns
-from jobgen.errors import JobgenError, nearest, shown
+from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.options import OPTIONS
+from jobgen.schedulers.table import SCHEDULERS
 
 _OTHERS = 3  # further pages that are named
 _FOLDERS = {"start": "Start here", "tutorials": "Tutorials", "trouble": "What went wrong?", "": "How to"}
@@ -49,15 +51,39 @@ def _command_help(ctx: click.Context, words: Sequence[str]) -> str:
 
 def _option_text(words: Sequence[str]) -> str:
     """Return the help of the option of a job that is the only word, or an empty text."""
-    if len(words) != 1 or words[0][:2] != "--":
+    if not words or not re.match(r"-\w|--\w", words[0]):
         return ""
-    flags = {one.flag: one for one in OPTIONS}
-    if words[0] not in flags:
-        hint = nearest(words[0], flags) or "; jobgen slurm --help-all lists them"
-        raise JobgenError(f"help: there is no option {shown(words[0])} of a job{hint}")
-    option = flags[words[0]]
+    option = next((one for one in OPTIONS if one.is_named(words[0])), None)
+    if option is None or len(words) > 1:
+        return _foreign_option_text(words)
     line = f"{option.flag} {option.metavar}".strip()
     return f"{line}\n{textwrap.indent(textwrap.fill(option.about, columns() - 4), '    ')}\n"
+
+
+def _foreign_option_text(words: Sequence[str]) -> str:
+    """Return the options of jobgen for options of other programs.
+
+    Raises:
+        JobgenError: no program has the first one.
+    """
+    from jobgen.commands.cli import cli
+    from jobgen.commands.foreign_options import hint, programs_with
+
+    programs = programs_with(words[0])
+    if not programs:
+        flag = (
+            nearest(words[0], [one.flag for one in OPTIONS], 0.75) or "; jobgen slurm --help-all lists them"
+        )
+        raise JobgenError(f"help: there is no option {shown(words[0])} of a job{flag}")
+    rows = [row for row in SCHEDULERS.values() if row.command in programs]
+    commands = [*dict.fromkeys(row.command_name for row in rows)] or ["slurm"]
+    takes_value = not rows or any(row.grammar.takes_value(words[0]) for row in rows)
+    if len(words) > 1 or "=" in words[0] or not takes_value:
+        job = cli.get_command(click.Context(cli), commands[0])
+        return f"{hint(job, words)}\n" if job is not None else ""
+    lines = "".join(f"  jobgen {one} {words[0]} VALUE\n" for one in commands)
+    owners = one_of(programs).replace(" or ", " and ")
+    return f"{words[0]} is an option of {owners}. With a value, jobgen answers with its own options:\n{lines}"
 
 
 def _rule_text(words: Sequence[str]) -> str:

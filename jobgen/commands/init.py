@@ -11,6 +11,7 @@ import click
 import jobgen
 from jobgen.commands.parameter_types import FILE, OptionType, scheduler_word
 from jobgen.errors import shown
+from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import SCHEDULERS
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ _SWEEP = """
     "--output",
     metavar="FILE",
     type=FILE,
-    default="jobgen.toml",
-    help="Name of the file.  [default: jobgen.toml]",
+    default=JOB_FILE,
+    help=f"Name of the file.  [default: {JOB_FILE}]",
 )
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 @click.option(
@@ -78,7 +79,8 @@ def init(scheduler: str | None, output: str, force: bool, asks: bool) -> None:
         kind, site, live, program = ask(kind, site)
         why = ""
     write_script(output, starter(kind, site, live, program), force=force, executable=False)
-    click.echo(f"{output}: a job for {kind}{why}; edit it, then: {_next(kind, output)}", err=True)
+    edit = "" if asks else "edit it, then "
+    click.echo(f"{output}: a job for {kind}{why}; {edit}{_next(kind, output)}", err=True)
     made = live or {}
     if examples := [f"{key} = {value!r}" for key, value in _demands(site).items() if key not in made]:
         about = "examples of the site, for which you may have other values"
@@ -86,8 +88,12 @@ def init(scheduler: str | None, output: str, force: bool, asks: bool) -> None:
 
 
 def _next(kind: str, output: str) -> str:
-    command = f"jobgen {SCHEDULERS[kind].command_name}"
-    return f"{command} --explain" if output == "jobgen.toml" else f"{command} --job {shown(output)} --explain"
+    """Return the commands that show the job and start it."""
+    scheduler = SCHEDULERS[kind]
+    file = "" if output == JOB_FILE else f" --job {shown(output)}"
+    command = f"jobgen {scheduler.command_name}{file}"
+    start = f"{command} | bash" if scheduler.behaviour.one_host else f"jobgen submit{file}"
+    return f"{command} --explain shows the job, and {start} starts it"
 
 
 def _detected_site() -> tuple[Site, str, str] | None:

@@ -13,6 +13,7 @@ from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
+from jobgen.schedulers.table import COMMANDS
 from jobgen.values.text_files import is_script_name
 
 # The options of most jobs, in the order of the short help.
@@ -90,7 +91,7 @@ class JobCommand(click.Command):
             self._explain(words, ctx.obj or ())
         try:
             strays = super().parse_args(ctx, args)
-        except click.NoSuchOption:
+        except (click.NoSuchOption, click.BadOptionUsage):  # such as --exclusive=user, a switch in jobgen
             self._explain(words, ctx.obj or ())
             raise
         scheduler = ctx.params.get("scheduler") or ""
@@ -98,8 +99,11 @@ class JobCommand(click.Command):
             from jobgen.commands.advice import script_advice
 
             raise JobgenError(script_advice(scripts[0], scheduler or self.name))
-        if scheduler.endswith(".py"):
-            strays, scheduler = [scheduler, *strays], ""
+        if scheduler and scheduler not in COMMANDS:
+            from jobgen.commands.advice import is_program
+
+            if is_program(scheduler):
+                strays, scheduler = [scheduler, *strays], ""
         if strays:
             self._explain(words, ctx.obj or ())
             from jobgen.commands.advice import stray_advice

@@ -1,36 +1,27 @@
-"""The plan of a job from the command line, its job file and its site; notes and warnings on it."""
+"""The plan of a job, with the notes and warnings on it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
+from jobgen.commands.job_input import JobInput, resolved
 from jobgen.errors import JobgenError, visible
 from jobgen.jobfile.tables import JOB_FILE
 
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
-    from jobgen.spec import Layer
-
-_YES_NO = {True: "yes", False: "no"}  # the text of a switch
 
 
-def plan_of(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
-    """Return the plan of a job from the typed options, the job file and the site. The file of the site is
-    also searched in the folder of the job file. A job file that was not typed is named on standard error.
+def plan_of(job: JobInput) -> Plan:
+    """Return the plan of a job, and print notes and warnings on it. A job file that no option names is named
+    in a note.
 
     Raises:
-        JobgenError: a value is wrong.
+        JobgenError: a value is wrong; the message has the words of jobgen for a value of another program.
     """
     from jobgen.config import left_out
     from jobgen.plan import expansion
@@ -38,16 +29,12 @@ def plan_of(
     from jobgen.plan.survival import note
 
     try:
-        plan = resolved(scheduler, given, program, below, site, job)
+        plan = resolved(job)
     except JobgenError as error:
-        from jobgen.commands.foreign_values import of_value
+        from jobgen.commands.foreign_values import instead_of
 
-        use = of_value(
-            scheduler, str(error), given, lambda texts: resolved(scheduler, texts, program, below, site, job)
-        )
-        if not use:
-            raise
-        raise JobgenError(f"{error}{use}") from None
+        raise instead_of(error, job).added_to(error) from None
+    below = job.below
     notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
     notes += (filter_note(plan.spec, plan.scheduler),)
     for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
@@ -58,52 +45,12 @@ def plan_of(
     return plan
 
 
-def resolved(
-    scheduler: str,
-    given: Mapping[str, Any],
-    program: tuple[str, ...],
-    below: Layer | None,
-    site: str | None,
-    job: str | None,
-) -> Plan:
-    """Return the plan as `plan_of` does, and print nothing.
-
-    Raises:
-        JobgenError: a value is wrong.
-    """
-    from jobgen.config import read_spec
-    from jobgen.plan.plan import resolve
-    from jobgen.spec import COMMAND_LINE, SiteName
-
-    texts = {key: _YES_NO[value] if isinstance(value, bool) else value for key, value in given.items()}
-    place = None if site is None else SiteName(site, COMMAND_LINE, os.path.dirname(job or ""))
-    return resolve(read_spec(scheduler, texts, program, below, site=place))
-
-
 def print_warnings(plan: Plan) -> None:
     """Print the warnings on a job."""
     from jobgen.script.job_warnings import warnings
 
     for text in warnings(plan):
         click.echo(visible(f"jobgen: warning: {text}"), err=True)
-
-
-def job_file(
-    path: str | None, ignored: bool, settings: tuple[str, ...], program: tuple[str, ...]
-) -> Layer | None:
-    """Return the given job file, or the default one if it exists, with the changes of ``--set``.
-
-    Raises:
-        JobgenError: it cannot be read, or something in it is wrong.
-    """
-    if ignored and path is not None:
-        raise JobgenError("--job and --no-job contradict each other; leave one of them out")
-    found = path is None and not ignored and os.path.exists(JOB_FILE)
-    if path is None and not found and not settings:
-        return None
-    from jobgen.jobfile.reader import read_job
-
-    return read_job(JOB_FILE if found else path, settings, program)._replace(is_default=found)
 
 
 def print_notes(plan: Plan) -> None:

@@ -130,8 +130,8 @@ def man(ctx: click.Context, words: tuple[str, ...], output: str | None) -> None:
         return
     name = "-".join(("jobgen", *words))
     if f"{name}.1" not in found:
-        known = [file.removesuffix(".1") for file in found]
-        raise JobgenError(f"man: there is no page {shown(name)}{nearest(name, known)}")
+        known = [file.removesuffix(".1").removeprefix("jobgen-") for file in found]
+        raise JobgenError(f"man: there is no page {shown(name)}{nearest('-'.join(words), known)}")
     click.echo(found[f"{name}.1"], nl=False)
 
 

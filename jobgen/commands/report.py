@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from jobgen.commands.parameter_types import FILE
+from jobgen.errors import visible
 
 
 @click.command(
@@ -29,8 +30,11 @@ def report(more: tuple[str, ...], names: tuple[str, ...], output: str, force: bo
     from jobgen.rendering.script_file import write_script
     from jobgen.report.page import page
     from jobgen.report.selection import select_runs
+    from jobgen.runs.remote import mirror
 
     directories = select_runs(names + more)  # the arguments after --
+    for run, why in mirror.complete(directories).items():
+        click.echo(visible(f"jobgen: {run.name}: {why}; the page shows what was fetched before"), err=True)
     with progress("reading runs") as work:
         text = page(work.of(directories), time.time(), Path(output).parent)
     write_script(output, text, force=force, executable=False)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
 from jobgen.values.parsers import whole
+
+if TYPE_CHECKING:
+    from jobgen.runs.job_query import Queue
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 
@@ -99,7 +104,7 @@ def list_runs(runs_dir: str | None, as_json: bool) -> None:
     )
 
 
-def _say(text: str, silent: dict[str, str]) -> None:
+def _say(text: str, silent: Mapping[Queue, str]) -> None:
     click.echo(text, nl=False)
     for why in silent.values():
         click.echo(f"jobgen: {why}", err=True)

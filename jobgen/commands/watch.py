@@ -62,9 +62,9 @@ def _tell(look: Look, printed: dict[str, str], stream: TextIO) -> None:
         if printed.get(state.run) != line:
             printed[state.run] = line
             print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", file=stream, flush=True)
-    for scheduler, why in look.silent.items():
-        if printed.get(scheduler) != why:
-            printed[scheduler] = why
+    for queue, why in look.silent.items():
+        if printed.get(str(queue)) != why:
+            printed[str(queue)] = why
             print(visible(f"jobgen: {why}"), file=sys.stderr)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -57,6 +58,8 @@ def _write(
     ):
         raise ValueError(f"reservations of {target.title} are queues with names such as R12")
     if key == "constraint" and source is not target:
+        if source.features_are_resources and re.search(r"(^|:)v?(host|node)=", value):
+            raise ValueError("names a host, which is no feature of a node")
         if source.features_are_resources:
             raise ValueError(f"a resource of {source.title} is not a feature of a node in {target.title}")
         value = value.replace(source.feature_separator, target.feature_separator)

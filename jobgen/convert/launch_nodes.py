@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from jobgen.schedulers.request import Request
+import re
+
+from jobgen.convert.misreadings import names_devices
+from jobgen.schedulers.request import Option, Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.values.parsers import number
 
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
@@ -28,6 +32,47 @@ def spread(script: Script, content: ScriptRequest) -> None:
         request.gpus_per_node = -(-request.gpus_per_node // nodes)
     content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != _text(cores)]
     content.unsure.append((option, _text(cores), why(request)))
+
+
+def fill_devices(script: Script, content: ScriptRequest) -> None:
+    """Request the devices of a node that the job has without a directive: those of whole nodes, on which a
+    launcher starts ranks, and in a whole script those that only its steps request."""
+    request = content.request
+    given = any(re.match("--gpu|--gres", flag) for flag in script.heeded)
+    if given or not script.dialect.hides_devices:
+        return
+    if request.exclusive and names_devices(script):
+        found = (devices_of(launch, request) for launch in script.launches)
+        request.gpus_per_node = next(filter(None, found), None)
+    steps = [(_of_step(one, request), one.line) for one in script.launches if one.row.by_scheduler]
+    count, line = max(steps, default=(0, 0))
+    if count and content.whole and request.gpus_per_node is None:
+        request.gpus_per_node = count
+        why = "only the launcher asks for them; the new job does"
+        content.unsure.append((Option(line, "", "", ""), f"{count} GPUs of a node", why))
+
+
+def _of_step(launch: Launch, request: Request) -> int:
+    """Return the number of devices of a node that a step requests."""
+    nodes = launch.number("-N", "--nodes") or request.nodes or 1
+    ranks = launch.number(*EACH) or -(-(launch.number(*ALL) or request.ranks or 1) // nodes)
+    times = {"--gpus-per-node": 1.0, "--gres": 1.0, "--gpus-per-task": ranks}
+    times |= dict.fromkeys(("-G", "--gpus"), 1 / nodes)
+    for name, factor in times.items():
+        parts = (launch.options.get(name) or "").split(",")
+        value = next((one for one in parts if name != "--gres" or re.match(r"(gres[:/])?gpu\b", one)), "")
+        if count := number(value.rpartition(":")[2]):
+            return max(int(count * factor), 1)
+    return 0
+
+
+def devices_of(launch: Launch, request: Request) -> int:
+    """Return the number of ranks that a launcher of Python starts on a node, each with a device; 0 if it does
+    not say."""
+    if not launch.row.once_a_node:
+        return 0
+    total = launch.number("--num-processes")
+    return launch.number("--nproc-per-node", "--num-gpus") or (total or 0) // (request.nodes or 1)
 
 
 def why(request: Request) -> str:

@@ -9,10 +9,32 @@ from jobgen.convert.result import Remark
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import WRAPPERS
+from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
+from jobgen.script.syntax import MISSING
+
+
+def refusal(script: Script) -> tuple[int, str] | None:
+    """Return the line and the reason if the text is no script that bash can run up to its end.
+
+    Behind an ``exit`` or ``exec`` it reads nothing.
+    """
+    if not script.for_a_shell:
+        return None
+    number = script.directives.first_command or 1
+    match = _OF_OTHER_TEXT.match(script.line(number).lstrip())
+    if match and not script.line(1).startswith("#!"):
+        return number, f"{match[0].split()[0]} is no command: the text is no script for a shell"
+    whole = script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace")
+    ends = [one.end for one in script.tree.children if re.match(r"(exit|exec)\b[^<>]*$", one.text)]
+    texts = [whole, *(script.tree.source[:end].decode("utf-8", "replace") for end in ends[:1])]
+    messages = [re.match(r"line (\d+): ((?!warning).*)", complaint(text)) for text in texts]
+    if not all(messages) or messages[0] is None:
+        return None
+    return int(messages[0][1]), f"bash cannot read it: {messages[0][2]}"
 
 
 def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
@@ -33,15 +55,20 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, script.line(at).strip()[:60], why)
-    errors = (node for node in script.tree.all("ERROR") if node.text.strip("\\ \n"))
-    if wrong := next(errors, None):
+    errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
+    errors += [node.parent or node for node in script.tree.all(MISSING)]
+    if wrong := min((node.line for node in errors), default=0):
         why = "cannot be read: check the commands from here on"
-        yield Remark(wrong.line, script.lines[wrong.line - 1].strip()[:60], why)
+        yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
 
 
+# The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
+_OF_OTHER_TEXT = re.compile(
+    r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
+)
 _OF_GPUS = re.compile(
     r"gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3})[a-z]?\b",
     re.IGNORECASE,

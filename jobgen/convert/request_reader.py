@@ -25,6 +25,7 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     source, request = DIALECTS[script.scheduler], script.request
     bad = next((one for one in request.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
     content = ScriptRequest(request, whole, totals, bad)
+    launch_nodes.fill_devices(script, content)
     source.read_more(content, heeded(script.options, source.scheduler))
     launch_nodes.spread(script, content)
     if content.directory and re.fullmatch(r"\./+", content.directory):

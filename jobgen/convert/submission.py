@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
+from jobgen.script.calls import new_arguments
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -71,7 +72,7 @@ def is_printed(node: Node) -> bool:
 
 def _argument(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first argument of the script that it reads; None without one."""
-    if any(_outside(command.node) and "--" in command.literals for command in script.named("set")):
+    if any(_outside(command.node) and new_arguments(command) is not None for command in script.named("set")):
         return None  # the script sets them itself
     found = [
         (node.line, node.text)

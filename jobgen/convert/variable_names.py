@@ -10,7 +10,9 @@ from jobgen.script.constants import certain
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import Node, exported, parse
+
+_EXPORT = re.compile(r"export\b|(declare|typeset) -\w*x")
 
 
 def meanings(source: Dialect) -> dict[str, str]:
@@ -46,6 +48,16 @@ def passed_on(script: Script) -> set[str]:
         for child in node.children
         if child.type == "variable_name"
     } - {name for name, _, _ in script.assignments}
+
+
+def is_exported(script: Script, name: str) -> bool:
+    """Return whether a script itself passes a variable on to its programs."""
+    if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
+        return True
+    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
+    return any(exported(node) for one, _, node in script.assignments if one == name) or any(
+        child.text == name for node in declared for child in node.children if child.type == "variable_name"
+    )
 
 
 def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,9 +64,11 @@ def call(
     )
 
 
-def call_into(words: Sequence[str], directory: Path, handle: int, patience: float, late: str) -> int:
-    """Run a command in ``directory`` whose output goes to a file, and return its exit status; print ``late``
-    if it takes longer than ``patience`` seconds. The command goes on if this process ends.
+def call_into(
+    words: Sequence[str], directory: Path, handle: int, patience: float, late: Callable[[], str]
+) -> int:
+    """Run a command in ``directory`` whose output goes to a file, and return its exit status; print the text
+    of ``late`` if it takes longer than ``patience`` seconds. The command goes on if this process ends.
 
     Raises:
         NotStartedError: it cannot be run, so that nothing has happened.
@@ -85,7 +87,7 @@ def call_into(words: Sequence[str], directory: Path, handle: int, patience: floa
     try:
         return process.wait(patience)
     except subprocess.TimeoutExpired:
-        print(late, file=sys.stderr)
+        print(late(), file=sys.stderr)
         return process.wait()
 
 

@@ -404,7 +404,7 @@ MPI_FLAVOURS = {
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
         runtime=("mpi", "mpich"),
         network=("HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
-        marks=("-genv", "-ppn", "-f", "-perhost"),
+        marks=("-genv", "-genvall", "-genvlist", "-env", "-ppn", "-f", "-perhost"),
         # Cray MPICH, MPICH, MVAPICH2, and HPE MPT, which all take Slurm's pmi2.
         commands=("aprun", "mpiexec.hydra", "mpirun_rsh", "mpiexec_mpt"),
         more_ranks={

@@ -48,7 +48,8 @@ def check_directives(spec: Specification, scheduler: Scheduler) -> None:
         raise spec.refuse("queue", f"a list of queues is only for {others}; {scheduler.title} takes one")
     for line in spec.directive:
         if (misplaced := scheduler.misplaced(line)) is not None:
-            raise JobgenError(f"--directive {shown(line)} ({spec.origin('directive')}): {misplaced}")
+            where = spec.origin("directive")
+            raise JobgenError(f"--directive {shown(line)} ({where}): {misplaced}", "directive")
 
 
 def directives(spec: Specification, scheduler: Scheduler, points: int) -> JobDirectives:

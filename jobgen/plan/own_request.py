@@ -58,7 +58,8 @@ def check_beside(
         elif spec.site and spec.site.request(spec.queue):
             instead = "remove it"
         why = f"{scheduler.command} refuses it beside {other}; {instead}"
-        raise JobgenError(f"--directive {shown(f'{key}={given[key]}')} ({spec.origin('directive')}): {why}")
+        line = shown(f"{key}={given[key]}")
+        raise JobgenError(f"--directive {line} ({spec.origin('directive')}): {why}", "directive")
 
 
 def nodes_are_open(spec: Specification, scheduler: Scheduler) -> bool:
@@ -134,5 +135,6 @@ def _check_devices(spec: Specification, scheduler: Scheduler, given: Mapping[str
         line = next(f"{key}={value}" for key, value in given.items() if key in scheduler.keys.devices)
         raise JobgenError(
             f"--directive {shown(line)} ({spec.origin('directive')}): replaces the request of the "
-            f"{counted(count, f'{name} device')} of a node; name these in it, too, or use --accelerator cpu"
+            f"{counted(count, f'{name} device')} of a node; name these in it, too, or use --accelerator cpu",
+            "directive",
         )

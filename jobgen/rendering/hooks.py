@@ -27,10 +27,10 @@ def check_syntax(spec: Specification, keys: Iterable[str]) -> None:
 def complaint(code: str) -> str:
     """Return bash's message from the line number on; empty if there is none, or if bash cannot be run."""
     env = {**os.environ, "LC_ALL": "C"}
+    options = ["-O", "extglob"] if "extglob" in code else []  # the option changes what bash can read
+    command = ["bash", "--norc", *options, "-n"]
     try:
-        done = subprocess.run(
-            ["bash", "--norc", "-n"], input=os.fsencode(code), capture_output=True, env=env, check=False
-        )
+        done = subprocess.run(command, input=os.fsencode(code), capture_output=True, env=env, check=False)
     except OSError:
         return ""
     first = os.fsdecode(done.stderr).partition("\n")[0]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from jobgen.runs import node_files, run_directory
 from jobgen.runs.node_files import Rank
 from jobgen.runs.regular_file import text
+from jobgen.runs.remote import mirror
 from jobgen.runs.run_directory import Attempt, RunRecord, as_object
 from jobgen.secrets import masked
 
@@ -55,6 +56,8 @@ def failures(run: RunRecord, training: bool) -> Failures:
 def _failed(attempt: Attempt, rank: Rank, training: bool, place: int) -> RankFailure:
     meaning = "recorded no status" if rank.status is None else run_directory.meaning(rank.status, training)
     log = node_files.log_of(attempt.directory, rank.number, rank.host) if place < _LOGS else None
+    if log:
+        mirror.try_end(log.path)
     end, file = (node_files.tail(log)[-_LETTERS:], log.path) if log else ("", None)
     where = str(file.relative_to(attempt.directory.parent)) if file else ""
     return RankFailure(attempt.number, rank.number, rank.host, rank.status, meaning, masked(end), where)

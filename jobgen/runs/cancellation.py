@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import run_directory
-from jobgen.runs.job_query import SCHEDULERS, QueryResult
+from jobgen.runs.job_query import SCHEDULERS, QueryResult, Queue
+from jobgen.runs.remote import place as places
 from jobgen.runs.states import State, states
 from jobgen.schedulers.jobs import Job
 
@@ -47,7 +49,7 @@ def cancel(run: Path, at_once: bool) -> str:
             raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
     elif at_once or not begun:
         _mark(run, parts)
-        SCHEDULERS[state.scheduler].jobs().end([state.id])
+        SCHEDULERS[state.scheduler].jobs().end([state.id], host=places.host_of(run))
         return f"{state.name}: job {state.id} is cancelled"
     return _ask(run, state, begun, [part for part in parts if not part.attempt])
 
@@ -60,6 +62,8 @@ def cancellable(run: Path) -> tuple[State, QueryResult]:
         SchedulerError: it has no job yet, or none that is known.
     """
     [state], answer = states([run])
+    if not state.reachable:
+        raise UnreachableError(state.reason)
     if not state.live and state.state != "unknown":
         raise JobgenError(f"{state.name} is {state.state}: there is nothing to cancel")
     if state.scheduler in SCHEDULERS and state.id is None and not state.attempts:
@@ -85,11 +89,12 @@ def _jobs(state: State, answer: QueryResult) -> list[Job]:
     Raises:
         SchedulerError: the scheduler cannot be asked for them.
     """
-    known = answer.of(state.scheduler or "", state.id or "")
+    queue = Queue(state.scheduler or "", state.host or "")
+    known = answer.of(queue, state.id or "")
     if known is None:
-        raise SchedulerError(answer.reason(state.scheduler or "", state.id or ""))
+        raise SchedulerError(answer.reason(queue, state.id or ""))
     if "unknown" in state.tasks and any(job.state == "unknown" and job.task is None for job in known):
-        raise SchedulerError(answer.reason(state.scheduler or "", state.id or ""))
+        raise SchedulerError(answer.reason(queue, state.id or ""))
     return [job for job in known if job.live and job.task is not None]
 
 
@@ -106,10 +111,10 @@ def _ask(run: Path, state: State, begun: Sequence[_Part], others: Sequence[_Part
     jobs = SCHEDULERS[state.scheduler].jobs() if state.scheduler in SCHEDULERS else None
     _mark(run, (*begun, *others))
     if jobs and others:
-        jobs.end([part.job for part in others], strict=False)
+        jobs.end([part.job for part in others], strict=False, host=places.host_of(run))
     for part in begun:
         if part.attempt:
-            _write(part.attempt / CONTROL)
+            places.append(part.attempt / CONTROL, _QUESTION)
     message = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
     message += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
     return message + ("; cancel it again to end it at once" if jobs else "")
@@ -118,13 +123,4 @@ def _ask(run: Path, state: State, begun: Sequence[_Part], others: Sequence[_Part
 def _mark(run: Path, parts: Sequence[_Part]) -> None:
     for directory in {run, *(part.directory for part in parts)}:
         if directory.is_dir():
-            (directory / MARK).touch()
-
-
-def _write(path: Path) -> None:
-    """Append the request to a file that others read."""
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(_QUESTION)
-    except OSError as error:
-        raise JobgenError(f"{shown(str(path))} cannot be written: {error.strerror}") from None
+            places.touch(directory / MARK)

@@ -2,8 +2,8 @@
 its job has been reported.
 
 The first line holds what is needed to find the job later; the output of the command follows, then its exit
-status. The command has the locked file as its output: the lock is held until the command ends, also if jobgen
-is killed.
+status, and a line that there is no job if the scheduler was busy and jobgen waits to submit it again. The
+command has the locked file as its output: the lock is held until the command ends, also if jobgen is killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,12 +24,14 @@ from jobgen.runs import regular_file, run_directory
 NAME = "submission"
 UNUSED = "never-submitted"  # the name of the record when it is certain that there is no job
 _TRIES = 40
-_END = re.compile(r"\njobgen: status (-?\d+)\n\Z")
+_PAUSE = "jobgen: the scheduler was busy, and there is no job\n"
+_END = re.compile(rf"\njobgen: status (-?\d+)\n({_PAUSE})?\Z")
 
 
 class Intent(NamedTuple):
     """A submission. ``paths`` are the names of the run directory at that time; ``last_sign`` is
-    the time of the last sign of the command, ``answer`` its output. ``has_failed``: its failure is known."""
+    the time of the last sign of the command, ``answer`` its output. ``has_failed``: its failure is known;
+    ``in_pause``: there is no job, because the scheduler was busy."""
 
     directory: Path
     scheduler: str
@@ -42,10 +44,12 @@ class Intent(NamedTuple):
     paths: tuple[str, ...]
     answer: str
     has_failed: bool
+    in_pause: bool
 
 
-def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
-    """Write the record to the disk, and return its locked file.
+def begin(directory: Path, scheduler: str, script_sha256: str, paths: Sequence[str] = ()) -> int:
+    """Write the record to the disk, and return its locked file. ``paths`` are the names of the directory that
+    the scheduler may record, if it is on another host.
 
     Raises:
         OSError: it cannot be written.
@@ -58,7 +62,7 @@ def begin(directory: Path, scheduler: str, script_sha256: str) -> int:
             "began": time.time(),
             "host": os.uname().nodename,
             "lockable": _lock(handle),
-            "paths": _paths(directory),
+            "paths": paths or _paths(directory),
         }
         line = json.dumps(answer).encode("ascii") + b"\n"
         if os.write(handle, line) < len(line):
@@ -130,7 +134,22 @@ def read(directory: Path) -> Intent:
         tuple(map(str, paths)) if isinstance(paths, list) and paths else tuple(_paths(directory)),
         answer[: end.start()] if end else answer,
         bool(end and end[1] != "0"),
+        bool(end and end[2]),
     )
+
+
+def ended(text: str) -> tuple[str, int | None]:
+    """Return the output of a command without the line of its status, and the status; None without one."""
+    end = _END.search(text)
+    return (text[: end.start()], int(end[1])) if end else (text, None)
+
+
+def with_answer(intent: Intent, text: str, host: str) -> Intent:
+    """Return a submission with what its command left on a host: it may still run there unless ``text`` has
+    its status."""
+    answer, status = ended(text)
+    here = os.uname().nodename if status is not None else host
+    return intent._replace(answer=answer, has_failed=bool(status), host=here, lockable=status is not None)
 
 
 def _stat(directory: Path) -> os.stat_result:
@@ -149,10 +168,10 @@ def others(directory: Path, script_sha256: str) -> list[Path]:
     return sorted(one.directory for one in mine)
 
 
-def under_way(intent: Intent) -> bool:
-    """Return whether the command of a submission still runs, by its lock."""
+def under_way(directory: Path) -> bool:
+    """Return whether the submission of a run has not ended, by the lock of its record."""
     try:
-        handle = os.open(intent.directory / NAME, os.O_RDONLY | os.O_NONBLOCK)
+        handle = os.open(directory / NAME, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -172,6 +191,23 @@ def record_end(handle: int, status: int | None) -> None:
         os.utime(handle)
         if status is not None:
             os.write(handle, f"\njobgen: status {status}\n".encode("ascii"))
+
+
+def record_pause(handle: int) -> None:
+    """Record that there is no job, because the scheduler is busy, and that the command will run again."""
+    with suppress(OSError):
+        os.write(handle, _PAUSE.encode("ascii"))
+
+
+def begin_again(handle: int) -> None:
+    """Remove the output of the command from the record, before the command runs again.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    head, end, _ = os.pread(handle, os.fstat(handle).st_size, 0).partition(b"\n")
+    os.ftruncate(handle, len(head + end))
+    os.fsync(handle)
 
 
 def record(directory: Path, job_id: str) -> None:

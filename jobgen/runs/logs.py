@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
+from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log, last_lines
 from jobgen.runs.regular_file import open_file
+from jobgen.runs.remote import mirror
+from jobgen.runs.remote import place as places
 from jobgen.runs.terminal_text import TerminalText
 from jobgen.schedulers.jobs import number, task
 
-_PAUSE = 0.5  # s between two reads of a file
+_PAUSE, _FAR_PAUSE = 0.5, 2.0  # s between two reads of a file: here, and at a host
 _ASK = 5.0  # s between two queries to the scheduler
 _CHUNK = 1 << 20  # bytes
 
@@ -46,11 +50,17 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
     if which.rank is not None:
         return attempt, ranked
     events = run_directory.events(directory)
-    log = next((Path(event.value) for event in events if event.what == "output"), None)
+    log = next((_here(run, event.value) for event in events if event.what == "output"), None)
     began = next((event.value for event in events if event.what == "began"), "")
     outputs = [Log(path) for path in (log, output_file(run, began)) if path and path.is_file()]
     found = [*outputs, *([Log(ranked.path)] if ranked else [])]
     return attempt, found[0] if found else None
+
+
+def _here(run: Path, path: str) -> Path:
+    """Return the path here of a file that the script of a run names."""
+    place = places.of(run)
+    return place.here(path) if place else Path(path)
 
 
 def output_file(run: Path, job: str) -> Path | None:
@@ -79,6 +89,7 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
     Raises:
         JobgenError: there is no log, or the run has no such attempt, or the attempt no such rank.
     """
+    _look(run)
     check_task(run)
     last = run_directory.last_number(run)
     if which.attempt is not None and which.attempt > last:
@@ -88,7 +99,17 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
         why = _why_none(run, attempt, which.rank)
         yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
         raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
-    _print(log, _begin(log, which.tail), True, write or _printer())
+    _print(log, _fetched_begin(log, which.tail), True, write or _printer())
+
+
+def _fetched_begin(log: Log, tail: int | None) -> int:
+    """Fetch what is printed of a log of a run on a host; return the place from which it is printed."""
+    if tail is not None:
+        mirror.pull_end(log.path)
+        if (begin := _begin(log, tail)) > mirror.hole(log.path) or not mirror.hole(log.path):
+            return begin
+    mirror.pull_all(log.path)
+    return _begin(log, tail)
 
 
 def _begin(log: Log, tail: int | None) -> int:
@@ -116,8 +137,9 @@ def follow(run: Path, which: Which) -> None:
     Raises:
         JobgenError: the job has ended without a log, or the run is an array.
     """
+    _look(run)
     check_task(run)
-    write = _printer()
+    write, beat = _printer(), _FAR_PAUSE if places.of(run) else _PAUSE
     log: Log | None = None
     at = followed = 0
     queried = 0.0
@@ -129,7 +151,7 @@ def follow(run: Path, which: Which) -> None:
             if not queried and find(run, which)[1] is None:
                 print(f"jobgen: {run.name} is {_word(run)}; waiting for its output", file=sys.stderr)
             queried = time.monotonic()
-        looked, pause = time.monotonic(), _PAUSE
+        looked, pause = time.monotonic(), beat
         # Within an attempt, stay with the log of the first node: PBS delivers the output later.
         if log is None or (which.attempt or run_directory.last_number(run)) != followed:
             attempt, now = find(run, which)
@@ -138,10 +160,11 @@ def follow(run: Path, which: Which) -> None:
                 _drain(log, at, write, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
             if now is not None:
-                log, at, followed = now, at if same else _begin(now, tail), attempt
+                log, at, followed = now, at if same else _fetched_begin(now, tail), attempt
             tail = None  # what comes after the first look is printed from its beginning
-            pause = max(_PAUSE, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
+            pause = max(beat, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
+            over = _fetch(log.path, over)
             at = _drain(log, at, write, whole=over)
         if not over:
             time.sleep(pause)
@@ -151,6 +174,28 @@ def follow(run: Path, which: Which) -> None:
         raise JobgenError(why or f"{run.name} left no such log: it is {_word(run)}")
     if whole is not None and not _same(whole, log):
         print(f"jobgen: the whole output is in {whole.path}", file=sys.stderr)
+
+
+def _look(run: Path) -> None:
+    """Fetch what is new of a run on a host.
+
+    Raises:
+        UnreachableError: the host does not answer, and nothing of its output is here.
+    """
+    for why in mirror.refresh([run]).values():
+        if find(run, Which())[1] is None:
+            raise UnreachableError(why)
+        print(f"jobgen: {why}; this is what was fetched before", file=sys.stderr)
+
+
+def _fetch(log: Path, over: bool) -> bool:
+    """Fetch what was added to a log at a host, and return whether it is over: while the host does not answer,
+    it is not."""
+    try:
+        return not mirror.pull(log) and over
+    except SchedulerError as error:
+        print(f"jobgen: {error}; the log goes on when it answers", file=sys.stderr)
+        return False
 
 
 def _same(one: Log, other: Log) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jobgen.runs import node_files, regular_file
 from jobgen.runs.exit_statuses import RESUMABLE
+from jobgen.runs.remote import mirror
 from jobgen.secrets import masked
 
 _LINES, _LETTERS = 200, 300  # of the end of a log, and of the line with the error
@@ -46,6 +47,8 @@ def first_failure(run: Path, attempt: int) -> str:
         return ""
     first = min(failed, key=lambda one: one.ended or math.inf)
     log = node_files.log_of(folder, first.number, first.host)
+    if log:
+        mirror.try_end(log.path)
     lines = [line.strip() for line in node_files.tail(log, _LINES).split("\n") if line.strip()] if log else []
     errors = [line for line in lines if _ERROR.match(line)]
     error = (errors or lines or [""])[-1]

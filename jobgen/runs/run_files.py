@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from jobgen.code import git
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.plan.plan import Plan
 from jobgen.rendering.runtime import runtime
-from jobgen.code import git
 from jobgen.runs import plan_file
 from jobgen.runs.plan_file import Git, PlanFile
-from jobgen.runs.submit_command import SCRIPT
 from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
 
+SCRIPT = "job.sh"
+START = "submitted-from"  # it names the directory that the job starts in
 ENVIRONMENT = "environment"  # the variables whose values the script does not contain
 _DIFF = "git.diff"
 _PRIVATE = (SCRIPT, ENVIRONMENT, _DIFF)  # only the user can read them, also with --group-readable
@@ -57,7 +58,7 @@ def contents(plan: Plan, file: PlanFile, text: str, diff: bytes) -> dict[str, by
     """Return the contents of the files of a run directory by their names."""
     files = {
         SCRIPT: text.encode(),
-        "submitted-from": os.fsencode(f"{file.directory}\n"),
+        START: os.fsencode(f"{file.directory}\n"),
         plan_file.NAME: plan_file.text(file).encode("ascii"),
         _DIFF: diff,
         ENVIRONMENT: _environment(plan.spec),
@@ -76,10 +77,14 @@ def fill(directory: Path, files: Mapping[str, bytes], group: bool) -> None:
     """
     try:
         for name, data in files.items():
-            mode = 0o700 if name == SCRIPT else 0o640 if group and name not in _PRIVATE else 0o600
-            _write(directory / name, data, mode)
+            _write(directory / name, data, mode_of(name, group))
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
+
+
+def mode_of(name: str, group: bool) -> int:
+    """Return the mode of a file of a run; the group may read those that hold no secrets."""
+    return 0o700 if name == SCRIPT else 0o640 if group and name not in _PRIVATE else 0o600
 
 
 def _environment(spec: Specification) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import INTERRUPTED
+from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
-from jobgen.runs.job_query import SCHEDULERS, QueryResult, ask
+from jobgen.runs.job_query import SCHEDULERS, QueryResult, Queue, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
+from jobgen.runs.remote import mirror
+from jobgen.runs.remote import place as places
+from jobgen.runs.remote import submission as remote
 from jobgen.schedulers.jobs import LIVE, Job
 from jobgen.secrets import masked
 from jobgen.values import arrays
@@ -25,6 +30,7 @@ _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  #
 _OPEN = ("submitting", "unknown", "resumable")  # states after which an attempt may follow
 _ENVIRONMENT = ("env.sh", "environment")  # of the job, with the secrets that it had
 _NAMED = 8  # tasks, at most
+_LAST = "last-state.json"  # in a mirror
 
 
 class RunFiles(NamedTuple):
@@ -41,6 +47,12 @@ class RunFiles(NamedTuple):
         tuple[float, float], ...
     ] = ()  # when each attempt began, and when it ended or last gave a sign
     submission: Recovery | None = None  # if the id of the job is not recorded
+    host: str = ""  # "": this machine
+
+    @property
+    def queue(self) -> Queue | None:
+        """The scheduler of its job."""
+        return Queue(self.scheduler, self.host) if self.scheduler else None
 
     @property
     def may_live(self) -> bool:
@@ -50,7 +62,8 @@ class RunFiles(NamedTuple):
 class State(NamedTuple):
     """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds.
 
-    ``seconds_used`` is the time of all attempts, and of all tasks.
+    ``seconds_used`` is the time of all attempts, and of all tasks. ``host`` is that of the run, None for this
+    machine. If it is not ``reachable``, the state is that of the time ``as_of``.
     """
 
     run: str
@@ -68,6 +81,9 @@ class State(NamedTuple):
     status: int | None
     tasks: dict[str, int]
     seconds_used: int | None
+    host: str | None = None
+    reachable: bool = True
+    as_of: float | None = None
 
     @property
     def live(self) -> bool:
@@ -76,9 +92,10 @@ class State(NamedTuple):
 
 def read(directory: Path) -> RunFiles:
     """Read a run directory, except the metrics."""
-    scheduler = _scheduler(directory)
+    scheduler, place = _scheduler(directory), places.of(directory)
     tasks = tuple(_read(path, None, scheduler) for path in directory.glob("task-*"))
-    return _read(directory, job_id(directory), scheduler, tasks)
+    found = _read(directory, job_id(directory), scheduler, tasks)
+    return found._replace(host=place.host_name) if place else found
 
 
 def _read(
@@ -146,13 +163,39 @@ def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
 
     The environment of a job that has ended for good is removed, if its script was killed before it did so.
     """
-    seen = _with_ids([read(directory) for directory in directories])
-    answer = ask((one.scheduler, one.id) for one in seen if one.scheduler and one.id and one.may_live)
-    found = [_state(one, answer) for one in seen]
-    for one in found:
-        if _is_over(one):
-            _remove_environment(Path(one.run))
-    return found, answer
+    directories = list(directories)
+    lost = mirror.refresh(directories)
+    seen = _with_ids([read(directory) for directory in directories if directory not in lost])
+    answer = ask((one.queue, one.id) for one in seen if one.queue and one.id and one.may_live)
+    found = {one.directory: _state(one, answer) for one in seen}
+    for run, state in found.items():
+        if _is_over(state):
+            _remove_environment(run)
+        if state.host:
+            found[run] = _kept(run, state)
+    found |= {run: _last(run, why) for run, why in lost.items()}
+    return [found[directory] for directory in directories], answer
+
+
+def _kept(run: Path, state: State) -> State:
+    """Store the state of a run on a host in its mirror, for the times when the host does not answer."""
+    state = state._replace(as_of=mirror.as_of(run))
+    before = run_directory.as_object(regular_file.text(run / _LAST))
+    with suppress(OSError):
+        (run / _LAST).write_text(json.dumps(state._asdict()), encoding="utf-8")
+    if _is_over(state) and before.get("state") == state.state:  # what was written after the end is here, too
+        mirror.close(run)
+    return state
+
+
+def _last(run: Path, why: str) -> State:
+    """Return the last state that is known of a run whose host does not answer."""
+    before = run_directory.as_object(regular_file.text(run / _LAST))
+    try:
+        state = State(**before)
+    except TypeError:  # it was never looked at
+        state = _state(read(run), QueryResult({}, {}))._replace(state="unknown")
+    return state._replace(run=str(run), reason=why, reachable=False, as_of=mirror.as_of(run))
 
 
 def _is_over(state: State) -> bool:
@@ -163,6 +206,10 @@ def _is_over(state: State) -> bool:
 
 
 def _remove_environment(run: Path) -> None:
+    if place := places.of(run):
+        with suppress(SchedulerError):  # the next look tries again
+            remote.remove_environment(place, _ENVIRONMENT)
+        return
     for folder in (run, *run.glob("task-*"), *run.glob("step-*"), *run.glob("task-*/step-*")):
         for name in _ENVIRONMENT:
             with suppress(OSError):  # no file, or that of somebody else
@@ -199,10 +246,12 @@ def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
     ]
 
 
-def reasons(some: Iterable[State], silent: dict[str, str]) -> dict[str, str]:
+def reasons(some: Iterable[State], silent: dict[Queue, str]) -> dict[Queue, str]:
     """Return, by scheduler, why it does not answer, or else why the first run is unknown."""
-    unknown = [state for state in some if state.scheduler and state.state == "unknown"]
-    return {str(state.scheduler): state.reason for state in reversed(unknown)} | silent
+    unknown = [one for one in some if not one.reachable or (one.scheduler and one.state == "unknown")]
+    return {
+        Queue(str(state.scheduler), state.host or ""): state.reason for state in reversed(unknown)
+    } | silent
 
 
 def _state(seen: RunFiles, answer: QueryResult) -> State:
@@ -210,9 +259,9 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
     name = seen.directory.absolute().name
     task = name.removeprefix("task-") if name.startswith("task-") else None  # its id is that of the array
     silent = ""
-    if seen.scheduler and seen.id and seen.may_live:
-        jobs = answer.of(seen.scheduler, seen.id, task)
-        silent = answer.reason(seen.scheduler, seen.id, task)
+    if seen.queue and seen.id and seen.may_live:
+        jobs = answer.of(seen.queue, seen.id, task)
+        silent = answer.reason(seen.queue, seen.id, task)
         if not any(job.live for job in jobs or ()):
             seen = read(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
     tasks = _tasks(seen, jobs)
@@ -239,6 +288,7 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         seen.status,
         tasks,
         _seconds_used(seen, word == "running"),
+        seen.host or None,
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
 from jobgen.plan.own_request import nodes_are_open
@@ -17,6 +19,9 @@ from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
+from jobgen.runs.remote import place as places
+from jobgen.runs.remote import submission as remote
+from jobgen.runs.remote.place import Place
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -35,6 +40,10 @@ class Order(NamedTuple):
     command: tuple[str, ...] | None = None
     script: str | None = None
     """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
+    host: str | None = None
+    """The host that it is submitted at; None: this machine."""
+    upload: Upload | None = None
+    """The options on the code that travels to the host; None: none does."""
 
 
 class Submission(NamedTuple):
@@ -83,7 +92,9 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
         text = f"{run.name} was made with the templates in {', '.join(map(shown, others))}"
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
-    order = Order(resolve(plan_file.spec_of(file)), templates, files, file.directory, file)
+    order = Order(
+        resolve(plan_file.spec_of(file)), templates, files, file.directory, file, host=_host_of(run)
+    )
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -139,9 +150,18 @@ def run_root(spec: Specification, directory: str) -> Path:
     return Path(directory, spec.workdir or "", spec.runs_dir)
 
 
-def submit(order: Order, text: str, new: bool = False) -> Submission:
-    """Make the run directory with all its files and submit the script from there. If there is no job in the
-    end, remove the directory. Unless ``new``, complete an interrupted submission of the same script instead.
+def _root(order: Order) -> Path:
+    """Return the directory for the run directories of an order; an absolute --workdir is one of the host."""
+    spec = order.plan.spec
+    if order.host and os.path.isabs(spec.workdir or ""):
+        return Path(order.directory, spec.runs_dir)
+    return run_root(spec, order.directory)
+
+
+def submit(order: Order, text: str, patience: float, new: bool = False) -> Submission:
+    """Make the run directory with all its files and submit the script from there, again for ``patience``
+    seconds if the scheduler is busy. If there is no job in the end, remove the directory. Unless ``new``,
+    complete an interrupted submission of the same script instead.
 
     The caller prints the id, then calls ``finish``: until then a submission counts as interrupted.
 
@@ -154,25 +174,36 @@ def submit(order: Order, text: str, new: bool = False) -> Submission:
     files, group = run_files.contents(order.plan, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
-    on_path(scheduler.command)
+    folder, code = "", None
+    if order.host:
+        code = _code(order)
+        folder = remote.folder_of_runs(order.host)
+    else:
+        on_path(scheduler.command)
     _check_program(order)
-    directory = run_files.make_run_dir(run_root(spec, order.directory), file.name, group)
-    handle = -1
+    directory = run_files.make_run_dir(_root(order), file.name, group)
+    handle, place = -1, None
     try:
-        run_files.fill(directory, files, group)
+        if order.host:
+            place = places.write(directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}")
+        run_files.fill(directory, _kept_here(files) if place else files, group)
         with intent.alone(directory.parent):
-            handle = _begin(directory, file)
+            handle = _begin(directory, file, place)
             others = [] if new else intent.others(directory, file.script_sha256)
-        earlier = _earlier(others)
+        earlier = _earlier([run for run in others if _host_of(run) == order.host])
+        if earlier:
+            _remove(directory, handle)
+            return earlier
+        if place:
+            remote.send(place, files, group, code)
     except BaseException:
         _remove(directory, handle)
         raise
-    if earlier:
-        _remove(directory, handle)
-        return earlier
     try:
-        job_id, remark = submit_command.run(directory, scheduler, handle)
-    except (NotStartedError, submit_command.RefusedError):
+        job_id, remark = submit_command.run(directory, scheduler, handle, patience, place)
+    except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
+        if place:
+            remote.remove(place)
         _remove(directory, handle)
         raise
     except BaseException:
@@ -180,6 +211,35 @@ def submit(order: Order, text: str, new: bool = False) -> Submission:
         raise
     intent.record(directory, job_id)
     return Submission(job_id, directory, remark, handle)
+
+
+def _code(order: Order) -> Selection | None:
+    """Return the code that travels to the host, and print what it is; None if none does.
+
+    Raises:
+        JobgenError: it cannot travel, or nothing says where the program starts without it.
+    """
+    spec = order.plan.spec
+    if order.upload is None:
+        if not os.path.isabs(spec.workdir or ""):
+            raise JobgenError(
+                "--no-upload needs --workdir with an absolute path: that of the code at the host"
+            )
+        return None
+    code = selection(order.directory, order.upload)
+    for text in remarks(code):
+        print(f"jobgen: {text}", file=sys.stderr)
+    return code
+
+
+def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a run on a host that the mirror has: those without the secrets of the job."""
+    return {name: data for name, data in files.items() if name != run_files.ENVIRONMENT}
+
+
+def _host_of(run: Path) -> str | None:
+    place = places.of(run)
+    return place.host_name if place else None
 
 
 def _check_nodes(plan: Plan) -> None:
@@ -201,9 +261,10 @@ def _check_program(order: Order) -> None:
         raise JobgenError(missing)
 
 
-def _begin(directory: Path, file: PlanFile) -> int:
+def _begin(directory: Path, file: PlanFile, place: Place | None) -> int:
+    paths = (place.directory,) if place else ()
     try:
-        return intent.begin(directory, file.scheduler, file.script_sha256)
+        return intent.begin(directory, file.scheduler, file.script_sha256, paths)
     except OSError as error:
         raise JobgenError(f"{shown(str(directory))} cannot be written: {error.strerror}") from None
 
@@ -224,12 +285,12 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
         SchedulerError: it is not known whether there is a job.
     """
     for run in others:
-        held = intent.under_way(intent.read(run))
+        held = intent.under_way(run)
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
             continue  # it has been completed meanwhile
         if held or state.state in ("submitting", "unknown"):
-            why = "its command has not ended" if held else state.reason or state.state
+            why = "that submission has not ended" if held else state.reason or state.state
             raise SchedulerError(
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )

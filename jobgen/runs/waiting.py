@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.runs.job_query import Queue
 from jobgen.runs.states import State, states
 
 LEAST, INTERVAL = 2.0, 5.0  # s between two queries: at least, and by default
@@ -16,13 +17,13 @@ class Look(NamedTuple):
     """The states of all runs at one time, and the errors of schedulers that did not answer."""
 
     states: list[State]
-    silent: dict[str, str]
+    silent: dict[Queue, str]
     over: bool
 
 
 def has_ended(state: State) -> bool:
     """Return whether a run has ended."""
-    return not state.live and state.state != "unknown"
+    return state.reachable and not state.live and state.state != "unknown"
 
 
 def looks(

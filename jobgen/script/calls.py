@@ -12,7 +12,9 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, literal
 from jobgen.script.word_lists import DEEPEST, expanded
 
 _MOST = 20  # calls of a function that passes its arguments on
-_BRANCHES = ("if_statement", "case_statement", *LOOPS)
+_BRANCHES = ("if_statement", "case_statement", "list", *LOOPS)
+_SHELLS = ("subshell", "pipeline", "command_substitution")
+_SPLIT = ("simple_expansion", "expansion", "command_substitution")
 _ALL = re.compile(r'"?\$(?:[@*]|\{[@*](?::\d+)?\})"?')
 
 
@@ -45,7 +47,7 @@ class Calls:
                 continue  # of itself
             for scope, line in self.scopes(call, depth + 1):
                 words = (one for word in call.arguments for one in expanded(word, scope, call.node))
-                given = Arguments(tuple(words), shifts, command.node)
+                given = Arguments(tuple(words), shifts, command.node, around.start, around.end)
                 yield self.constants.within(given), line if passes else command.line
 
     def _at_top(self, command: Command) -> Constants:
@@ -53,17 +55,21 @@ class Calls:
         place, given, shifts = self._own
         if place is None or place.start > command.node.start or not self._has_arguments(command, None):
             return self.constants
-        return self.constants.within(Arguments(given, shifts, command.node))
+        end = len(place.source)
+        return self.constants.within(Arguments(given, shifts, command.node, place.end, end))
 
     @cached_property
     def _own(self) -> tuple[Node | None, tuple[Node, ...], tuple[tuple[int, int | None], ...]]:
-        """The only ``set --`` of the script, the arguments that it sets, and the places of ``shift``."""
-        found = [one for one in self.by_name.get("set", ()) if one.words[2:] and one.words[1].text == "--"]
-        if len(found) != 1 or found[0].node.under(*LATER):
+        """The only ``set`` of the script with arguments, these, and the places of ``shift``."""
+        found = [one for one in self.by_name.get("set", ()) if new_arguments(one) is not None]
+        if len(found) != 1 or found[0].node.under(*LATER, "list", *_SHELLS):
             return None, (), ()
         place = found[0].node
-        words = (one for word in found[0].words[2:] for one in expanded(word, self.constants, place))
-        return place, tuple(words), self._shifts(None)
+        given = new_arguments(found[0]) or ()
+        words = tuple(one for word in given for one in expanded(word, self.constants, place))
+        if any(map(_is_several, words)):
+            return None, (), ()
+        return place, words, self._shifts(None)
 
     def _has_arguments(self, command: Command, around: Node | None) -> bool:
         """Return whether a command reads arguments, or variables that a function sets to some."""
@@ -94,6 +100,31 @@ class Calls:
                 else not one.node.under("function_definition")
             )
         )
+
+
+def new_arguments(command: Command) -> tuple[Node, ...] | None:
+    """Return the words of ``set`` that become the arguments of the script; None if it sets none."""
+    if command.name != "set":
+        return None
+    at = 1
+    while at < len(command.words) and re.match("[-+]", text := command.words[at].text):
+        if text in ("-", "--"):
+            return command.words[at + 1 :]
+        at += 1 + bool(re.fullmatch("[-+][a-z]*o", text))
+    return command.words[at:] or None
+
+
+def changes_arguments(found: Sequence[Command]) -> bool:
+    """Return whether commands outside of functions and subshells change the arguments of the script."""
+    changes = (one for one in found if one.name == "shift" or new_arguments(one) is not None)
+    return any(not one.node.under("function_definition", *_SHELLS) for one in changes)
+
+
+def _is_several(word: Node) -> bool:
+    """Return whether a word may become several words, or none."""
+    if word.type == "concatenation":
+        return any(map(_is_several, word.children))
+    return word.type in _SPLIT or re.search(r"\$@|\$\{@|\[@\]", word.text) is not None
 
 
 def _is_argument(name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -79,6 +80,11 @@ class Command(NamedTuple):
     @property
     def background(self) -> bool:
         return in_background(self.node)
+
+
+def names_command(text: str, name: str) -> bool:
+    """Return whether a text has the name of a command as a word."""
+    return re.search(rf"(?<![\w./-]){re.escape(name)}(?![\w.-])", text) is not None
 
 
 def commands(root: Node) -> Iterator[Command]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
 
 _PARTS = ("string", "concatenation", "command_name")
+ARGUMENTS = "@"  # the name of those of the script, among the variables
 _DEPTH = 8
 _LONGEST = 4000  # characters of a value; longer ones are unknown
 _MOST = 30  # assignments of a variable that is made of parts
@@ -27,15 +29,23 @@ class Arguments(NamedTuple):
     """The arguments of a call of a function, or of ``set --``: what ``$1`` and ``"$@"`` are in its code.
 
     ``shifts`` are the places of ``shift`` in the code, and by how many each shifts (None: unknown); ``place``
-    is that of the command which reads the arguments.
+    is that of the command which reads the arguments, ``start`` and ``end`` are those of the code.
     """
 
     words: tuple[Node, ...]
     shifts: tuple[tuple[int, int | None], ...]
     place: Node
+    start: int
+    end: int
+
+    def hold_at(self, node: Node) -> bool:
+        """Return whether a node is in the code, or in a string of it."""
+        return node.source is not self.place.source or self.start <= node.start < self.end
 
     def at(self, node: Node) -> tuple[Node, ...] | None:
         """Return the arguments that are left at a node of the code, or of a string in it."""
+        if not self.hold_at(node):
+            return None
         start = node.start if node.source is self.place.source else self.place.start
         counts = [count for at, count in self.shifts if at < start]
         return None if None in counts else self.words[sum(filter(None, counts)) :]
@@ -46,7 +56,7 @@ class Constants:
     those that it is made of at a place.
 
     ``given`` are the variables that the scheduler sets, ``defaults`` the words of ``${NAME:=WORD}``,
-    ``filled`` the arrays that have other values than those of their assignments.
+    ``changed`` the variables that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
 
@@ -57,53 +67,58 @@ class Constants:
         found: list[tuple[str, Node, Node]],
         given: Mapping[str, int | str | None],
         defaults: Mapping[str, Node] = {},
-        filled: Collection[str] = (),
+        changed: Collection[str] = (),
     ) -> None:
-        self._filled = filled
+        self._changed = changed
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
         self._outer: Constants | None = None
+        self._caller: Constants = self  # those outside of the code with the arguments
         self._place: Node | None = None  # of the code of another shell in the outer one
         self._assignments, self._nodes = _by_name(found)
         self._given = {
             name: str(value)
             for name, value in given.items()
-            if value is not None and name not in self._assignments
+            if value is not None and name not in self._assignments and name not in changed
         }
         self._known: dict[str, str | None] = {}
 
     def within(self, arguments: Arguments) -> Constants:
         """Return the constants in the code that gets these arguments."""
         new = copy.copy(self)
-        new.arguments, new._known = arguments, {}
+        new.arguments, new._known, new._caller = arguments, {}, self
         if not arguments.shifts:
             values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}
             new._given = self._given | {name: value for name, value in values.items() if value is not None}
         return new
 
-    def of_code(self, tree: Node, place: Node) -> Constants:
+    def of_code(self, tree: Node, place: Node, changed: Collection[str]) -> Constants:
         """Return the constants of the code of another shell at a place; its own variables come first."""
         own = list(assignments(tree))
-        if not own:
+        if not own and not changed:
             return self
         new = copy.copy(self)
-        new._known, new._outer, new._place = {}, self, place
+        new._known, new._outer, new._place, new._changed = {}, self, place, changed
         new._assignments, new._nodes = _by_name(own)
         new._given = {name: value for name, value in self._given.items() if name not in new._assignments}
         return new
 
     def node(self, name: str) -> Node | None:
+        if name in self._changed:
+            return None
         if self._outer is not None and name not in self._assignments:
             return self._outer.node(name)
-        return None if name in self._filled else self._nodes.get(name)
+        return self._nodes.get(name)
 
     def parts(self, name: str, place: Node | None) -> list[Part]:
         """Return what a variable is made of at a place in the script; nothing if that is not certain.
 
         Without a place only a variable counts that is set once.
         """
+        if name in self._changed:
+            return []
         if self._outer is not None and name not in self._assignments:
             return self._outer.parts(name, self._place if place is not None else None)
-        pairs = () if name in self._filled else self._assignments.get(name, ())
+        pairs = self._assignments.get(name, ())
         if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
             return [Part(*pairs[0])]
         if place is None or len(pairs) > _MOST:
@@ -120,10 +135,13 @@ class Constants:
                 found.append(Part(value if runs else None, assignment))
         return found
 
-    def is_set_between(self, name: str, start: int, end: int | None) -> bool:
-        """Return whether a variable is set from a byte of the script on; ``end``: up to this one."""
-        found = (one.start for _, one in self._assignments.get(name, ()))
-        return any(start <= at and (end is None or at < end) for at in found)
+    def is_stale(self, value: Node, start: int, end: int | None) -> bool:
+        """Return whether a variable in a value is set from a byte of the script on, up to another one."""
+        names = [name for name, _ in expansions(value)]
+        found = (one.start for name in names for _, one in self._assignments.get(name, ()))
+        if any(start <= at and (end is None or at < end) for at in found):
+            return True
+        return ARGUMENTS in self._changed and any(re.fullmatch(r"[@*#]|\d+", name) for name in names)
 
     def origin(self, word: Node) -> Node:
         """Return the node that a word has its value from, which may be that of a variable."""
@@ -185,7 +203,9 @@ class Constants:
         if name not in self._known:
             self._known[name] = None  # for a variable that is set to itself
             node = self.node(name)
-            self._known[name] = None if node is None else self.value(node, depth + 1)
+            inside = node is None or self.arguments is None or self.arguments.hold_at(node)
+            scope = self if inside else self._caller
+            self._known[name] = None if node is None else scope.value(node, depth + 1)
         return self._known[name]
 
     def _number(self, node: Node, depth: int) -> int | None:

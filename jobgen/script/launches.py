@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,9 +13,10 @@ from jobgen.launch.launchers import LAUNCHERS, Launcher
 from jobgen.launch.wrappers import command_start, inputs_start, remote_start
 from jobgen.script import code_files
 from jobgen.script.calls import Calls
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import MISSING, Node, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
 _ARGUMENTS = ("$@", "${@}", "$*")
@@ -103,14 +105,16 @@ class _Words(NamedTuple):
 class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
-    ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in.
-    ``starter`` has started the script; ``files`` are the texts and lines of those that it writes.
+    ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in,
+    ``own`` the command whose words are read. ``starter`` has started the script; ``files`` are the texts and
+    lines of those that it writes.
     """
 
     command: Command
     line: int
     constants: Constants
     place: Node
+    own: Node
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
@@ -159,6 +163,7 @@ class _Search(NamedTuple):
         read = read_options(texts, shapes)
         unknown = [nodes[at] for at in _unknown(forms, kind)]
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
+        unknown += _damage(self.own)
         return Launch(
             kind,
             self.command,
@@ -238,12 +243,13 @@ class _Search(NamedTuple):
         if self.depth > DEEPEST or len(text) < 2:
             return
         tree = parse(text.encode(), line or self.line)
-        constants = self.constants.of_code(tree, self.place)
+        constants = self.constants.of_code(tree, self.place, changed_variables(tree))
         for command in commands(tree):
             inner = self._replace(
                 command=command if self.outer is not None else self.command,
                 constants=constants,
                 place=self.place if constants is self.constants else command.node,
+                own=command.node,
                 line=command.line if line is not None else self.line,
                 depth=self.depth + 1,
             )
@@ -260,8 +266,18 @@ def launches(
     calls, files = Calls(found, constants), code_files.written(found, constants)
     for command in found:
         for scope, line in calls.scopes(command):
-            search = _Search(command, line, scope, command.node, starter=starter, files=files)
+            search = _Search(command, line, scope, command.node, command.node, starter=starter, files=files)
             yield from search.of_words(command.words)
+
+
+def _damage(command: Node) -> Iterator[Node]:
+    """Yield the first text with an error of syntax in a command or behind it in its line."""
+    root = next((above for above in command.above() if above.parent is None), command)
+    line_end = command.source.find(b"\n", command.end)
+    for type in ("ERROR", MISSING) if root.damaged else ():
+        errors = (root.by_type or {}).get(type, [])
+        at = bisect_left(errors, command.start, key=lambda error: error.start)
+        yield from (one for one in errors[at : at + 1] if one.start <= line_end or line_end < 0)
 
 
 def _form(word: Node, text: str | None) -> str | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from jobgen.schedulers.request import Option, Request
 from jobgen.script import syntax
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
 from jobgen.script.dialects.base import Dialect
@@ -19,7 +20,6 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
-from jobgen.script.filled_arrays import filled_arrays
 from jobgen.script.launches import Launch, Start, launches
 from jobgen.script.other_text import (
     has_escape,
@@ -227,18 +227,31 @@ class Script:
         return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
 
     @cached_property
+    def exported_functions(self) -> set[str]:
+        """The names of the functions that other shells get."""
+        return {
+            child.text
+            for one in self.tree.all("declaration_command")
+            if re.match(r"export -f|(declare|typeset) -(fx|xf)", one.text)
+            for child in one.children
+            if child.type == "variable_name"
+        }
+
+    @cached_property
     def expansions(self) -> list[tuple[str, syntax.Node]]:
         return list(syntax.expansions(self.tree))
 
     @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
-        filled = (
-            filled_arrays(self.tree) if any(one.type == "array" for _, one, _ in self.assignments) else ()
-        )
         return Constants(
-            self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree), filled
+            self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree), self.changed
         )
+
+    @cached_property
+    def changed(self) -> set[str]:
+        """The variables whose values are not those of their assignments."""
+        return changed_variables(self.tree)
 
     def _values_of_starter(self) -> dict[str, str | None]:
         """Return the exported variables of the script that starts this one, and the arguments of the call."""
@@ -295,8 +308,7 @@ class Script:
     @cached_property
     def _called(self) -> set[str]:
         """The names of commands, except of functions that other shells may run."""
-        exported = (word for command in self.named("export", "declare") for word in command.literals)
-        return {command.name for command in self.commands}.difference(exported)
+        return {command.name for command in self.commands} - self.exported_functions
 
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""

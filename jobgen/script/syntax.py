@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
+MISSING = "MISSING"  # in an index by type: the words that the text should have
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
+# It finds no here-document without a command, which people write as a comment.
+_NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
+# tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
+_PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
+_SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
 
@@ -32,7 +38,19 @@ class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
     __slots__ = (
-        *("by_type", "children", "end", "field", "index", "line", "parent", "source", "start", "type"),
+        *(
+            "by_type",
+            "children",
+            "damaged",
+            "end",
+            "field",
+            "index",
+            "line",
+            "parent",
+            "source",
+            "start",
+            "type",
+        ),
         *("_text", "value"),
     )
 
@@ -54,6 +72,7 @@ class Node:
         self.by_type: dict[str, list[Node]] | None = (
             None  # of the root only: its nodes by type, an index for the rules
         )
+        self.damaged = False  # of the root only: the text has an error of syntax
         self.index = 0
         if parent is not None:
             self.index = len(parent.children)
@@ -84,6 +103,10 @@ class Node:
         while node is not None:
             yield node
             node = node.parent
+
+    def __contains__(self, node: Node) -> bool:
+        """Return whether a node is in the text of this one."""
+        return self.source is node.source and self.start <= node.start < self.end
 
     def under(self, *types: str) -> bool:
         return any(node.type in types for node in self.above())
@@ -119,9 +142,10 @@ def _parser() -> Parser:
 
 
 def parse(source: bytes, first_line: int = 1) -> Node:
-    """Return the tree of a script. Text with syntax errors is left out: bash itself reports them."""
-    braced, added = _braced(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
-    cursor = _parser().parse(braced).walk()
+    """Return the tree of a script. Text with errors of syntax is left out."""
+    clear, added = _clarified(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
+    tree = _parser().parse(clear)
+    cursor = tree.walk()
     root, parent, depth = None, None, 0
     by_type: dict[str, list[Node]] = {}
     while True:
@@ -133,13 +157,15 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
+        if start == end and found.is_missing:
+            by_type.setdefault(MISSING, []).append(node)
         root = root or node
         if not found.is_error and depth < _DEEPEST and cursor.goto_first_child():
             parent, depth = node, depth + 1
             continue
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
-                root.by_type = by_type
+                root.by_type, root.damaged = by_type, tree.root_node.has_error
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
@@ -150,11 +176,17 @@ def has_errors(source: bytes) -> bool:
     return _parser().parse(source).root_node.has_error
 
 
-def _braced(source: bytes) -> tuple[bytes, list[int]]:
-    """Return a script with braces around names that tree-sitter misreads, and the offsets of the braces."""
-    found = list(_MISREAD.finditer(source))
-    added = [at + 2 * n for n, match in enumerate(found) for at in (match.start(1), match.end(1) + 1)]
-    return _MISREAD.sub(rb"${\1}", source) if found else source, added
+def _clarified(source: bytes) -> tuple[bytes, list[int]]:
+    """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
+    names = list(_MISREAD.finditer(source))
+    signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
+    signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
+    parts, end = list[bytes](), 0
+    for at, sign in sorted(signs):
+        parts += [source[end:at], sign]
+        end = at
+    return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
 
 
 def literal(node: Node) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from jobgen.launch.command_line import begins_launch
 from jobgen.script.commands import commands
 from jobgen.script.constants import Constants, Part, variable_name, whole_expansion
-from jobgen.script.syntax import Node, expansions, parse
+from jobgen.script.syntax import Node, parse
 
 DEEPEST = 5  # variables in variables, and shells in each other
 TEXTS = ("string", "raw_string", "ansi_c_string", "concatenation")
@@ -51,9 +51,13 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
 
 def _is_stale(part: Part, word: Node, constants: Constants) -> bool:
     """Return whether a variable in a value may have another value by now: ``A="$A -x"``."""
+    return part.value is not None and _differs(part.value, part, word, constants)
+
+
+def _differs(value: Node, part: Part, word: Node, constants: Constants) -> bool:
+    """Return whether a value that a part has given may be another one at the place of a word."""
     end = word.start if word.source is part.assignment.source else None
-    read = [name for name, _ in expansions(part.value)] if part.value is not None else []
-    return any(constants.is_set_between(name, part.assignment.start, end) for name in read)
+    return constants.is_stale(value, part.assignment.start, end)
 
 
 def _changes(words: list[Node]) -> bool:
@@ -70,7 +74,8 @@ def _words_of_parts(
     """Return the words that the parts of a variable are made of."""
     subscript, quoted = next(expansion.all("subscript"), None), word.type == "string"
     found: list[Node] = []
-    for value, assignment in parts:
+    for part in parts:
+        value, assignment = part
         if value is None:
             found.append(word)  # it stands for words that the text does not determine
             continue
@@ -89,10 +94,14 @@ def _words_of_parts(
         else:
             known = [constants.value(one) is not None for one in (word, value)]
             return [value] if len(parts) == 1 and known == [False, True] else [word]
-        if place is None:
-            found += inner
-        else:
-            found += [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
+        runs = (printed(one) is None for node in inner for one in node.all("command_substitution"))
+        if place is None and any(runs):
+            return [word]  # the commands would run a second time
+        if place is not None:
+            inner = [one for node in inner for one in expanded(node, constants, assignment, depth + 1)]
+            if any(_differs(one, part, word, constants) for one in inner):
+                return [word]
+        found += inner
     return found
 
 

@@ -19,7 +19,7 @@ from jobgen.values.text_files import check_word, read_text
 
 # Names that bash reserves, or that have another meaning in the script.
 _SHELL_NAMES = (
-    r"BASH\w*|COMP_\w+|DIRSTACK|E?UID|EPOCH\w+|EXECIGNORE|FIGNORE|FUNCNAME|FUNCNEST|GLOBIGNORE|GROUPS"
+    r"BASH\w*|COMP_\w+|DIRSTACK|E?UID|EPOCH(?:REALTIME|SECONDS)|EXECIGNORE|FIGNORE|FUNCNAME|FUNCNEST|GLOBIGNORE|GROUPS"
     r"|HISTCMD|HOSTTYPE|IFS|LINENO|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS"
     r"|POSIXLY_CORRECT|PPID|PS4|PWD|RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL|SRANDOM|TMOUT|_"
 )
@@ -118,6 +118,14 @@ def seconds(text: str) -> int | None:
         return None
     parts = zip(reversed(found[2].split(":")), (1, 60, 3600, 86400), strict=False)
     return int(found[1] or 0) * 86400 + sum(int(part) * unit for part, unit in parts)
+
+
+SUBMIT_TIMEOUT = "5m"  # in which a busy scheduler may take a job
+
+
+def patience(text: str) -> int:
+    """Return a duration in seconds; it may be ``0``."""
+    return 0 if text in ("0", "0s") else walltime(text)
 
 
 QUEUE = 0  # the time limit of a job that leaves it to the queue

@@ -25,6 +25,8 @@ OPEN = PBS + "module load openmpi\n"
 DEBUG = "export NCCL_DEBUG=INFO\n"
 REMOTE = f"'cd $PWD; {RUN.strip()}'"
 
+QUOTED = 'srun bash -c "torchrun --nnodes=2 --nproc-per-node=4 --master_addr="$M" {more} t.py"\n'
+
 FOUND = [
     ("first-node-only", NODES + "srun nvidia-smi\nmpirun hostname\n" + RUN),
     ("first-node-only", NODES + "srun -n 1 python prepare.py\nnumactl -N 0 " + RUN),
@@ -97,7 +99,28 @@ FOUND = [
         ONE.replace("#SBATCH --cpus", "##SBATCH --cpus") + "srun -n1 nvidia-smi -l 60 &\nsrun python t.py\n",
     ),
     ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
+    ("missing-node-rank", NODES + QUOTED.format(more="--master_port 20000")),
     ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
+    ("rank-number", SLURM + "srun bash -c 'RANK=$SLURM_LOCALID python t.py'\n"),
+    ("rank-number", SLURM + 'srun bash -c "export RANK=\\$SLURM_NODEID; python t.py"\n'),
+    ("rank-number", SLURM + "srun bash -c 'export WORLD_SIZE=${SLURM_NNODES}; python t.py'\n"),
+    ("rank-number", SLURM + "srun bash -c 'export WORLD_SIZE=$SLURM_NTASKS_PER_NODE; python t.py'\n"),
+    ("rank-number", SLURM + "srun bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_PROCID python t.py'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --local_rank $SLURM_PROCID'\n"),
+    ("rank-number", NODES + "srun bash -c 'torchrun --nnodes 2 --node_rank $SLURM_LOCALID t.py'\n"),
+    ("rank-number", NODES + "srun bash -c 'accelerate launch --machine_rank=$SLURM_LOCALID t.py'\n"),
+    ("rank-number", PBS + "mpiexec -n 8 -ppn 4 bash -c 'LOCAL_RANK=$PMI_RANK python t.py'\n"),
+    ("rank-number", OPEN + "mpirun bash -c 'RANK=$OMPI_COMM_WORLD_LOCAL_RANK python t.py'\n"),
+    ("early-expansion", PBS + "mpiexec -n 8 -ppn 4 python t.py --rank $PMI_RANK\n"),
+    ("early-expansion", OPEN + "export LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK\nmpirun python t.py\n"),
+    ("local-master", NODES + "srun torchrun --rdzv-endpoint localhost:$PORT --nnodes 2 t.py\n"),
+    ("hostname-master", NODES + "srun bash -c 'MASTER_ADDR=$SLURMD_NODENAME python t.py'\n"),
+    ("first-node-only", PBS + "horovodrun -np 8 python t.py\n"),
+    ("first-node-only", SLURM + "horovodrun -np 8 -H localhost:8 python t.py\n"),
+    ("remote-directory", NODES + f"for h in $H; do ssh $h {RUN.strip()} & done\n"),
+    ("remote-directory", NODES + f'pdsh -w $H "module load x; {RUN.strip()}"\n'),
+    ("too-many-threads", SLURM + "export OMP_NUM_THREADS=$(nproc)\nsrun python t.py\n"),
+    ("too-many-threads", SLURM + 'export OMP_NUM_THREADS="$SLURM_CPUS_ON_NODE"\nsrun python t.py\n'),
 ]
 SILENT = [
     ("first-node-only", NODES + "srun -w $B bash worker.sh &\n" + RUN),
@@ -159,6 +182,27 @@ SILENT = [
     ("first-node-files", SLURM + "srun --ntasks-per-node=1 cp -r data /tmp\ncp x /tmp/y\nsrun python t.py --data /tmp/data\n"),
     ("rm-in-ranks", SLURM + "srun bash -c '[ $SLURM_PROCID = 0 ] && rm -rf out; python t.py'\n"),
     ("rm-in-ranks", SLURM + "srun bash -c 'rm -rf /tmp/cache; python t.py'\n"),
+    ("rank-number", SLURM + f"srun bash -c '{SET}'\n"),
+    ("rank-number", SLURM + "srun bash -c 'WORLD_SIZE=$SLURM_NTASKS RANK=$SLURM_PROCID python t.py'\n"),
+    ("rank-number", NODES + "srun bash -c 'RANK=$SLURM_NODEID WORLD_SIZE=$SLURM_NNODES python t.py'\n"),
+    ("rank-number", ONE + "srun bash -c 'RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_PROCID python t.py'\n"),
+    ("rank-number", NODES + "srun bash -c 'WORLD_SIZE=$SLURM_NNODES torchrun --nnodes 2 --node_rank $SLURM_PROCID t.py'\n"),
+    ("early-expansion", PBS + "mpiexec -n 8 bash -c 'python t.py --rank $PMI_RANK'\n"),
+    ("early-expansion", OPEN + "mpirun bash -c \"LOCAL_RANK=\\$OMPI_COMM_WORLD_LOCAL_RANK python t.py\"\n"),
+    ("early-expansion", OPEN + "if [ -z \"$PMI_RANK\" ]; then mpirun $0; exit; fi\nexport RANK=$PMI_RANK\n"),
+    ("local-master", NODES + "srun torchrun --rdzv-endpoint $HEAD:$PORT --nnodes 2 t.py\n"),
+    ("first-node-only", PBS + "horovodrun -np 8 -H $HOSTS python t.py\n"),
+    ("first-node-only", PBS + "horovodrun -np 8 --hostfile hosts python t.py\n"),
+    ("first-node-only", ONE + "horovodrun -np 4 python t.py\n"),
+    ("remote-directory", NODES + f"for h in $H; do ssh $h \"cd $PWD && {RUN.strip()}\" & done\n"),
+    ("remote-directory", NODES + f"for h in $H; do ssh $h {RUN.strip().replace('t.py', '/x/t.py')} & done\n"),
+    ("remote-directory", NODES + f"srun {RUN}"),
+    ("too-many-threads", NODES + "export OMP_NUM_THREADS=$(nproc)\nsrun python t.py\n"),
+    ("missing-node-rank", NODES + QUOTED.format(more="--rdzv_conf=is_host=\\$(((SLURM_NODEID)) && echo 0 || echo 1) --node_rank \\$SLURM_NODEID")),
+    ("missing-node-rank", NODES + QUOTED.format(more="--tag it's --node_rank \\$SLURM_NODEID")),
+    ("missing-node-rank", NODES + QUOTED.format(more="--role \"$A:$B\" --node_rank \\$SLURM_NODEID")),
+    ("missing-node-rank", NODES + QUOTED.format(more="--log-dir \\\"logs/\\$(date +\"%F\")\\\" --node_rank \\$SLURM_NODEID")),
+    ("missing-node-rank", NODES + "srun torchrun --nnodes=2 --a=$((date; date) | tail -n 1) --rdzv-backend=c10d t.py\n"),
 ]  # fmt: skip
 
 
@@ -208,3 +252,25 @@ def test_a_program_without_ranks_runs_the_same_in_each_task(more: str, tmp_path:
     (tmp_path / "t.py").write_text(f"import torch\n{more}")
     found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
     assert ("identical-tasks" in {one.rule for one in found}) is (more == "")
+
+
+TRAINS = {
+    "from transformers import Trainer\n\nTrainer().train()\n": True,
+    "import torch.distributed as dist\n\ndist.init_process_group('nccl')\n": True,
+    "from accelerate import Accelerator\n": True,
+    "import os\nimport torch.distributed as dist\n\nos.environ['RANK'] = '0'\ndist.init_process_group('nccl')\n": False,
+    "import torch.distributed as dist\n\ndist.init_process_group('nccl', rank=number(), world_size=2)\n": False,
+    "import lightning\nimport transformers\n": False,
+    "import horovod.torch as hvd\n": False,
+}
+
+
+@pytest.mark.parametrize(("text", "fails"), TRAINS.items())
+def test_a_program_that_needs_what_srun_and_mpirun_do_not_set(text: str, fails: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(text)
+    for script in (SLURM + "srun python t.py\n", OPEN + "mpirun -np 8 --map-by ppr:4:node python t.py\n"):
+        found = check(script.encode(), folder=str(tmp_path))
+        assert ("no-rank-variables" in {one.rule for one in found}) is fails
+    for script in (SLURM + f"srun bash -c '{SET}'\n", NODES + f"srun {RUN}", ONE + "python t.py\n"):
+        found = check(script.encode(), folder=str(tmp_path))
+        assert "no-rank-variables" not in {one.rule for one in found}

@@ -15,10 +15,23 @@ hide_the_machine() {
     mount -t tmpfs -o mode=1777 tmpfs /dev/shm
     mkdir /run/sshd /run/munge /run/slurmd /run/lock
     chmod 1777 /run/lock
+    mkdir /run/home
+    mount --bind "$root/users" /run/home # ordinary users cannot enter the folders above $root
+    mount -t tmpfs -o size=4k tmpfs "$root/laptop"
+    [[ $host == head || $host == node* ]] || hide_the_tests
     mount --bind "$root/etc" /etc
     hostname "$host"
     ip link set lo up
     [[ $address != *:* ]] || ip address del 127.0.0.1/8 dev lo
+}
+
+hide_the_tests() { # where users log in; of /tmp the folder of the cluster stays
+    mkdir /run/cluster
+    mount --rbind "$root" /run/cluster
+    mount -t tmpfs -o mode=1777 tmpfs /tmp
+    mkdir -p "$root"
+    mount --rbind /run/cluster "$root"
+    mount -t tmpfs -o size=4k tmpfs "${BASH_SOURCE[0]%/tests/*}"
 }
 
 count_processes_from_afar() { # Open MPI names directories in /tmp, which the hosts share, by nothing but a PID
@@ -30,18 +43,27 @@ wait_for() { # TEST-OPERATOR FILE
 }
 
 start_daemons() {
+    [[ $host == gate ]] || start_slurm
+    local addresses=(-o ListenAddress="$address")
+    if [[ $host == login1 ]]; then # at which the laptop loses packets
+        ip address add "${address%.*}.29/24" dev eth0
+        addresses+=(-o ListenAddress="${address%.*}.29")
+    fi
+    # sshd insists on its absolute path.
+    "$(command -v sshd)" -D -e -f "$root/etc/sshd_config" "${addresses[@]}" &
+}
+
+start_slurm() {
     munged --foreground --key-file="$root/etc/munge.key" --seed-file=/run/munge/seed \
         --socket=/run/munge/munge.socket.2 --pid-file=/run/munge/munged.pid \
         --log-file="$root/log/munged.$host.log" &
     wait_for -S /run/munge/munge.socket.2
-    if [[ $host != head ]]; then
+    if [[ $host == node* ]]; then
         slurmd -D &
-    else
+    elif [[ $host == head ]]; then
         ! grep -q '^AccountingStorageHost=' /etc/slurm/slurm.conf || make_accounts
         slurmctld -D -i &
     fi
-    # sshd insists on its absolute path.
-    "$(command -v sshd)" -D -e -f "$root/etc/sshd_config" -o ListenAddress="$address" &
 }
 
 make_accounts() { # the account "physics", which also has the QoS "short" of at most an hour; root's own is another one

@@ -3,6 +3,7 @@
 #
 #   minicluster.sh install              install the Debian packages that it is made of, or make MINICLUSTER_SYSTEM
 #   minicluster.sh up                   bring the cluster up; nothing to do where it is up already
+#   minicluster.sh open                 let users of other machines in: bring login1, login2, gate and laptop up, too
 #   minicluster.sh status               list the hosts; exit status 0 when all of them work
 #   minicluster.sh exec HOST COMMAND... run COMMAND on HOST in the current directory and environment
 #   minicluster.sh kill HOST            take the power of HOST away
@@ -11,7 +12,10 @@
 #
 # HOST is head (where jobs are submitted) or node1, node2, node3. Each is a set of namespaces with a host name,
 # an IP address, munged, sshd, and slurmctld or slurmd; they share the machine's files. Nodes have 8 cores,
-# 4 GPUs and 8 NPUs that are not there. Nothing of it is visible from the machine's network, and the
+# 4 GPUs and 8 NPUs that are not there. Homes of ordinary users are in /run/home, the folder users of the cluster. "open" adds the
+# login nodes login1 and login2, from which jobs are submitted, gate, which has a network and sshd only, and laptop, whose user
+# reaches login1, login2 and gate by their addresses, but not head. The laptop does not see the files of the others, and they do
+# not see its folder, laptop in that of the cluster. Nothing of it is visible from the machine's network, and the
 # machine's /etc, /run and /root are left alone: a copy of /etc with the configuration is mounted over it.
 #
 # Settings, from the environment:
@@ -31,9 +35,11 @@ system=${MINICLUSTER_SYSTEM:-}
 
 nodes=(node1 node2 node3)
 hosts=(head "${nodes[@]}")
+guests=(login1 login2 gate laptop) # of "open"
 network=10.213.77. network_options=(/24)
 [[ -z ${MINICLUSTER_IPV6:-} ]] || network=fd13:77:: network_options=(/64 nodad)
-declare -A address=([head]=${network}1 [node1]=${network}11 [node2]=${network}12 [node3]=${network}13)
+declare -A address=([head]=${network}1 [node1]=${network}11 [node2]=${network}12 [node3]=${network}13
+    [login1]=${network}21 [login2]=${network}22 [gate]=${network}31 [laptop]=${network}41)
 packages=(environment-modules iproute2 munge openmpi-bin openssh-client openssh-server pdsh slurm-client slurm-wlm-basic-plugins
     slurmctld slurmd util-linux)
 accounting_packages=(mariadb-server-core slurmdbd) # of the machine
@@ -54,8 +60,8 @@ fill_in() { # TEMPLATE
 }
 
 write_configuration() {
-    rm -rf "${root:?}"/{db,dev,etc,home,log,run,ssh,state}
-    mkdir -p "$root"/{dev,home,log/jobs,run,ssh,state}
+    rm -rf "${root:?}"/{db,dev,etc,home,laptop,log,run,ssh,state,users}
+    mkdir -p "$root"/{dev,home,laptop,log/jobs,run,ssh,state,users}
     # A copy of the whole folder: a file that is mounted over one of it goes when the machine replaces that one.
     cp -a "$system/etc" "$root/etc"
     rm -rf "$root/etc/slurm"
@@ -99,8 +105,8 @@ END
 write_ssh_configuration() {
     ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/user_key"
     ssh-keygen -q -t ed25519 -N '' -C minicluster -f "$root/ssh/host_key"
-    cp "$root/ssh/user_key.pub" "$root/ssh/authorized_keys"
-    echo "head,node*,$network* $(cut -d' ' -f1,2 "$root/ssh/host_key.pub")" >"$root/ssh/known_hosts"
+    cp "$root/ssh/user_key.pub" "$root/etc/ssh/authorized_keys"
+    echo "head,node*,login*,gate,$network* $(cut -d' ' -f1,2 "$root/ssh/host_key.pub")" >"$root/ssh/known_hosts"
     fill_in ssh_config.in >"$root/etc/ssh/ssh_config"
     fill_in sshd_config.in >"$root/etc/sshd_config"
 }
@@ -137,11 +143,12 @@ kill_process() { # NAME
 # ---------------------------------------------------------------------------------------------- the hosts
 
 start_host() { # HOST
-    local parent pid='' enter=()
-    [[ -z $system ]] || enter=("$BASH" "$here/enter_system.sh" "$system" "$root:$here:${MINICLUSTER_SHARED:-}")
+    local parent pid='' enter=() init=(host_init.sh "$root" "$1" "${address[$1]}")
+    [[ $1 != laptop ]] || init=(laptop_init.sh "$root" "${address[$1]}" "${MINICLUSTER_SHARED:-}")
+    [[ -z $system || $1 == laptop ]] || enter=("$BASH" "$here/enter_system.sh" "$system" "$root:$here:${MINICLUSTER_SHARED:-}")
     setsid env -i PATH="$system_path" HOME="$root/home" LANG=C.UTF-8 \
         unshare "${namespaces[@]}" --fork --kill-child --mount-proc \
-        ${enter[@]+"${enter[@]}"} /bin/bash "$here/host_init.sh" "$root" "$1" "${address[$1]}" \
+        ${enter[@]+"${enter[@]}"} /bin/bash "$here/${init[0]}" "${init[@]:1}" \
         </dev/null >"$root/log/$1.log" 2>&1 9>&- &
     parent=$!
     # unshare's only child is PID 1 of the host.
@@ -193,7 +200,7 @@ stop_everything() {
     local host
     # The watcher of the lease becomes "down" itself.
     [[ $(pid_of lease) == "$$" ]] || kill_process lease
-    for host in "${hosts[@]}"; do kill_process "$host"; done
+    for host in "${hosts[@]}" "${guests[@]}"; do kill_process "$host"; done
     rm -rf "${root:?}/run"
 }
 
@@ -286,6 +293,30 @@ command_up() {
     [[ -z $lease ]] || watch_lease
 }
 
+command_open() {
+    local host begin=$SECONDS
+    [[ -z ${MINICLUSTER_IPV6:-} ]] || die "open: the laptop has IPv4 only"
+    lock
+    all_hosts_work 2>/dev/null || die "open: the cluster is not up"
+    if guests_work; then return; fi
+    for host in "${guests[@]}"; do
+        kill_process "$host"
+        add_host "$host"
+    done
+    until guests_work; do
+        ((SECONDS - begin < patience)) || die "open: not up after $patience seconds; the logs are in $root/log"
+        sleep 0.05
+    done
+}
+
+guests_work() {
+    local host
+    pid_of laptop >/dev/null && inside laptop test -e /run/is-ready || return 1
+    for host in "${guests[@]}"; do
+        [[ $host == laptop ]] || inside laptop bash -c "exec 3<>/dev/tcp/${address[$host]}/22" 2>/dev/null || return 1
+    done
+}
+
 command_down() {
     [[ -d $root ]] || return 0
     lock
@@ -313,21 +344,25 @@ command_kill() { # HOST
     kill_process "$1"
 }
 
-command_revive() { # NODE
-    local host
-    lock
-    # The name is free again when the kernel has removed the network of the dead node.
+add_host() { # HOST, to the network that is up
+    # The name is free again when the kernel has removed the network of the dead host.
     while inside head ip link show "to-$1" >/dev/null 2>&1; do sleep 0.05; done
     rm -f "$root/run/network-is-up" # the host waits for it
     start_host "$1"
     connect "$1"
-    for host in "${hosts[@]}"; do inside "$host" ip neighbour flush all; done # its card is another one now
     : >"$root/run/network-is-up"
+}
+
+command_revive() { # NODE
+    local host
+    lock
+    add_host "$1"
+    for host in "${hosts[@]}"; do inside "$host" ip neighbour flush all; done # its card is another one now
 }
 
 check_settings
 case ${1:-} in
-    install | up | down | status | exec | kill | revive) "command_$1" "${@:2}" ;;
+    install | up | open | down | status | exec | kill | revive) "command_$1" "${@:2}" ;;
     *)
         sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2
         exit 2

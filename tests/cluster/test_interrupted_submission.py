@@ -107,7 +107,7 @@ def test_killed_at_random_moments(cluster: AnyCluster, here: Path) -> None:
     answers = submit(cluster, here, orders)
     assert {status for _, status in answers} <= {0, -signal.SIGKILL}
     untold = [name for name, (printed, _) in zip(names, answers, strict=True) if not printed]
-    assert wait_until(lambda: not any(intent.under_way(intent.read(run)) for run in runs.iterdir()), 30)
+    assert wait_until(lambda: not any(intent.under_way(run) for run in runs.iterdir()), 30)
     time.sleep(1)
     made = queued(cluster, here)
     check(made, states(cluster, here), "submitting")

@@ -75,3 +75,31 @@ def test_explain_tells_what_is_derived_then_what_is_set() -> None:
 )
 def test_an_option_of_a_job_is_explained(flag: str, start: str) -> None:
     assert jobgen("help", flag).stdout.startswith(start)
+
+
+FOREIGN = (
+    (("--gres",), "--gres is an option of sbatch. With a value, jobgen answers with its own options:\n  jobgen slurm --gres VALUE\n"),
+    (("-N",), "  jobgen pbs -N VALUE\n  jobgen slurm -N VALUE\n"),
+    (("-np",), "-np is an option of mpirun."),
+    (("--nproc_per_node",), "is an option of deepspeed, torchrun and colossalai."),
+    (("--hold",), "--hold (command line): is an option of sbatch; use --directive=--hold\n"),
+    (("--gres=gpu:4",), "; use --gpus-per-node 4\n"),
+    (("-l", "select=2", "--time=2h"), "; use --nodes 2 --walltime 2h\n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "answer"), FOREIGN)
+def test_an_option_of_another_program_is_answered(words: tuple[str, ...], answer: str) -> None:
+    done = jobgen("help", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert answer in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flag", "end"),
+    [("--nodez", "; did you mean --nodes?\n"), ("--foo", "; jobgen slurm --help-all lists them\n")],
+)
+def test_an_option_that_no_program_has(flag: str, end: str) -> None:
+    done = jobgen("help", flag)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(end)

@@ -17,8 +17,9 @@ def answered(folder: Path, *answers: str) -> tuple[int, str, dict[str, object]]:
 
 def test_six_answers_make_a_job_file(tmp_path: Path) -> None:
     answers = ("slurm", "2x4", "2h", "gpu proj", "module cuda/12 conda train", "train.py --lr 0.1")
-    status, _, made = answered(tmp_path, *answers)
+    status, text, made = answered(tmp_path, *answers)
     assert status == 0
+    assert text.endswith("; jobgen slurm --explain shows the job, and jobgen submit starts it\n")
     assert made["scheduler"] == "slurm"
     assert made["job"] == {"queue": "gpu", "account": "proj", "walltime": "2h"}
     assert made["resources"] == {"nodes": 2, "gpus_per_node": 4}

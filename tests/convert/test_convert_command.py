@@ -68,6 +68,32 @@ def test_mistakes_are_one_sentence(words: tuple[str, ...], sentence: str) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")
 
 
+BASH, UNFINISHED = "#!/bin/bash\n#SBATCH -N 1\n", "bash cannot read it: syntax error: unexpected end of file"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        (f"{BASH}fi\nsrun ./a\n", 3, "bash cannot read it: syntax error near unexpected token `fi'"),
+        (f"{BASH}if true; then\nsrun ./a\n", 5, UNFINISHED),
+        (f"{BASH}srun ./a\nfor one in a b; do\n./b $one\n", 6, UNFINISHED),
+        (f"{BASH}srun ./a <FILE>\n", 3, "bash cannot read it: syntax error near unexpected token `newline'"),
+        ("#SBATCH -N 1\nFROM debian\nRUN make\n", 2, "FROM is no command: the text is no script for a shell"),
+        ("#SBATCH -N 1\nBootstrap: docker\nsrun a\n", 2, "Bootstrap: is no command: the text is no script for a shell"),
+        ("#SBATCH -N 1\nimport os\nsrun a\n", 2, "import is no command: the text is no script for a shell"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["toml", "pbspro"])
+def test_a_text_that_bash_cannot_run_is_refused(text: str, line: int, reason: str, target: str) -> None:
+    done = jobgen("convert", "-", "--to", target, "--scheduler", "slurm", stdin=text)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: -, line {line}: {reason}\n")
+
+
+@pytest.mark.parametrize("end", ["exit 0\nfi\n", "exec srun ./b\n=#\nfunction (x)\n"])
+def test_bash_reads_nothing_behind_the_end_of_a_script(end: str) -> None:
+    assert jobgen("convert", "-", "--to", "pbspro", stdin=f"{BASH}srun ./a\n{end}").returncode < 2
+
+
 @pytest.mark.parametrize(
     ("file", "directive", "name"),
     [

@@ -140,8 +140,8 @@ def test_carriage_returns() -> None:
 
 
 def test_text_that_is_no_bash_for_the_reader() -> None:
-    done = convert(f"{ONE}<<X\nsome text\nX\n./a", "pbspro")
-    assert (True, 3, "<<X") in remarks(done)
+    done = convert(f"{ONE}echo )\n./a", "pbspro")
+    assert (True, 3, "echo )") in remarks(done)
     assert remarks(convert(f"{ONE}./a \\", "pbspro")) == []
 
 

@@ -142,9 +142,6 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "a variable that is exported later": ("A=1\nexport A", {"env": {"A": "1"}}),
     "a variable that is set to its value again": ("export A=1\nexport A=1", {"env": {"A": "1"}}),
     "a variable that gets another value": ("export A=1\nexport A=2", {"env": {"A": "2"}}),
-    "a variable of the ranks behind a build": (
-        "make -j 4 all\nexport NCCL_DEBUG=INFO OMP_PROC_BIND=true", {"env": {"NCCL_DEBUG": "INFO", "OMP_PROC_BIND": "true"}},
-    ),
     "a variable of the ranks behind an environment that is made": (
         "virtualenv x\nexport HF_DATASETS_OFFLINE=1", {"env": {"HF_DATASETS_OFFLINE": "1"}},
     ),
@@ -166,6 +163,12 @@ def test_lines_that_are_options(name: str) -> None:
     got = found(body)
     assert {key: got.get(key) for key in expected} == expected
     assert "setup" not in got
+
+
+def test_a_variable_of_the_ranks_behind_a_build() -> None:
+    got = found("make -j 4 all\nexport NCCL_DEBUG=INFO OMP_PROC_BIND=true")
+    assert got["env"] == {"NCCL_DEBUG": "INFO", "OMP_PROC_BIND": "true"}
+    assert got["setup"] == "set -e\nmake -j 4 all\n"
 
 
 STAY = {

@@ -441,13 +441,6 @@ def test_the_program_may_be_in_a_variable_that_eval_runs(body: str, command: lis
     assert values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{body}\n").text)["command"] == command
 
 
-def test_a_script_that_bash_cannot_read_is_one_process() -> None:
-    done = job_file("#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=3 -c 2\nfi\nsrun ./a\n")
-    found = values(done.text)
-    assert (found["command"], found["ranks_per_node"], found["cpus_per_rank"]) == (["true"], 1, 6)
-    assert "bash cannot read the script from here on" in "".join(one.why for one in done.remarks)
-
-
 @pytest.mark.parametrize(
     ("body", "command", "kept"),
     [

@@ -106,7 +106,7 @@ def test_the_rank_in_a_script_that_a_task_of_an_array_writes() -> None:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        ("~/bin/tool -v", "exec ~/bin/tool -v"),
+        ("~me/bin/tool -v", "exec ~me/bin/tool -v"),
         ("./tool $TOOL_FLAGS", "exec ./tool $TOOL_FLAGS"),
         ('all=("-a 1" -b)\none=${all[$SLURM_ARRAY_TASK_ID]}\n./tool $one', "exec ./tool $one"),
         ('N="a b"\n./tool $N x${N}_b$SLURM_JOB_ID.h5', "exec ./tool a b x${N}_b$SLURM_JOB_ID.h5"),

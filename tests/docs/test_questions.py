@@ -57,13 +57,14 @@ SYMPTOMS = sum(not line.startswith("#") for line in _BEFORE)
 _SEARCH = """
 new Promise(done => {{
   const box = document.querySelector("[data-md-component=search-query]"), began = Date.now()
+  const results = ".md-search-result__item > .md-search-result__link"
+  document.querySelectorAll(results).forEach(link => link.dataset.before = "")  // of the last question
   box.focus(); box.value = {question}; box.dispatchEvent(new Event("keyup", {{bubbles: true}}))
   box.dispatchEvent(new Event("input", {{bubbles: true}}))
   const look = () => {{
-    const links = [...document.querySelectorAll(".md-search-result__item > .md-search-result__link")]
-    if (links.length && Date.now() - began > 500 || Date.now() - began > 60000)
-      done(links.slice(0, 4).map(a => a.pathname))
-    else setTimeout(look, 100)
+    const links = [...document.querySelectorAll(results)].filter(link => !("before" in link.dataset))
+    if (links.length || Date.now() - began > 60000) done(links.slice(0, 4).map(a => a.pathname))
+    else setTimeout(look, 20)
   }}
   look()
 }})

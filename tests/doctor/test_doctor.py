@@ -269,7 +269,13 @@ def test_an_ascend_node_of_stand_ins(tmp_path: Path) -> None:
 
 
 MISTAKES = (
-    (("slrm",), "slrm (command line): must be pbs, slurm or local; did you mean slurm?"),
+    (("slrm",), "doctor: slrm must be pbs, slurm or local; did you mean slurm?"),
+    (
+        ("train.py",),
+        "train.py (command line): is no option; the program goes after --, as in: jobgen doctor -- train.py",
+    ),
+    (("slurm", "train.py"), "as in: jobgen doctor slurm -- train.py"),
+    (("python3", "train.py"), "as in: jobgen doctor -- python3 train.py"),
     (("local", "--nodes", "2"), "--nodes 2 (command line): a local run has only this node"),
     (("--lanucher", "x"), "there is no option --lanucher; did you mean --launcher?"),
     (("--json", "--recipe"), "--json and --recipe contradict each other"),

@@ -93,10 +93,10 @@ class Fake:
         (self.root / "q/act").write_text(code)
         (self.root / "q/mute").touch() if mute else (self.root / "q/mute").unlink(missing_ok=True)
 
-    def submit(self) -> submission.Submission:
+    def submit(self, patience: float = 0) -> submission.Submission:
         """Submit in this process, as the command does."""
         plan = plan_of(CASES[PLANS[self.scheduler]])
-        job = submission.submit(submission.Order(plan, (), (), str(self.root)), "#!/bin/bash\n")
+        job = submission.submit(submission.Order(plan, (), (), str(self.root)), "#!/bin/bash\n", patience)
         submission.finish(job)
         return job
 
@@ -168,6 +168,7 @@ WELL = {
     "take; echo 'Socket timed out on send/recv operation' >&2; exit 1": LATER,
     "take; echo $id; exit 3": LATER,
     "take; kill -9 $$": LATER,
+    "take; echo 'Batch job submission failed: Resource temporarily unavailable' >&2; exit 1": LATER,
     "mkdir job-id; take; echo $id": "",  # the id cannot be written
 }
 
@@ -291,7 +292,7 @@ def test_interrupted_while_the_command_runs(number: signal.Signals, fake: Fake) 
     with pytest.raises(JobgenError, match="cannot be cancelled now: (sbatch|qsub) runs on"):
         cancellation.cancel(fake.runs[0], at_once=True)
     (fake.root / "go").touch()
-    until(lambda: fake.queue and not intent.under_way(intent.read(fake.runs[0])))
+    until(lambda: fake.queue and not intent.under_way(fake.runs[0]))
     [state] = fake.states()
     assert (state.id, state.state) == (fake.queue[0], "pending")
     assert (fake.runs[0] / "job-id").read_text() == f"{fake.queue[0]}\n"

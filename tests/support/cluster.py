@@ -100,6 +100,10 @@ class Cluster:
     def up(self) -> None:
         self._minicluster("up")
 
+    def open(self) -> None:
+        """Bring the login nodes, the jump host and the laptop up, too."""
+        self._minicluster("open")
+
     def down(self) -> None:
         self._minicluster("down")
 

@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 
 from support import ROOT, warm_python
-from support.require import absent, on_ci
+from support.require import absent, on_ci, user_cache
 
 CONSTRAINTS = ROOT / "constraints-colossalai.txt"
 TESTS = sysconfig.get_path("purelib")
@@ -26,8 +26,7 @@ def colossalai_python() -> Path:
         return made
     if not on_ci():
         absent("there is no .venv-colossalai: run make colossalai")
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "jobgen")
-    cache.mkdir(parents=True, exist_ok=True)
+    cache = user_cache()
     venv = cache / f"colossalai-{sys.version_info.major}.{sys.version_info.minor}"
     with (cache / "colossalai.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

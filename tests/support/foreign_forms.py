@@ -113,16 +113,16 @@ def followed(state: Followed) -> Followed:
 def _changed(state: Followed) -> Followed:
     """Return the words after the changes that the last answer names."""
     answer = state.answers[-1].removeprefix("jobgen: ")
-    head, _, advice = re.split(r" \((command line|after --)\): ", answer, maxsplit=1)
     words, program = state.words, state.program
-    if " (after --): " not in answer:
-        words = _without(words, shlex.split(head))
-    for part in advice.split("; "):
-        found = re.search(r"\buse (jobgen submit --[\w-]+|-.*)$", part)
-        given = shlex.split(found[1]) if found else []
-        if given[:2] == ["jobgen", "submit"]:
-            words = ["submit", *words, *given[2:], *(["--dry-run"] if "--dry-run" not in given else [])]
-        else:
+    for clause in re.split(r"; (?=-[^;]* \(command line\): )", answer):
+        head, _, advice = re.split(r" \((command line|after --)\): ", clause, maxsplit=1)
+        if " (after --): " not in clause:
+            words = _without(words, shlex.split(head))
+        for part in advice.split("; "):
+            found = re.search(r"\buse (jobgen submit .*|-.*)$", part)
+            given = shlex.split(found[1]) if found else []
+            if given[:3] == ["jobgen", "submit", words[0]]:
+                words, given = ["submit", *words, *["--dry-run"] * ("--dry-run" not in given)], given[3:]
             at = given.index("--") if "--" in given else len(given)
             words, program = words + given[:at], given[at + 1 :] or program
     return replace(state, words=words, program=program)

@@ -101,6 +101,13 @@ def need_readable(*places: Path) -> None:
             folder.chmod(folder.stat().st_mode | 0o001)
 
 
+def user_cache() -> Path:
+    """Return the folder of what the tests make once on a machine."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "jobgen")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 @functools.cache
 def _namespaces_allowed() -> bool:
     command = ["unshare", "--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--mount-proc", "true"]

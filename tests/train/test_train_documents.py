@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from train_support import clean_environment, launch_cases, module_needs, split
+from train_support import clean_environment, launch_cases, module_needs, split, start
 
 module_needs("torch", "numpy", "tokenizers", "transformers", "pyarrow")
 
@@ -26,7 +27,7 @@ import torch  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
 from jobgen.train.config import language  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
-from jobgen.train.data import documents, tokens  # noqa: E402
+from jobgen.train.data import cache, documents, tokens  # noqa: E402
 from jobgen.train.data.documents import Reading  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 from jobgen.train.models import gpt  # noqa: E402
@@ -278,6 +279,45 @@ def test_a_default_that_is_given_is_the_same_run() -> None:
     assert language.identity(other) != language.identity(config.parse(words))
 
 
+def test_a_run_resumes_with_the_same_tokens(tmp_path: Path) -> None:
+    """Whatever changes what is learned is refused: the template, the tokenizer, the data, the unit of the loss."""
+    model_directory(tmp_path / "model")
+    own = tmp_path / "own.jinja"
+    own.write_text(TEMPLATE)
+    chats = tmp_path / "chats.jsonl"
+    chats.write_text((json.dumps({"messages": CHAT}) + "\n") * 20)
+    size = "--context 8 --layers 1 --width 16 --heads 2 --engine ddp --global-batch 8 --max-steps 2"
+    words = ["--task", "text", "--data", str(chats), "--tokenizer", str(tmp_path / "model"), *size.split()]
+    done = start(tmp_path, "warm", words, ranks=1)
+    assert done.returncode == 0, done.stderr
+    words[-1] = "3"
+    longer = [*words, "--resume", str(done.directory)]
+
+    def refused(*more: str) -> str:
+        again = start(tmp_path / "again", "warm", [*longer, *more], ranks=1)
+        assert again.returncode == 2, again.stderr
+        return again.stderr
+
+    assert "was trained with --loss-by token, but this run has --loss-by sample" in refused(
+        "--loss-by", "sample"
+    )
+    assert "was trained with no --learn, but this run has --learn all" in refused("--learn", "all")
+    own.write_text(TEMPLATE.replace("<end>", "<end> <end>"))
+    changed = refused("--chat-template", str(own))
+    assert re.search(
+        r"was trained on \d+ tokens of 20 documents, \d+ of them to learn \(SHA-256 \w{12}\)", changed
+    )
+    assert "resume with the same data, tokenizer and chat template; --init-from begins anew" in changed
+    kept = chats.read_text()
+    chats.write_text(kept.replace("dog", "cat", 1))  # of as many tokens
+    assert "was trained on" in refused()
+    chats.write_text(kept)
+    own.write_text(TEMPLATE)
+    same = [*longer, "--chat-template", str(own), "--loss-by", "token", "--text-key", "messages"]
+    again = start(tmp_path / "again", "warm", same, ranks=1)
+    assert again.returncode == 0, again.stderr
+
+
 def test_a_template_that_hides_the_answers_is_refused(tmp_path: Path) -> None:
     last = "{% for m in messages %}{{ m.content if loop.last else '...' }} {% endfor %}"
     (tmp_path / "own.jinja").write_text(last)
@@ -377,7 +417,7 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
         "count = []; write = tokens._write\n"
         "tokens._write = lambda *words: (count.append(1), time.sleep(1), write(*words))\n"
         "task = data.of(config.parse(['--task', 'text', '--data', 'a.jsonl', '--tokenizer', 'model']))\n"
-        "print(len(count), len(task.train), task.temporary)"
+        "print(len(count), len(task.train), task.temporary.folder); sys.stdin.read()"
     )
     env = clean_environment() | {
         "LOCAL_WORLD_SIZE": "3",
@@ -400,8 +440,8 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
 def test_a_user_is_not_blocked_by_what_another_one_has_made(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In /tmp anybody can make the directory of a user first. Each rank then encodes for itself."""
-    folder, user = tmp_path / "tmp", os.getuid() + (what == "directory")
+    """In /tmp anybody can make the directory of a user first. All ranks then use the next name."""
+    folder, user = tmp_path / "tmp", os.getuid()
     theirs = folder / f"jobgen-{user}"
     folder.mkdir()
     {
@@ -410,28 +450,91 @@ def test_a_user_is_not_blocked_by_what_another_one_has_made(
         "link": lambda: theirs.symlink_to(tmp_path),
     }[what]()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr(os, "getuid", lambda: user)
+    if what == "directory":
+        if user:
+            pytest.skip("only root can make a directory of another user")
+        os.chown(theirs, 12345, -1)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     (tmp_path / "a.jsonl").write_text(LINES * 9)
     options = ["--data", str(tmp_path / "a.jsonl"), "--context", "8"]
     made, other = task(*options), task(*options)
     assert made.temporary
-    assert made.temporary != other.temporary
+    assert other.temporary
+    assert made.temporary.folder == other.temporary.folder
     for each in (made, other):
         each.release()
     cached = task(*options, "--cache", str(tmp_path / "cache"))
     every = np.arange(len(cached.train))
     assert torch.equal(made.train.batch(every)[1], cached.train.batch(every)[1])
-    assert list(folder.iterdir()) == [theirs]
+    assert sorted(folder.iterdir()) == [theirs, folder / f"jobgen-{user}-1"]
+    assert not list((folder / f"jobgen-{user}-1").iterdir())
+
+
+def test_what_killed_runs_have_left_is_removed(tmp_path: Path) -> None:
+    """The next run on the host removes it, and nothing that a process still uses."""
+    (tmp_path / "tmp").mkdir()
+    host = tmp_path / f"tmp/jobgen-{os.getuid()}"
+    code = (
+        "import sys, time; from jobgen.train import config, data; from jobgen.train.data import tokens\n"
+        "name, what, *more = sys.argv[1:]; codes = tokens._codes\n"
+        "wait = lambda *words: (print(flush=True), time.sleep(600))\n"
+        "if what == 'writes': tokens._codes = wait\n"
+        "task = data.of(config.parse(['--task', 'text', '--data', name, '--context', '8', *more]))\n"
+        "if what == 'reads': wait()\n"
+        "task.release()\n"
+    )
+    env = clean_environment() | {"LOCAL_WORLD_SIZE": "2", "TMPDIR": str(tmp_path / "tmp")}
+
+    def run(name: str, what: str, *more: str) -> subprocess.Popen[str]:
+        (tmp_path / name).write_text(LINES * 9)
+        words = [sys.executable, "-c", code, name, what, *more]
+        return subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True)
+
+    kept = ("--cache", "cache")
+    waiting = [
+        run("a.jsonl", "writes"),
+        run("b.jsonl", "reads"),
+        run("c.jsonl", "writes", *kept),
+    ]
+    for process in waiting:
+        assert process.stdout
+        process.stdout.readline()
+    before = sorted(host.iterdir())
+    assert len(before) == 4  # a draft, two locks, and what is read
+    assert run("d.jsonl", "ends", *kept).wait(120) == 0
+    assert sorted(host.iterdir()) == before
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+    for process in waiting:
+        process.kill()
+        process.communicate()
+    assert run("e.jsonl", "ends", *kept).wait(120) == 0
+    assert not list(host.iterdir())
+    assert sorted(each.name[:5] for each in (tmp_path / "cache").iterdir()) == ["text-", "text-"]
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o077])
+def test_a_group_can_share_a_cache(umask: int, tmp_path: Path) -> None:
+    """As far as the umask of the user allows it, as everywhere."""
+    (tmp_path / "a.jsonl").write_text(LINES * 9)
+    before = os.umask(umask)
+    try:
+        task("--data", str(tmp_path / "a.jsonl"), "--context", "8", "--cache", str(tmp_path / "cache"))
+        cache.through(tmp_path / "cache", "digits", None, lambda: data.load("digits", None).data())  # type: ignore[arg-type,return-value]
+    finally:
+        os.umask(before)
+    made = sorted((tmp_path / "cache").rglob("*"))
+    assert len(made) > 8
+    for each in made:
+        assert each.stat().st_mode & 0o777 == (0o777 if each.is_dir() else 0o666) & ~umask, each
 
 
 def test_many_processes_take_turns_at_a_lock_that_each_removes(tmp_path: Path) -> None:
     """None fails because another one removes the file between two looks at it, and two are never inside."""
     code = (
-        "import sys; from pathlib import Path; from jobgen.train.data import tokens\n"
+        "import sys; from pathlib import Path; from jobgen.train.data import host_files\n"
         "inside = Path('inside')\n"
         "for _ in range(300):\n"
-        "    with tokens._alone(Path('lock')):\n"
+        "    with host_files.alone(Path('lock')):\n"
         "        inside.mkdir(); inside.rmdir()\n"
     )
     ranks = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(4)]

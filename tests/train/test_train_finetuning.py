@@ -374,6 +374,21 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
             initial.load(network, tmp_path / name)
 
 
+def test_adapters_of_random_weights_are_refused(place: Path, tmp_path: Path) -> None:
+    """A directory without weights, before the data are read; with --init-from the same directory is of use."""
+    (tmp_path / "empty").mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        shutil.copy(place / "llama" / name, tmp_path / "empty")
+    words = [*options(place)[:-1], f"hf:{tmp_path / 'empty'}", "--lora", "2"]
+    words[words.index("--data") + 1] = "absent.txt"
+    done = start(tmp_path, "warm", words)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("--lora 2 trains adapters of weights that stay as they are") == 1
+    assert "empty begins with random ones, as it has no *.safetensors or pytorch_model*.bin" in done.stderr
+    finetuning.check_base(config.parse([*words, "--init-from", str(place / "llama")]))
+    finetuning.check_base(config.parse([*words[:-1], "2", "--model", f"hf:{place / 'llama'}"]))
+
+
 BAD = {
     "truncated": r"model-00003-of-00007.safetensors, of 500 bytes, cannot be read",
     "absent": "No such file or directory: .*model-00003-of-00007.safetensors",
@@ -381,32 +396,56 @@ BAD = {
     "more": "9 are missing, such as model.layers.2.input_layernorm.weight",
     "fewer": "9 belong to other layers, such as model.layers.1.input_layernorm.weight",
 }
+PICKLED = {
+    **{f"{name} pickle": BAD[name] for name in ("shape", "more", "fewer")},
+    "truncated pickle": r"pytorch_model.bin, of 500 bytes, cannot be read",
+    "right pickle": "",
+}
+
+
+def pickled(source: Path, target: Path) -> None:
+    """Copy a directory of transformers, with its weights in one pickle without the prefix of their names."""
+    import transformers
+
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.safetensors*"))
+    model = transformers.AutoModelForCausalLM.from_pretrained(source)
+    state = {name.removeprefix("model."): weight for name, weight in model.state_dict().items()}
+    torch.save(state, target / "pytorch_model.bin")
 
 
 def test_directories_that_do_not_fit_are_refused(place: Path, tmp_path: Path) -> None:
     """By all ranks, also at ZeRO 3, where rank 0 reads the weights: one that went on would wait in the next case."""
     cases = {}
-    for name in BAD:
-        shutil.copytree(place / "llama", tmp_path / name)
+    for name in (*BAD, *PICKLED):
+        if name in BAD:
+            shutil.copytree(place / "llama", tmp_path / name)
+        else:
+            pickled(place / "llama", tmp_path / name)
         for engine in ("ddp", "zero3"):
             words = options(place, *ENGINES[engine].split(), "--lora", "2")
             words[words.index("--model") + 1] = f"hf:{tmp_path / name}"
             cases[f"{name}, {engine}"] = words
     cases["fits"] = options(place, "--zero-stage", "3", "--lora", "2", model="llama")
-    third = tmp_path / "truncated/model-00003-of-00007.safetensors"
-    third.write_bytes(third.read_bytes()[:500])
+    for file in ("truncated/model-00003-of-00007.safetensors", "truncated pickle/pytorch_model.bin"):
+        (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:500])
     (tmp_path / "absent/model-00003-of-00007.safetensors").unlink()
     for name, key, value in (
         ("shape", "intermediate_size", 96),
         ("more", "num_hidden_layers", 3),
         ("fewer", "num_hidden_layers", 1),
+        ("shape pickle", "intermediate_size", 96),
+        ("more pickle", "num_hidden_layers", 3),
+        ("fewer pickle", "num_hidden_layers", 1),
     ):
         file = tmp_path / name / "config.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
     made = launch_cases("languages.py", cases, 2, tmp_path)
-    assert len(made.pop("fits")["losses"]) == STEPS
+    right = made.pop("fits")["losses"]
+    assert len(right) == STEPS
+    for engine in ("ddp", "zero3"):
+        assert made.pop(f"right pickle, {engine}")["losses"] == pytest.approx(right, rel=1e-6)
     for name, each in made.items():
-        assert re.search(BAD[name.partition(",")[0]], each["error"]), (name, each)
+        assert re.search({**BAD, **PICKLED}[name.partition(",")[0]], each["error"]), (name, each)
 
 
 def test_checkpoints_of_other_programs_say_how_they_can_be_used(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ The text is Python's own documentation strings.
 from __future__ import annotations
 
 import ast
+import json
 import math
 import sysconfig
 import time
@@ -240,3 +241,24 @@ def test_explain_counts_the_weights(corpus: Path, tmp_path: Path) -> None:
     done = start(tmp_path, "warm", asked, ranks=1)
     weights = 256 * 768 + 12 * (12 * 768 * 768 + 2 * 768) + 768
     assert f"{weights:,} parameters" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(("ranks", "near"), [(1, 0.1), (2, 0.2)])
+def test_a_training_takes_the_memory_that_explain_says(ranks: int, near: float, tmp_path: Path) -> None:
+    """With few activations, and with a bucket that is small beside the model, as on a GPU."""
+    (tmp_path / "text.txt").write_text(documentation(300), encoding="utf-8")
+    bucket = 500_000
+    zero = {"reduce_bucket_size": bucket, "stage3_prefetch_bucket_size": 0}
+    (tmp_path / "ds.json").write_text(json.dumps({"zero_optimization": zero}))
+    common = f"--task text --data {tmp_path / 'text.txt'} --layers 8 --width 256 --heads 4 --context 16"
+    common += " --batch-size 1 --max-steps 2 --precision bf16"
+    cases = {"fsdp": f"{common} --engine fsdp --fused-optimizer torch"}
+    for name, stage, kernel in (
+        *((f"zero{n}", n, "torch") for n in STAGES),
+        *((f"zero{n} plain", n, "none") for n in (1, 3)),
+    ):
+        more = f"--zero-stage {stage} --fused-optimizer {kernel} --deepspeed_config {tmp_path / 'ds.json'}"
+        cases[name] = f"{common} {more}"
+    made = launch_cases("peaks.py", split(cases), ranks, tmp_path, BUCKET=str(bucket))
+    ratios = {name: each["peak"] / each["expected"] for name, each in made.items()}
+    assert ratios == pytest.approx(dict.fromkeys(cases, 1), abs=near)

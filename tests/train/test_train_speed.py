@@ -13,7 +13,7 @@ from jobgen.train import config
 from jobgen.train.accelerators import ACCELERATORS
 from jobgen.train.config import recipe, speed
 from jobgen.train.errors import CommonMistake
-from support.require import need_command, need_package
+from support.require import need_command, need_package, user_cache
 from train_support import launch_cases
 
 pytestmark = pytest.mark.xdist_group("speed")  # its tests share trainings, which one worker runs
@@ -182,10 +182,10 @@ def test_model_and_loss_are_one_graph(half: bool) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What matrix.py gives for CASES on two ranks."""
     need_command("g++")
-    folder = tmp_path_factory.mktemp("speed")
+    # torch finds its kernels by their code: to compile them takes 40 seconds of a core, once on a machine.
     # VEC_ISA_OK: or torch compiles a program for each instruction set that there may be.
-    compiler = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "compiled"), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
-    return launch_cases("matrix.py", CASES, 2, folder, **compiler)
+    compiler = {"TORCHINDUCTOR_CACHE_DIR": str(user_cache() / "torch"), "TORCHINDUCTOR_VEC_ISA_OK": "1"}
+    return launch_cases("matrix.py", CASES, 2, tmp_path_factory.mktemp("speed"), **compiler)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if " of " in case])

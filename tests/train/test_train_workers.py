@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from train_support import clean_environment, module_needs, start
 module_needs("torch", "numpy")
 
 import numpy as np  # noqa: E402
+import torch  # noqa: E402
 from jobgen.train import data  # noqa: E402
 from jobgen.train.data import dataset_sources, processes, sampling  # noqa: E402
 from support.finished import Finished  # noqa: E402
@@ -145,6 +148,40 @@ def test_random_numbers_of_a_data_set_are_repeated_after_a_resume(tmp_path: Path
     first = whole.directory / "checkpoints/step-000003"
     again = train(tmp_path / "again", "noisy", *options, "--workers", "1", "--resume", str(first))
     assert again.losses() == whole.losses()[3:], again.stderr
+
+
+class Drawn(torch.utils.data.Dataset[Any]):
+    """Samples that are random numbers."""
+
+    def __len__(self) -> int:
+        return 60
+
+    def __getitem__(self, index: int) -> tuple[list[float], int]:
+        return [random.random(), np.random.rand(), torch.rand(1).item()], 0
+
+
+class Shuffled(torch.utils.data.IterableDataset[Any]):
+    """Samples whose order is drawn at the begin of an epoch."""
+
+    def __iter__(self) -> Iterator[tuple[list[float], int]]:
+        yield from [([float(number)], 0) for number in random.sample(range(60), 60)]
+
+
+@pytest.mark.parametrize("kind", [Drawn, Shuffled])
+def test_random_numbers_of_a_data_set_depend_on_the_seed(kind: Any) -> None:
+    collate = torch.utils.data.default_collate
+    source = (
+        dataset_sources.Items(kind(), collate)
+        if kind is Drawn
+        else dataset_sources.Stream(kind(), collate, 60)
+    )
+    drawn = []
+    for seed, epoch, first in ((3, 1, 0), (3, 1, 0), (4, 1, 0), (3, 2, 0), (3, 1, 8)):
+        [step] = sampling.steps(np.arange(first, first + 8), 8, 1, 0, 1)
+        inputs, _ = processes._Samples(source, seed)[processes._Request(1, epoch, step)][0]
+        drawn.append(torch.stack(inputs).tolist())
+    assert drawn[0] == drawn[1]
+    assert all(other != drawn[0] for other in drawn[2:])
 
 
 def test_a_signal_to_all_processes_stops_and_saves(tmp_path: Path) -> None:

@@ -240,6 +240,8 @@ MASKED = {
     "https://h/x?X-Amz-Signature=a https://h/y?sig=b": "https://h/x?X-Amz-Signature=*** https://h/y?sig=***",
     f"https://{'a1' * 20}@h/x dckr_pat_{'a' * 20}": "https://***@h/x ***",
     "HF_TOKEN=abc": "HF_TOKEN=***",
+    "a.py --pw hunter --db_pw='x yz' -pw=abcd": "a.py --pw *** --db_pw=*** -pw=***",
+    "--key a8f5f167f44f4964e6c998dee --auth me:hunter2": "--key *** --auth ***",
     "export WANDB_API_KEY=$'a\\'b' next": "export WANDB_API_KEY=*** next",
     "DB=postgres://u:hidden@h/x": "DB=postgres://u:***@h/x",
     "train.py --api-key abc --lr 1": "train.py --api-key *** --lr 1",
@@ -260,6 +262,8 @@ SHOWN = (
     "docker://registry:5000/x@sha256:abc",
     "there is no option --token; the program's own options go after --",
     "apptainer exec --pwd /data --pwd='/my data' --nv a.sif",
+    "--pw 0.5 --pw 10 --pw $PW --key loss --key=images/train_224 --key ~/id_rsa --auth basic --auth oauth2",
+    "--key layer4.2.conv1 --key 10x_v3_chemistry --cache-key a8f5f167f44f4964e6c998dee pw.x -p 4 PW=pw.x",
     "--use-auth-token true task-20261121-120000-abcdef-sk-x monkey=3",
 )
 
@@ -373,6 +377,39 @@ def test_no_message_shows_a_secret(words: tuple[str, ...], tmp_path: Path) -> No
     assert "xyzzy" not in done.stderr
 
 
+ARGUMENTS = {
+    "mysql -u root -p hunter2": "mysql -u root -p ***",
+    "sshpass -p hunter2 ssh host": "sshpass -p *** ssh host",
+    "mysql -u root -phunter2 db": "mysql -u root -p*** db",
+    "a.py --user me --port 80 -p Hunter22!": "a.py --user me --port 80 -p ***",
+    "curl -u me:hunter2 host": "curl -u me:*** host",
+    "a.py --pw hunter": "a.py --pw ***",
+    "a.py --key=a8f5f167f44f4964e6c998dee": "a.py --key=***",
+    "http --auth me:hunter2 host": "http --auth *** host",
+}
+HARMLESS = (
+    "docker run -u 1000:1000 -p 8886:88 a",
+    "docker run -u me:users1 -p 127.0.0.1:80:80 a",
+    'date -d @9 -u "+$((td/86400))-%H:%M:%S"',
+    "squeue -u me -p gpu",
+    "squeue -u me -p gpu_a100",
+    "squeue -u me -p gpu-4",
+    "python -u a.py -p hunter2",
+    "a.py -p 0.25 -u 1e-4",
+    "bowtie2 -U reads.fq -p 16 -S out.sam",
+    "cutadapt -u 15 -o a.fq -p out_1.fq",
+    "a.py --user me -p data/run1",
+    "a.py --user me -pretrained2",
+)
+
+
+@pytest.mark.parametrize("line", [*ARGUMENTS, *HARMLESS])
+def test_arguments_are_secrets_by_the_options_before_them(line: str) -> None:
+    expected = ARGUMENTS.get(line, line)
+    assert " ".join(masked_data(line.split())) == expected
+    assert masked(f"a\nexec {line}\n-p hunter2") == f"a\nexec {expected}\n-p hunter2"
+
+
 def test_a_secret_in_a_script_is_warned_of(tmp_path: Path) -> None:
     warning = (
         "the script contains HF_TOKEN=*** (command line), which looks like a secret: "
@@ -396,6 +433,8 @@ NOTICED = {
     "-- train.py --api-key xyzzyxyzzy": WITH_PS.format("--api-key ***", "after --", "API_KEY"),
     "-- train.py --token=xyzzyxyzzy": WITH_PS.format("--token=***", "after --", "TOKEN"),
     "-- train.py https://u:xyzzy@host/x": WITH_PS.format("https://u:***@host/x", "after --", "NAME"),
+    "-- train.py --user me -p xyzzy22": WITH_PS.format("-p ***", "after --", "PASSWORD"),
+    "-- train.py --pw=xyzzy": WITH_PS.format("--pw=***", "after --", "PASSWORD"),
     "-- ./run --url=https://u:xyzzy@host": WITH_PS.format("--url=https://u:***@host", "after --", "NAME"),
     f"-- train.py {FORMS[0]}xyzzy": WITH_PS.format("***", "after --", "NAME"),
     "--env DB=postgres://u:xyzzy@h/x": IN_SCRIPT.format("DB=postgres://u:***@h/x", "command line", "DB"),

@@ -34,7 +34,7 @@ from .directory import (
     place,
     prune,
 )
-from .resume import any_in, at, batch_before, check, find, identity, jump
+from .resume import any_in, at, batch_before, check, check_data, find, identity, jump
 
 __all__ = [
     "BEST",
@@ -48,6 +48,7 @@ __all__ = [
     "at",
     "batch_before",
     "check",
+    "check_data",
     "find",
     "foreign",
     "identity",

@@ -31,7 +31,7 @@ def load(model: nn.Module, place: Path, division: Division = WHOLE) -> None:
     Raise CommonMistake, with names and shapes, if they do not fit it, and BadInput if they cannot be read.
     """
     source = _renamed(weights(place), set(model.state_dict()))
-    targets = dict(_targets(model))
+    targets = dict(with_names(model))
     problems = list(_problems(targets, source, set(model.state_dict())))
     if problems:
         raise CommonMistake(f"--init-from {place} does not fit the model: {'; '.join(problems)}")
@@ -112,7 +112,7 @@ def _begin(file: Path) -> str:
         return f"its {file.stat().st_size} bytes begin with {stream.read(8)!r}"
 
 
-def _targets(model: nn.Module) -> Iterator[tuple[tuple[str, ...], Any]]:
+def with_names(model: nn.Module) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield each weight and buffer of the state_dict once, after all its names."""
     persistent = set(model.state_dict())
     names: dict[int, list[str]] = {}

@@ -4,6 +4,7 @@ In agreement.py, all ranks verify its files together.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,6 @@ def identity(how: Recipe, world_size: int) -> dict[str, Any]:
         "task": settings.task,
         "model": settings.model,
         "loss": settings.loss,
-        "loss-by": settings.loss_by,
         "engine": settings.engine,
         "plugin": spec_of(settings).plugin(settings),
         "stages": stages_of(settings, world_size),
@@ -224,10 +224,7 @@ def check(checkpoint: Checkpoint, how: Recipe, world_size: int) -> bool:
     for option, value in identity(how, world_size).items():
         other = same.get(option, value)
         if other != value:
-            raise CommonMistake(
-                f"--resume {name} was trained with {_option(option, other)}, but this run has "
-                f"{_option(option, value)}: a run must resume with the same value"
-            )
+            raise _other_value(name, option, other, value)
     spec = spec_of(how.settings)
     if before == world_size or spec.replicated or spec.any_ranks:
         return False
@@ -244,6 +241,36 @@ def check(checkpoint: Checkpoint, how: Recipe, world_size: int) -> bool:
             f"{optimizer_name(how.config)}; ZeRO stage 0 does not need it"
         )
     return True
+
+
+def check_data(checkpoint: Checkpoint, now: Mapping[str, Any]) -> None:
+    """Raise CommonMistake if the run would learn other tokens than the checkpoint, or weigh them otherwise.
+
+    now: the identity of the task
+    """
+    name, before, unit = checkpoint.directory.name, checkpoint.of_training("data"), "loss-by"
+    if before[unit] != now[unit]:
+        raise _other_value(name, unit, before[unit], now[unit])
+    if before != now:
+        raise CommonMistake(
+            f"--resume {name} was trained on {_tokens(before)}, but this run has {_tokens(now)}: a run must "
+            "resume with the same data, tokenizer and chat template; --init-from begins anew with its weights"
+        )
+
+
+def _tokens(content: Mapping[str, Any]) -> str:
+    digest = f" (SHA-256 {content['sha256'][:12]})" if content["sha256"] else ""
+    return (
+        f"{content['tokens']} tokens of {content['documents']} documents, {content['learned']} of them to "
+        f"learn{digest}"
+    )
+
+
+def _other_value(name: str, option: str, before: Any, now: Any) -> CommonMistake:
+    return CommonMistake(
+        f"--resume {name} was trained with {_option(option, before)}, but this run has "
+        f"{_option(option, now)}: a run must resume with the same value"
+    )
 
 
 def _option(option: str, value: Any) -> str:

@@ -215,6 +215,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
         "world_size": world_size,
         "lr_ranks": how.lr_ranks,
         "identity": identity(how, world_size),
+        "data": samples.identity(how.settings.loss_by, how.settings.loss),
         "settings": to_record(how.settings),
         "deepspeed": how.config,
         "shape": samples.train.shape,

@@ -16,6 +16,7 @@ from .engines import option_of, spec_of
 from .settings import Settings
 
 LORA_OPTIONS = ("lora_alpha", "lora_dropout", "lora_targets")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # files of a directory of transformers
 ATTENTION = SDPA, EAGER, FLASH = ("sdpa", "eager", "flash")
 
 
@@ -99,10 +100,26 @@ def check(settings: Settings) -> None:
     if settings.has_experts:
         raise CommonMistake(f"--lora {settings.lora} is not for a mixture of experts")
     if settings.init_from is None and not (is_hf(settings.model) or is_own(settings.model)):
-        raise CommonMistake(
-            f"--lora {settings.lora} trains adapters of weights that stay as they are, and --model "
-            f"{settings.model} begins with random ones: give --init-from PATH, or --model hf:DIR with weights"
-        )
+        raise _without_base(settings)
+
+
+def check_base(settings: Settings) -> None:
+    """Raise CommonMistake for --lora with a directory of transformers that has no weights."""
+    directory = Path(settings.model.removeprefix("hf:"))
+    if settings.lora and settings.init_from is None and is_hf(settings.model) and not has_weights(directory):
+        raise _without_base(settings, f", as it has no {' or '.join(WEIGHTS)}")
+
+
+def _without_base(settings: Settings, why: str = "") -> CommonMistake:
+    return CommonMistake(
+        f"--lora {settings.lora} trains adapters of weights that stay as they are, and --model "
+        f"{settings.model} begins with random ones{why}: give --init-from PATH, or --model hf:DIR with "
+        "weights"
+    )
+
+
+def has_weights(directory: Path) -> bool:
+    return any(file for pattern in WEIGHTS for file in directory.glob(pattern))
 
 
 def check_device(settings: Settings, precision: str, kind: str) -> None:

@@ -137,7 +137,7 @@ def identity(settings: Settings) -> dict[str, Any]:
         return {}
     form = size(settings)._asdict() | {"mlp": settings.mlp or "gelu"} if settings.model == "gpt" else {}
     tokens = settings.tokenizer.name if settings.tokenizer else "bytes"
-    more: dict[str, Any] = {"text-key": settings.text_key}
+    more: dict[str, Any] = {}
     for name, default in DEFAULTS.items():
         value = getattr(settings, name)
         more[name.replace("_", "-")] = None if value == default else value

@@ -8,8 +8,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from ..config.converters import is_own
 from ..errors import BadInput
+from . import host_files
 from .task import Data, Split
 
 ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")
@@ -54,19 +53,16 @@ def _files(source: Path) -> Iterator[Path]:
 
 def _write(data: Data, folder: Path) -> None:
     """Write the data atomically: several ranks may write at the same time, and the first one wins."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
     try:
-        for name, array in zip(ARRAYS, (*data.train, *data.test), strict=True):
-            np.save(draft / f"{name}.npy", array)
-        facts = {"classes": data.classes, "full": data.full, "mean": data.mean, "std": data.std}
-        (draft / "data.json").write_text(json.dumps(facts))
-        draft.rename(folder)
+        with host_files.draft(folder) as draft:
+            for name, array in zip(ARRAYS, (*data.train, *data.test), strict=True):
+                np.save(draft / f"{name}.npy", array)
+            facts = {"classes": data.classes, "full": data.full, "mean": data.mean, "std": data.std}
+            (draft / "data.json").write_text(json.dumps(facts))
+            draft.rename(folder)
     except OSError:
         if not folder.is_dir():
             raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _read(folder: Path) -> Data:

@@ -61,6 +61,7 @@ class Feed:
     workers: number of threads, or of processes for samples that Python code makes; None for the source's
     own number, as of a DataLoader; part: returns the context in which the micro batches are prepared
     by_token: the unit of the loss is a token; all ranks then count the tokens of each step together
+    seed: of the random numbers in processes
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Feed:
         workers: int | None = 0,
         part: Callable[[], AbstractContextManager[None]] = nullcontext,
         by_token: bool = False,
+        seed: int = 0,
     ) -> None:
         self._by_token = by_token
         workers = source.workers if workers is None else workers
@@ -83,7 +85,7 @@ class Feed:
         self._ahead = AHEAD * count
         self._pool, self._processes = None, None
         if count and source.in_python:
-            self._processes = Processes(source, count, AHEAD, device.type != "cpu")
+            self._processes = Processes(source, count, AHEAD, device.type != "cpu", seed)
         elif count:
             self._pool = ThreadPoolExecutor(count, "worker")
 

@@ -3,7 +3,7 @@
 The steps come from the loop, and their samples return in its order: position and resume of a run are those
 without workers. The workers are forked from a server that has no thread, device or MPI, so that the data set
 is sent to them as a pickle, in which arrays that are mapped into memory stay so. They live as long as the
-run. Random numbers that a data set draws depend on the epoch and the samples of the step only.
+run. Random numbers that a data set draws depend on --seed, the epoch and the samples of the step only.
 """
 
 import copyreg
@@ -11,7 +11,6 @@ import io
 import mmap
 import multiprocessing
 import pickle
-import random
 from collections import deque
 from collections.abc import Iterable, Iterator
 from multiprocessing.reduction import ForkingPickler
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
+from .. import randomness
 from ..errors import BadInput, CommonMistake
 from .sampling import Step
 from .sources import Batch, Source
@@ -59,28 +59,22 @@ class _Trial(pickle.Pickler):
 
 
 class _Samples(Dataset[Any]):
-    """What a worker has: the source."""
+    """What a worker has: the source, and the seed of its random numbers."""
 
-    def __init__(self, source: Source) -> None:
-        self._source, self._number = source, 0
+    def __init__(self, source: Source, seed: int) -> None:
+        self._source, self._seed, self._number = source, seed, 0
 
     def __getitem__(self, request: _Request) -> list[Batch] | BadInput:
         if request.number != self._number:
+            randomness.seed(self._seed, request.epoch)
             self._source.start(request.epoch)
             self._number = request.number
-        _seed(request)
+        first = [int(piece.indices[0]) for piece in request.step.pieces if len(piece.indices)]
+        randomness.seed(self._seed, request.epoch, *first)
         try:
             return [self._source.batch(piece.indices) for piece in request.step.pieces]
         except BadInput as error:
             return error
-
-
-def _seed(request: _Request) -> None:
-    first = [int(piece.indices[0]) for piece in request.step.pieces if len(piece.indices)]
-    key = int(np.random.SeedSequence((request.epoch, *first)).generate_state(1)[0])
-    random.seed(key)
-    np.random.seed(key)
-    torch.manual_seed(key)
 
 
 class _Requests:
@@ -104,10 +98,10 @@ class _Requests:
 class Processes:
     """Worker processes for a source. They start with the first pass.
 
-    count: their number; ahead: steps that each prepares in advance; pin: for an accelerator
+    count: their number; ahead: steps that each prepares in advance; pin: for an accelerator; seed: --seed
     """
 
-    def __init__(self, source: Source, count: int, ahead: int, pin: bool) -> None:
+    def __init__(self, source: Source, count: int, ahead: int, pin: bool, seed: int) -> None:
         alone = source.detached()
         ForkingPickler.register(np.memmap, _reopened)
         try:
@@ -121,7 +115,7 @@ class Processes:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([SERVER])
         self._loader: DataLoader[Any] = DataLoader(
-            _Samples(alone),
+            _Samples(alone, seed),
             batch_size=None,
             sampler=self._requests,
             num_workers=count,

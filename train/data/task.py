@@ -1,14 +1,13 @@
 """A task: the samples of training and test, and what is measured on them."""
 
-import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..loss_functions import BY_TOKEN
+from .host_files import Use
 from .sources import Images, Scale, Source
 
 
@@ -20,7 +19,8 @@ class Task:
     sample, or for each of its elements; 0 if unknown. loss, metrics: those of a run without --loss and
     --metric; see loss_functions.py and metrics.py, or a function. notes: what the run tells the user of the
     data. loss_by: the unit of the loss without --loss-by, sample or token.
-    temporary: a directory to remove when all ranks of the host have the data.
+    temporary: a directory to remove when all ranks of the host have the data. content: of a text, the numbers
+    of its tokens and documents, and a digest; a run resumes with the same.
     """
 
     train: Source
@@ -31,12 +31,13 @@ class Task:
     metrics: tuple[str | Callable[..., Any], ...] = ("accuracy",)
     notes: tuple[str, ...] = ()
     loss_by: str = "sample"
-    temporary: Path | None = None
+    temporary: Use | None = None
+    content: Mapping[str, Any] = field(default_factory=dict)
 
     def release(self) -> None:
         """Remove temporary files. Called when all ranks of the host have the data."""
         if self.temporary:
-            shutil.rmtree(self.temporary, ignore_errors=True)
+            self.temporary.remove()
 
     def by_token(self, choice: str | None, loss: str | None) -> bool:
         """Return whether the loss is a mean over tokens, by the values of --loss-by and --loss, if any.
@@ -45,6 +46,10 @@ class Task:
         """
         unit = choice or (self.loss_by if (loss or self.loss) in BY_TOKEN else "sample")
         return unit == "token" and not (self.train.tokens and self.test.tokens)
+
+    def identity(self, choice: str | None, loss: str | None) -> dict[str, Any]:
+        """Return what a run and its checkpoint must have in common. For the parameters see by_token."""
+        return {"loss-by": "token" if self.by_token(choice, loss) else "sample", **self.content}
 
     def data(self) -> "Data | None":
         """Return the arrays if the task is no more than the classification of images in arrays."""

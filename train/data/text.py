@@ -100,6 +100,12 @@ def task(settings: Settings) -> Task:
         notes=_notes(corpus, paths),
         loss_by="token",
         temporary=corpus.temporary,
+        content={
+            "tokens": corpus.size,
+            "documents": len(corpus.starts),
+            "learned": corpus.learned,
+            "sha256": corpus.sha256,
+        },
     )
 
 
@@ -108,11 +114,11 @@ def _notes(corpus: Corpus, paths: Sequence[Path]) -> tuple[str, ...]:
     kinds = Counter(documents.kind(file)[0].name for file in paths)
     if set(kinds) == {documents.TEXT.name}:
         return ()
-    count = sum(map(len, corpus.tokens))
-    share = "all" if corpus.learn is None else f"{corpus.learned / count:.1%}"
+    share = "all" if corpus.learn is None else f"{corpus.learned / corpus.size:.1%}"
     names = ", ".join(f"{number} file(s) of {name}" for name, number in sorted(kinds.items()))
     return (
-        f"{names}: {len(corpus.starts)} documents with {count} tokens, of which {share} are to be learned",
+        f"{names}: {len(corpus.starts)} documents with {corpus.size} tokens, of which {share} are to be "
+        "learned",
     )
 
 
@@ -127,11 +133,10 @@ def split(corpus: Corpus, context: int, held_out: float, apart: str = "") -> tup
     Each part has one sequence at least. Raise CommonMistake if the tokens do not make two sequences, or if
     none of those to train on is to be learned.
     """
-    total = sum(map(len, corpus.tokens))
-    count = (total - 1) // context
+    count = (corpus.size - 1) // context
     if count < 2:
         raise CommonMistake(
-            f"--task text: the data has {total} tokens, and --context {context} needs at least "
+            f"--task text: the data has {corpus.size} tokens, and --context {context} needs at least "
             f"{2 * context + 1}, for one sequence to train on and one to evaluate"
         )
     test_count = min(max(1, round(count * held_out)), count - 1)

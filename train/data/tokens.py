@@ -3,33 +3,30 @@
 Without --tokenizer, tokens are the bytes of the documents; files of plain text are mapped into memory and
 never read whole. All other tokens are encoded on all cores of the job by one rank of the host, and written to
 files that the ranks of the host map into memory: below --cache, for later runs, or else in a directory that
-is removed when they have mapped it.
+is removed when they have mapped it, or by the next run if they are killed before.
 """
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import BadInput, CommonMistake
-from . import documents
+from . import documents, host_files
 from .documents import Part, Reading, Spans
+from .host_files import Use
 
 SEPARATORS = ("<|endoftext|>", "</s>", "<eos>", "[SEP]")  # of well-known tokenizers, by preference
 MULTIPLE = 64  # to which a vocabulary is rounded up: matrices of other widths are slower on GPUs
-FORM = 1  # version of the files in a cache; other versions are not read
+FORM = 2  # version of the files in a cache; other versions are not read
 FACTS = "facts.json"
 
 
@@ -143,14 +140,20 @@ class Corpus(NamedTuple):
 
     tokens: arrays; learn: for each array, which tokens are to be learned, None if all are; starts: where
     documents begin; temporary: a directory to remove when all ranks of the host have opened the corpus;
-    learned: number of tokens to learn, separators aside, if it is not that of all
+    learned: number of tokens to learn, separators aside; sha256: a digest of the
+    tokens and of which are to be learned, "" for texts that are never read whole
     """
 
     tokens: tuple[np.ndarray, ...]
     learn: np.ndarray | None
     starts: np.ndarray
-    temporary: Path | None = None
+    temporary: Use | None = None
     learned: int = 0
+    sha256: str = ""
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.tokens))
 
 
 def corpus(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: Path | None) -> Corpus:
@@ -170,7 +173,7 @@ def _mapped(paths: Sequence[Path]) -> Corpus:
     maps = (np.asarray(np.memmap(file, np.uint8, "r")) for file in paths)
     pieces = tuple(part for each in maps for part in (separator, each))[1:]
     ends = list(accumulate(map(len, pieces)))
-    return Corpus(pieces, None, np.array([0, *ends[1::2]], np.int64))
+    return Corpus(pieces, None, np.array([0, *ends[1::2]], np.int64), learned=ends[-1])
 
 
 def _encoded(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: Path | None) -> Corpus:
@@ -181,90 +184,76 @@ def _encoded(paths: Sequence[Path], letters: Alphabet, reading: Reading, cache: 
     if cache is None:  # for the ranks of this run alone
         how += [os.environ.get(name) for name in ("MASTER_ADDR", "MASTER_PORT")]
     name = hashlib.sha256(letters.content + json.dumps(how).encode()).hexdigest()[:16]
-    host = _of_host()
-    place = cache or host
-    folder = place / f"text-{name}" if place else Path(tempfile.mkdtemp(prefix="jobgen-text-"))
-    with _alone(host / f"{name}.lock") if host else nullcontext():
-        if not (folder / FACTS).is_file():
+    host = host_files.of_user()
+    folder = (cache or host) / f"text-{name}"
+    host_files.remove_unused(host, "*")
+    with host_files.alone(host / f"{folder.name}.lock"):
+        while (use := _use(folder)) is None:
             _write(paths, letters, reading, folder)
         result = _read(folder)
-        if cache is None and int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
-            shutil.rmtree(folder, ignore_errors=True)
-    return result if cache else result._replace(temporary=folder)
+        if cache:
+            use.end()
+            return result
+        if int(os.environ.get("LOCAL_WORLD_SIZE", 1)) == 1:
+            use.remove()
+            return result
+    return result._replace(temporary=use)
 
 
-def _of_host() -> Path | None:
-    """Return a directory of this user for all ranks of the host; None if another user has taken its name.
-
-    Each rank then encodes for itself.
-    """
-    host = Path(tempfile.gettempdir(), f"jobgen-{os.getuid()}")
-    with suppress(FileExistsError):
-        host.mkdir(mode=0o700)
-    facts = host.lstat()
-    return host if stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() else None
-
-
-@contextmanager
-def _alone(file: Path) -> Iterator[None]:
-    """Let one process of the host after the other into the context. file: the lock, of this user"""
-    while True:
-        with open(file, "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not _has_name(lock.fileno(), file):
-                continue  # the process before has removed it
-            try:
-                yield
-            finally:
-                file.unlink(missing_ok=True)
-            return
-
-
-def _has_name(descriptor: int, file: Path) -> bool:
-    """Return whether an open file has this name; other processes may remove and make it at any time."""
-    try:
-        return os.path.samestat(file.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+def _use(folder: Path) -> Use | None:
+    """Return the directory of tokens, or None if there is none."""
+    with suppress(FileNotFoundError):
+        use = Use(folder)
+        if (folder / FACTS).is_file():
+            return use
+        use.end()
+    return None
 
 
 def _write(paths: Sequence[Path], letters: Alphabet, reading: Reading, folder: Path) -> None:
     """Write the tokens of the files to `folder`, atomically."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder.parent))
+    try:
+        with host_files.draft(folder) as draft:
+            _fill(draft, paths, letters, reading)
+            draft.rename(folder)
+    except OSError as error:
+        if not (folder / FACTS).is_file():
+            raise OSError(error.errno, error.strerror, str(error.filename or folder)) from None
+
+
+def _fill(folder: Path, paths: Sequence[Path], letters: Alphabet, reading: Reading) -> None:
     separator = np.array(letters.separator, letters.kind)
     starts: list[int] = []
     count, learned, masked, last = 0, 0, False, True
-    try:
-        with (
-            open(draft / "tokens", "wb") as tokens,
-            open(draft / "learn", "wb") as learn,
-            _all_cores() as cores,
-        ):
-            for part, code in _codes(paths, letters, reading, cores):
-                if part.begins and count:  # the separator is learned with the end of its document
-                    separator.tofile(tokens)
-                    np.full(len(separator), last).tofile(learn)
-                    count += len(separator)
-                if part.begins:
-                    starts.append(count)
-                code.tokens.tofile(tokens)
-                flags = np.ones(len(code.tokens), bool) if code.learn is None else code.learn
-                flags.tofile(learn)
-                masked |= code.learn is not None
-                count, learned = count + len(flags), learned + int(flags.sum())
-                last = bool(flags[-1]) if len(flags) else last
-        if not masked:
-            (draft / "learn").unlink()
-        np.save(draft / "starts.npy", np.array(starts, np.int64))
-        facts = {"kind": np.dtype(letters.kind).name, "learned": learned}
-        (draft / FACTS).write_text(json.dumps(facts))
-        draft.rename(folder)
-    except OSError as error:
-        if not (folder / FACTS).is_file():
-            raise OSError(error.errno, error.strerror, str(error.filename or draft)) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    content = hashlib.sha256()
+
+    def put(array: np.ndarray, stream: IO[bytes]) -> None:
+        array.tofile(stream)
+        content.update(array.data)
+
+    with (
+        open(folder / "tokens", "wb") as tokens,
+        open(folder / "learn", "wb") as learn,
+        _all_cores() as cores,
+    ):
+        for part, code in _codes(paths, letters, reading, cores):
+            if part.begins and count:  # the separator is learned with the end of its document
+                put(separator, tokens)
+                put(np.full(len(separator), last), learn)
+                count += len(separator)
+            if part.begins:
+                starts.append(count)
+            flags = np.ones(len(code.tokens), bool) if code.learn is None else code.learn
+            put(code.tokens, tokens)
+            put(flags, learn)
+            masked |= code.learn is not None
+            count, learned = count + len(flags), learned + int(flags.sum())
+            last = bool(flags[-1]) if len(flags) else last
+    if not masked:
+        (folder / "learn").unlink()
+    np.save(folder / "starts.npy", np.array(starts, np.int64))
+    facts = {"kind": np.dtype(letters.kind).name, "learned": learned, "sha256": content.hexdigest()}
+    (folder / FACTS).write_text(json.dumps(facts))
 
 
 def _codes(
@@ -316,4 +305,5 @@ def _read(folder: Path) -> Corpus:
         raise CommonMistake("--task text: the documents of --data are empty")
     tokens = np.asarray(np.memmap(folder / "tokens", facts["kind"], "r"))
     learn = np.asarray(np.memmap(mask, bool, "r")) if mask.is_file() else None
-    return Corpus((tokens,), learn, np.load(folder / "starts.npy"), learned=facts["learned"])
+    starts = np.load(folder / "starts.npy")
+    return Corpus((tokens,), learn, starts, learned=facts["learned"], sha256=facts["sha256"])

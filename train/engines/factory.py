@@ -1,12 +1,13 @@
 """Construction of the model, and of the engine that --engine names."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
 import torch
 from torch import nn
 
-from .. import loss_functions, randomness
+from .. import loss_functions, peers, randomness
 from ..checkpoints import initial
 from ..config import Settings, speed
 from ..config.batches import stages_of
@@ -15,6 +16,7 @@ from ..config.recipe import Recipe
 from ..config.schedules import Plan
 from ..data import Task
 from ..device import Device
+from ..errors import BadInput, CommonMistake
 from ..models import hf, lora, selection
 from ..models.division import WHOLE, Division
 from ..ranks import Ranks
@@ -36,7 +38,9 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     kind = getattr(import_module(f".{module}", __package__), name)
     config = {key: value for key, value in how.config.items() if key != "scheduler"}
     division = kind.division(config, device) if hasattr(kind, "division") else WHOLE
-    network = model(settings, samples.train.shape, samples.outputs, device, division)
+    network = _on_all_ranks(
+        lambda: model(settings, samples.train.shape, samples.outputs, device, division), device
+    )
     by_token = samples.by_token(settings.loss_by, settings.loss)
     job = Job(
         model=tuning.prepare(network, fast, ranks.world_size, not spec.runs_deepspeed),
@@ -56,6 +60,22 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     engine: Engine = kind(job)
     randomness.seed(settings.seed, ranks.rank)
     return engine
+
+
+def _on_all_ranks(make: Callable[[], nn.Module], device: Device) -> nn.Module:
+    """Return make(). Raise CommonMistake on all ranks if any rank raises BadInput.
+
+    Where rank 0 alone reads the weights, or a host has other files, the other ranks would wait for it.
+    """
+    network, failure = None, None
+    try:
+        network = make()
+    except BadInput as error:
+        failure = str(error)
+    failures = [text for text in peers.exchange(failure, device) if text is not None]
+    if failures or network is None:
+        raise CommonMistake(failures[0])
+    return network
 
 
 def model(

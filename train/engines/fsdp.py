@@ -14,7 +14,7 @@ from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-from ..checkpoints import sharded, storage
+from ..checkpoints import initial, sharded, storage
 from ..checkpoints.sharded import FILE, FOLDER, MODEL
 from ..config.deepspeed.query import precision
 from ..data.feed import MicroBatches
@@ -151,7 +151,6 @@ class FsdpEngine(PlainTorch):
 
     def _names(self) -> dict[str, str]:
         """Return the other names of weights that layers share, with the names under which they are saved."""
-        first = {id(p): name for name, p in self.module.named_parameters()}
-        names = self.module.named_parameters(remove_duplicate=False)
-        shared = {name: first[id(p)] for name, p in names if p.requires_grad or not self._adapters}
-        return {name: other for name, other in shared.items() if name != other}
+        saved = self._weights()
+        names = [names for names, _ in initial.with_names(self.module) if f"{MODEL}.{names[0]}" in saved]
+        return {name: first for first, *others in names for name in others}

@@ -4,10 +4,10 @@ DIR has config.json and, for a pretrained model, its weights. Nothing is downloa
 directory is executed.
 """
 
-import math
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..config import Settings
+from ..config import Settings, finetuning
 from ..config.converters import is_hf
 from ..errors import BadInput, CommonMistake
 
@@ -35,7 +35,6 @@ COMPANIONS = (
     "chat_template.json",
     "generation_config.json",
 )
-WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 
 
 def config(name: str) -> Any:
@@ -104,7 +103,11 @@ def _recompute(model: Any) -> None:
 
 def reads(settings: Settings) -> bool:
     """Return whether `build` reads the weights of --init-from: those of a directory of transformers."""
-    return is_hf(settings.model) and settings.init_from is not None and _has_weights(settings.init_from)
+    return (
+        is_hf(settings.model)
+        and settings.init_from is not None
+        and finetuning.has_weights(settings.init_from)
+    )
 
 
 def _weights(settings: Settings) -> Path | None:
@@ -112,11 +115,7 @@ def _weights(settings: Settings) -> Path | None:
     if reads(settings):
         return settings.init_from
     directory = _directory(settings.model)
-    return directory if settings.init_from is None and _has_weights(directory) else None
-
-
-def _has_weights(directory: Path) -> bool:
-    return any(file for pattern in WEIGHTS for file in directory.glob(pattern))
+    return directory if settings.init_from is None and finetuning.has_weights(directory) else None
 
 
 def _model(transformers: Any, hf_config: Any, weights: Path | None, attention: str | None) -> Any:
@@ -144,15 +143,13 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
     """
     known = set(model.state_dict())
     forms = {_form(name) for name in known}
-    there = _shapes(weights)  # at ZeRO 3 transformers does not compare the names, and shapes on rank 0 only
+    there = _names(model, weights)  # which transformers does not compare at ZeRO 3
     surplus = sorted(name for name in {*there, *facts["unexpected_keys"]} - known if _form(name) in forms)
-    shapes = sorted(facts["mismatched_keys"]) or list(_of_other_sizes(model, there))
     problems = []
     for what, names in (("are missing", sorted(facts["missing_keys"])), ("belong to other layers", surplus)):
         if names:
             problems.append(f"{len(names)} {what}, such as {', '.join(names[:3])}")
-    if shapes:
-        name, saved, needed = shapes[0]
+    for name, saved, needed in sorted(facts["mismatched_keys"])[:1]:
         problems.append(f"{name} is {list(saved)} there, and {list(needed)} in the model")
     if problems:
         kind = type(model).__name__
@@ -161,23 +158,27 @@ def _check(model: nn.Module, facts: Mapping[str, Any], weights: Path) -> None:
         )
 
 
-def _shapes(weights: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes in the files of safetensors by name."""
-    result: dict[str, tuple[int, ...]] = {}
-    for file in weights.glob("*.safetensors"):
-        content = import_module("safetensors").safe_open(file, "pt")
-        result |= {name: tuple(content.get_slice(name).get_shape()) for name in content.keys()}  # noqa: SIM118
-    return result
+def _names(model: Any, weights: Path) -> set[str]:
+    """Return the names of the weights in the files, which lack the prefix if the model there has no head."""
+    names = {name for file in _files(weights) for name in _names_in(file)}
+    prefix, known = f"{model.base_model_prefix}.", set(model.state_dict())
+    if any(name.startswith(prefix) for name in names):
+        return names
+    return {name if name in known else f"{prefix}{name}" for name in names}
 
 
-def _of_other_sizes(
-    model: nn.Module, there: Mapping[str, tuple[int, ...]]
-) -> Iterator[tuple[str, tuple[int, ...], tuple[int, ...]]]:
-    """Yield name, shape there and shape here of the weights that ranks divide, if their sizes differ."""
-    for name, weight in sorted(model.named_parameters()):
-        here = tuple(getattr(weight, "ds_shape", there.get(name, ())))
-        if name in there and math.prod(here) != math.prod(there[name]):
-            yield name, there[name], here
+def _files(weights: Path) -> list[Path]:
+    """Return the files that transformers reads."""
+    kinds = (sorted(weights.glob(pattern)) for pattern in finetuning.WEIGHTS)
+    return next((files for files in kinds if files), [])
+
+
+def _names_in(file: Path) -> Iterable[str]:
+    if file.suffix == ".safetensors":
+        names: Iterable[str] = import_module("safetensors").safe_open(file, "pt").keys()
+        return names
+    content: Mapping[str, Any] = torch.load(file, "meta", weights_only=True, mmap=zipfile.is_zipfile(file))
+    return content
 
 
 def _form(name: str) -> str:
@@ -187,12 +188,11 @@ def _form(name: str) -> str:
 
 def _damaged(weights: Path | None) -> str:
     """Return which file of the weights cannot be read, and why; '' if all can."""
-    safetensors = import_module("safetensors")
-    for file in sorted(weights.glob("*.safetensors")) if weights else ():
+    for file in _files(weights) if weights else ():
         try:
-            safetensors.safe_open(file, "pt")
-        except (OSError, safetensors.SafetensorError) as error:
-            return f"{file}, of {file.stat().st_size} bytes, cannot be read: {error}"
+            _names_in(file)
+        except Exception as error:  # safetensors and torch raise many kinds
+            return f"{file}, of {file.stat().st_size} bytes, cannot be read: {_in_one_line(error)}"
     return ""
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.script.commands import commands
+from jobgen.script.other_text import has_variable
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions, literal
+from jobgen.script.syntax import LOOPS, Node, expansions
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
 _PORTS = ("--master-port", "--main-process-port")
@@ -71,9 +72,10 @@ def _given(script: Script, variables: Sequence[str], options: Sequence[str]) -> 
 
 def host(script: Script, address: Address) -> str:
     """Return the host of an address, if the text has it; else empty."""
-    text = literal(address.node) or script.constants.value(address.node) or ""
+    text = script.constants.text(address.node)
     text = text.partition("=")[2] if text.startswith("--") else text
-    return re.sub(r":\d*$", "", text) if address.name == "--rdzv-endpoint" else text
+    text = re.sub(r":[^:]*$", "", text) if address.name == "--rdzv-endpoint" else text
+    return "" if has_variable(text) else text
 
 
 def host_fault(script: Script, address: Address) -> str:

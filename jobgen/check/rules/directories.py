@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.errors import shown
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node
@@ -58,6 +59,66 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             elif not command.guarded and not command.tested:
                 edits = _or_exit(command)
                 yield Hit.at(command.node, fix=fix, level=_level(script, command, after), edits=edits)
+
+
+# What starts its command in the home directory of another node.
+_REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh")
+_RELATIVE_FILE = re.compile(r"(?![-/~$])[\w./-]+\.(py|sh)")
+_MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
+
+
+@rule(
+    "remote-directory",
+    WARNING,
+    "A relative path in the shell of another node",
+    """ssh, pdsh and `pbs_tmrsh` start a command in the home directory, wherever the script is: a relative path is
+    resolved there, and the program is not found. Slurm's `srun` starts the tasks in the directory of the script. (The
+    rule home-directory is about the script itself.)""",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=repeated-count
+    #PBS -l select=2:ncpus=64:mpiprocs=1:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    rank=0
+    for host in $(sort -u "$PBS_NODEFILE"); do
+        pbs_tmrsh "$host" torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$rank" --master-addr="$HOSTNAME" train.py &
+        rank=$((rank + 1))
+    done
+    wait -n
+    wait -n
+    """,
+    good="""
+    #!/bin/bash
+    # jobgen: disable=repeated-count
+    #PBS -l select=2:ncpus=64:mpiprocs=1:ngpus=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    cd "$PBS_O_WORKDIR"
+    rank=0
+    for host in $(sort -u "$PBS_NODEFILE"); do
+        pbs_tmrsh "$host" bash -lc "cd $PWD && torchrun --nnodes=2 --nproc-per-node=4 --node-rank=$rank --master-addr=$HOSTNAME train.py" &
+        rank=$((rank + 1))
+    done
+    wait -n
+    wait -n
+    """,
+)
+def remote_directory(script: Script) -> Iterator[Hit]:
+    for launch in script.launches:
+        words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
+        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.text.strip("\"'"))), "")
+        text = launch.command.statement.text
+        if launch.remote in _REMOTE and file and script.in_job and not _MOVES.search(text):
+            yield Hit(
+                launch.line,
+                f"{launch.remote} starts in the home directory of the node, and {shown(file)} is resolved there",
+                f'begin the command with cd: {launch.remote} HOST "cd $PWD && ..."',
+            )
+            return
 
 
 _BODIES = (

@@ -184,7 +184,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     export NCCL_DEBUG=INFO
     main=$(head -n 1 "$PBS_NODEFILE")
     while read -r host; do
-        ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 train.py" &
+        ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
     done < "$PBS_NODEFILE"
     wait
     """,
@@ -196,7 +196,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     main=$(head -n 1 "$PBS_NODEFILE")
     while read -r host; do
-        ssh -n "$host" "NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 train.py" &
+        ssh -n "$host" "NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
     done < "$PBS_NODEFILE"
     wait
     """,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
@@ -40,9 +41,10 @@ from jobgen.script.syntax import Node
     """,
 )
 def first_node_only(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or not script.request.several or reaches_others(script):
+    if not script.is_batch or not script.request.several:
         return
-    for one in ranks(script):
+    yield from _without_hosts(script)
+    for one in () if reaches_others(script) else ranks(script):
         launch = one.inner
         if launch is None or one.outer is not launch or launch.row.line.reaches_nodes:
             continue
@@ -66,6 +68,26 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             WARNING if count == 1 else None,
         )
         return
+
+
+_LOCAL_HOSTS = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
+
+
+def _without_hosts(script: Script) -> Iterator[Hit]:
+    """Yield the calls of horovodrun that name no host but the first one."""
+    for command in script.named("horovodrun"):
+        words = [script.constants.value(word) for word in command.words]
+        given = [after for word, after in pairwise([*words, None]) if word in ("-H", "--hosts")]
+        other = any(re.match(r"--?host(s=|-?file|-discovery)", word or "") or word is None for word in words)
+        local = all(_LOCAL_HOSTS.fullmatch(one or "") for one in given)
+        if local and not other:
+            yield Hit(
+                command.line,
+                "horovodrun starts all ranks on the first node only, unless it gets the other hosts: the other "
+                f"{others(script)} stay{'s' if script.request.nodes == 2 else ''} idle",
+                "add --hostfile, or start the ranks with "
+                f"{script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun",
+            )
 
 
 def others(script: Script) -> str:

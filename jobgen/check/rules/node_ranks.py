@@ -10,9 +10,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
-_HOSTNAME = (
-    r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?HOSTNAME\b\}?"
-)
+_HOSTNAME = r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?"
 _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
 _RANKS = (
     r"\$\{?(SLURM_(PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w*RANK|PMI_RANK|PALS_RANKID|MV2_COMM_WORLD_RANK)\b"

@@ -9,6 +9,7 @@ from jobgen.check.ranks.environment import Environment
 from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 # Variables that only libraries read, from the environment.
 OF_LIBRARIES = re.compile(
@@ -202,8 +203,7 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        text = "" if value is None else script.constants.value(value) or ""
-        threads = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+        threads = 0 if value is None else _threads(script, value)
         trains = one.sets_ranks or one.program.file
         if trains and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
             yield Hit(
@@ -253,6 +253,19 @@ def loader_cores(script: Script) -> Iterator[Hit]:
                 f"add --cpus-per-task={workers + 1}",
             )
             return
+
+
+# All cores that the script has on its node.
+_ALL_CORES = re.compile(r"\"?(\$\(nproc\)|`nproc`|\$\{?(SLURM_CPUS_ON_NODE|NCPUS)\}?)\"?")
+
+
+def _threads(script: Script, value: Node) -> int:
+    """Return the number of threads that a value is; 0 if it is unknown."""
+    request = script.request
+    if _ALL_CORES.fullmatch(value.text):
+        return (request.cpus_per_rank or 0) * (request.ranks_per_node or 1)
+    text = script.constants.value(value) or ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
 
 
 _CACHES = re.compile(

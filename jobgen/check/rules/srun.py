@@ -11,10 +11,14 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, exported
+from jobgen.script.syntax import LATER, Node, exported
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+
+_OF_MPI = re.compile(
+    r"(OMPI_COMM_WORLD|MV2_COMM_WORLD)_(NODE_|LOCAL_)?(RANK|SIZE)|PMI_(LOCAL_)?(RANK|SIZE)|PMIX_RANK|PALS_(LOCAL_)?RANKID"
+)
 
 _TRIFLES = (
     "hostname",
@@ -154,7 +158,8 @@ def _continues(parts: list[str]) -> bool:
     "A task's variable, expanded before the tasks start",
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
-    and each runs as rank 0. (An exported variable that the command of `srun` does not name is a warning: the program
+    and each runs as rank 0. The variables of an MPI, such as `OMPI_COMM_WORLD_RANK` and `PMI_RANK`, are not set
+    there at all. (An exported variable that the command of `srun` does not name is a warning: the program
     may not read it; Lightning reads Slurm's own variables.)""",
     bad="""
     #!/bin/bash
@@ -174,11 +179,11 @@ def _continues(parts: list[str]) -> bool:
     set -euo pipefail
     srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py'
     """,
-    schedulers=("slurm",),
 )
 def early_expansion(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
+    yield from _of_mpi(script)
     in_sruns = [launch.command.node for launch in _steps(script)]
     used = _used(script, in_sruns)
     request = script.request
@@ -202,6 +207,33 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
+            )
+
+
+def _of_mpi(script: Script) -> Iterator[Hit]:
+    """Yield the variables of an MPI's ranks in the commands that start these ranks, and in exports."""
+    starts = {id(one.command.node) for one in script.launches if one.row.line.reaches_nodes}
+    if not starts or re.search(
+        r"\$0\b|BASH_SOURCE", script.tree.text
+    ):  # the script starts itself in the ranks
+        return
+    for name, node in script.expansions:
+        if (
+            not _OF_MPI.fullmatch(name)
+            or name in script.values
+            or node.text not in (f"${name}", f"${{{name}}}")
+        ):
+            continue
+        above = list(node.above())
+        assigned = next((one for one in above if one.type == "variable_assignment"), None)
+        elsewhere = any(one.type in ("heredoc_body", "function_definition", *LATER) for one in above)
+        if not elsewhere and (
+            any(id(one) in starts for one in above) or (assigned is not None and exported(assigned))
+        ):
+            yield Hit.at(
+                node,
+                f"${name} is a variable of the ranks: in the script, which expands it, it is not set",
+                f"expand it in each rank: bash -c '... ${name} ...', in single quotes",
             )
 
 

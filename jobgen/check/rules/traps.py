@@ -172,7 +172,7 @@ def _to_shell(script: Script) -> bool:
 def single_wait(script: Script) -> Iterator[Hit]:
     traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
-    if not traps or any(re.search(r"\b(exit|wait)\b", handler) for handler in handlers):
+    if not traps or any(re.search(r"\b(exit|wait|requeue|qrerun)\b", handler) for handler in handlers):
         return
     waits = list(script.named("wait"))
     before = waits[0].statement.previous() if len(waits) == 1 else None

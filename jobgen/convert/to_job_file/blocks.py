@@ -13,7 +13,10 @@ from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitio
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.launch.command_line import is_python
+from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
@@ -22,6 +25,18 @@ from jobgen.script.syntax import LATER, Node, assignments, exported
 _IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
+# Commands that make programs or get them, and those that install commands.
+_BUILDS = re.compile(
+    r"((\S*/)?(g?make|cmake|ninja|meson|scons|bazel|git|tar|unzip|wget|curl|rustc|cargo|go|javac|cc|CC|ftn|c\+\+"
+    r"|(mpi)?(gcc|g\+\+|gfortran|clang(\+\+)?|nvcc|hipcc|nvc(\+\+)?|pgcc|pgf\w+|nvfortran|icpc|i[cf]x|icpx)"
+    r"|ifort|icc|mpii?(cc|cxx|c\+\+|f77|f90|fort|cpc))"
+    r"|((ba)?sh |\./)\S*(build|compile|install|configure)\S*)( |$)"
+)
+_INSTALLS = re.compile(
+    r"(\S*python[\d.]* -m |uv )?pip\d? install |\S*python[\d.]* setup\.py (install|develop)"
+    r"|(conda|mamba) install "
+    r"|(make|ninja|cmake|cargo|go|npm|spack) (.* )?(--)?install( |$)"
+)
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -64,6 +79,18 @@ def _end_before(statement: Node, start: int) -> int:
     return max(start, before.end if before is not None else start)
 
 
+def _makes(statement: Node, name: str) -> bool:
+    """Return whether a statement may make the file of a program, or the command of this name."""
+    texts = [" ".join(one.node.text.split()) for one in commands(statement)]
+    if any(_INSTALLS.match(text) for text in texts):
+        return True
+    if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
+        return False
+    base = re.escape(name.rpartition("/")[2])
+    builds = not name.startswith("/") and any(_BUILDS.match(text) for text in texts)
+    return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
+
+
 def _sets(statement: Node) -> bool:
     """Return whether a statement sets variables of the shell otherwise than by an assignment."""
     if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text):
@@ -94,7 +121,6 @@ class Body:
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         self.file.remarks += notes.sourced(self.file, self._sourced([*self.files, *behind]), after)
         self.file.remarks += notes.own_function(self.file, [*self.files, *behind])
-        self.file.remarks += notes.made_before(self.file, before)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
@@ -107,12 +133,12 @@ class Body:
         code = "\n".join(filter(None, [text, self.parts.first, *self.lines]))
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
-        names = self._unexported(statements, later)
+        unexported = self._unexported(statements, later)
         read = {*definitions_of(self.script, later).names, *self.used}
         for array in sorted(by_value(self.script)):
             if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
-        for name in names:
+        for name in unexported:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
@@ -159,7 +185,7 @@ class Body:
     def _unexported(self, statements: Sequence[Node], later: Sequence[Node]) -> list[str]:
         """Return the variables that only the script has, but that other shells of the job read."""
         read = {*definitions_of(self.script, later).names, *self.used}
-        known = set(self.file.variables)
+        known = {*self.file.variables, *by_value(self.script)}
         found: dict[str, None] = {}
         for one in statements:
             for name, _, node in assignments(one):
@@ -167,6 +193,7 @@ class Body:
                     known.add(name)
                 elif name in read and name not in known:
                     found[name] = None
+            found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
             assigned = {name for one in later for name, _, _ in assignments(one)}
             unknown = (
@@ -235,11 +262,13 @@ class Body:
     def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
         """Split the statements before the program into the blocks ``before`` and ``setup``.
 
-        ``before`` is the end of them, from where all statements only run programs.
+        ``before`` is the end of them, from where all statements only run programs. What makes the program is
+        in ``setup``: the job looks for the program between the two blocks.
         """
         at = len(own)
         while at and self._runs_only(own[at - 1]):
             at -= 1
+        at += self._end_of_makers(own[at:])
         while at < len(own) and own[at].type in (";", "&"):
             at += 1
         last = own[at:]
@@ -247,6 +276,13 @@ class Body:
             return [], own  # its functions are in the shell of setup only
         works = any(command.name not in PRINT for one in last for command in commands(one))
         return (last, own[:at]) if works and not self.parts.first else ([], own)
+
+    def _end_of_makers(self, statements: Sequence[Node]) -> int:
+        """Return the index behind the last statement that may make the program."""
+        words = self.file.list("command")
+        name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
+        found = [at for at, one in enumerate(statements) if _makes(one, name)]
+        return found[-1] + 1 if found and words[:2] != ["bash", "-c"] else 0
 
     def _runs_only(self, statement: Node) -> bool:
         if statement.type in (";", "&"):
@@ -258,7 +294,9 @@ class Body:
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
-        names = {command.name for command in commands(statement)}
+        if changed_variables(statement) & {*self.used, *names(self.file.list("command"))}:
+            return False
+        called = {command.name for command in commands(statement)}
         after = statement.next()
         background = after is not None and after.type == "&"
-        return not background and bool(names) and not names & {*STATE, "", *self.script.functions}
+        return not background and bool(called) and not called & {*STATE, "", *self.script.functions}

@@ -7,15 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.to_job_file.effects import effects_of
+from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
-from jobgen.script.commands import commands
-from jobgen.script.filled_arrays import filled_arrays
+from jobgen.script.changed_variables import changed_arrays, changed_variables
+from jobgen.script.commands import commands, names_command
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
+_OF_BASH = re.compile(r"BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS")  # the arrays of bash itself
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
 
@@ -77,15 +79,21 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
 
     ``nodes``: only those of these commands.
     """
-    found = _among_programs(script) if nodes is None else set()
-    for root in [script.tree] if nodes is None else nodes:
-        found |= filled_arrays(root)
-    return found
+    arrays = {name for name, value, _ in script.assignments if value.type == "array"}
+    parts = {one.text for node in script.tree.all("subscript") if (one := node.get("name")) is not None}
+    arrays |= parts
+    if nodes is None:
+        of_files = {name for name in parts - {*script.values} if not _OF_BASH.fullmatch(name)}
+        if not any(map(is_own_file, script.commands)):
+            of_files = set()
+        return _among_programs(script) | changed_arrays(script.tree) | (script.changed & arrays) | of_files
+    return {name for one in nodes for name in changed_arrays(one) | (changed_variables(one) & arrays)}
 
 
 def _among_programs(script: Script) -> set[str]:
     """Return the arrays that a loop or a condition sets which also runs programs, counts, or changes the
-    directory, and those that a function sets for the rest of the script."""
+    directory, those that a function sets for the rest of the script, those that a subshell or a function
+    sets for itself, and those with the output of commands."""
     found = set()
     for name, value, node in script.assignments:
         if value.type != "array":
@@ -93,8 +101,12 @@ def _among_programs(script: Script) -> set[str]:
         above = [one for one in node.above() if one.type in LATER]
         if above and above[-1].type == "function_definition":
             body = above[-1].get("body")
-            local = node.under("declaration_command")
-            is_among = not local and body is not None and not _runs_programs(script, body)
+            if node.under("declaration_command"):  # which the rest of the script does not see
+                is_among = any(one not in above[-1] for one in script.values[name])
+            else:
+                is_among = body is not None and not _runs_programs(script, body)
+        elif _in_other_shell(script, node) or any(value.all("command_substitution")):
+            is_among = True
         elif above:
             is_among = _COUNTS.search(above[-1].text) is not None or _runs_once(script, above[-1])
         else:
@@ -103,6 +115,12 @@ def _among_programs(script: Script) -> set[str]:
         if is_among:
             found.add(name)
     return found
+
+
+def _in_other_shell(script: Script, node: Node) -> bool:
+    """Return whether a subshell or a part of a pipeline sets a variable, and does not start the program."""
+    shells = [one for one in node.above() if one.type in ("subshell", "pipeline", "command_substitution")]
+    return bool(shells) and not any(one.command.node in shells[-1] for one in script.launches)
 
 
 def _runs_programs(script: Script, node: Node) -> bool:
@@ -145,6 +163,17 @@ def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
     if inside or not above or any(id(part) in own for part in above[-1].all("variable_assignment")):
         return assignment
     return above[-1]
+
+
+def exported_functions(script: Script, text: str) -> list[str]:
+    """Return the definitions of the exported functions that a text names, with those that these name."""
+    names: set[str] = set()
+    while more := {one for one in script.exported_functions - names if names_command(text, one)}:
+        names |= more
+        text = "\n".join([text, *(script.functions.get(one, "") for one in more)])
+    found = ((one, one.get("name")) for one in script.tree.all("function_definition"))
+    texts = [one.text for one, name in found if name is not None and name.text in names]
+    return [*texts, f"export -f {' '.join(sorted(names))}"] if texts else []
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:

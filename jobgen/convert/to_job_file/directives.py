@@ -19,9 +19,19 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 
+_ONE_LOG = "jobs of jobgen have one log file"
+
 
 def limits(file: JobFile, script: Script, source: Dialect) -> None:
-    """Set the time limit of the queue if there is no other, and directives without a limit."""
+    """Set the time limit of the queue if there is no other, and directives without a limit.
+
+    Add a remark on the file of errors that the scheduler writes without a directive.
+    """
+    request = script.request
+    if source.copies_logs and not (request.join or request.error) and script.is_batch:
+        first = script.directives.live[0].number if script.directives.live else 1
+        name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
+        file.remarks.append(Remark(first, f"the error file {name}", _ONE_LOG, lost=False))
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.request_forms["walltime"].format(0))
@@ -120,7 +130,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
-        file.remarks.append(Remark(at, f"the error file {request.error}", "jobs of jobgen have one log file"))
+        file.remarks.append(Remark(at, f"the error file {request.error}", _ONE_LOG))
     others += _mail_on(file, script, source)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from jobgen.convert import aprun
 from jobgen.convert.result import Remark
+from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.program_line import known
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
@@ -17,11 +19,13 @@ from jobgen.script.command_kinds import TOOLS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, expansions, literal
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
+_RUNS = ("command_substitution", "process_substitution")
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
+_HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")  # not of srun
 # Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
@@ -48,10 +52,10 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     lines: list[str] = []
     by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
-        texts = [script.constants.value(word) for word in words]
+        texts = [known(script, word) for word in words]
         name = option_name(texts[0] or words[0].text)
         given = " ".join(word.text for word in words).replace("\n", " ")[:60]
-        known = None not in texts and not names([text or "" for text in texts])
+        is_known = None not in texts and not names([text or "" for text in texts])
         if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
             if name != "-cc" or not _binds(file, texts[-1] or ""):
                 file.remarks.append(remark)
@@ -60,12 +64,15 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif _is_rendezvous(name, given, texts[-1] or ""):
             why = "jobgen starts the ranks at the address of the first node, without a search for others"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name == "--role" and not known:
+        elif name == "--role" and not is_known:
             why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
             file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif name in _HOST_FILES and _is_own_file(script, words[-1], texts[-1]):
+            why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
+            file.remarks.append(Remark(launch.line, given, why))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
-        elif name == "--" or (known and _container(file, launch, [text or "" for text in texts])):
+        elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-"):
             why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
@@ -73,7 +80,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
                 file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
-        elif not known:
+        elif not is_known:
             file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
         elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]
@@ -95,6 +102,24 @@ def _is_rendezvous(name: str, given: str, value: str) -> bool:
     return backend or (
         name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given) is not None
     )
+
+
+def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
+    """Return whether the file of hosts is none of the scheduler, and none that another command names."""
+    known = {*script.dialect.job_variables, *script.dialect.environment}
+    read = {name for name, _ in expansions(word)}
+    values = [value for name in read for value in script.values.get(name, ())]
+    inner = {name for value in (word, *values) for name, _ in expansions(value)}
+    if inner & known or any(True for one in (word, *values) for _ in one.all(*_RUNS)):
+        return False
+    spans = [(one.command.node.start, one.command.node.end) for one in script.launches]
+    spans += [(node.start, node.end) for name, _, node in script.assignments if name in read]
+    code = bytearray(script.tree.source)
+    for start, end in spans:
+        code[start:end] = b" " * (end - start)
+    file = os.path.basename((text or word.text).rpartition("=")[2].strip("\"'"))
+    named = [rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", *(rf"\$\{{?{name}\b" for name in read)]
+    return not any(re.search(one.encode(), code) for one in named)
 
 
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
@@ -119,11 +144,20 @@ def _written(launch: Launch) -> str:
 
 
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
+    """Set the MPI; add a remark if srun gets another plugin for it."""
+    _choose_mpi(file, script, launch, kind)
+    plugin = launch.options.get("--mpi")
+    new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
+    if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
+        file.remarks.append(Remark(launch.line, f"--mpi={plugin}", f"becomes --mpi={new}", lost=False))
+
+
+def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     """Set the MPI of mpirun, or that of a program that srun starts; add a remark if it is a guess."""
     options = [name for one in (launch, launch.outer) if one for name in one.options]
     named = recognized_mpi(script, options)
     if LAUNCHERS[kind].mpi_plugin:
-        plugin = launch.options.get("--mpi") or "none"
+        plugin = re.sub(r"_v\d+$", "", launch.options.get("--mpi") or "none")
         known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
         given = next(known, None)
         named = given or named
@@ -206,8 +240,10 @@ def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:
 
 
 def _unread(script: Script, launch: Launch) -> tuple[Node, ...]:
-    """Return the words between the options of the launcher and its program."""
-    return launch.words[sum(map(len, _options(script, launch))) :] if launch.program else ()
+    """Return the words between the options of the launcher and its program, or with the program."""
+    program = program_of(script, launch)[:1]
+    before = launch.words[sum(map(len, _options(script, launch))) :] if launch.program else ()
+    return (*before, *(one for one in program if may_have_options(script, one)))
 
 
 def program_of(script: Script, launch: Launch) -> tuple[Node, ...]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 
-from jobgen.convert.to_job_file import launcher
+from jobgen.convert.to_job_file import launcher, wrappers
 from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
-from jobgen.rendering.hooks import complaint
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -20,8 +19,25 @@ from jobgen.script.syntax import assignments, literal
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
+    found = [one for one in found if not wrappers.is_contained(script, one)]
+    working = [one for one in found if not _prints(script, one)]
+    if not working and _has_program(script):
+        return None
+    found = working or found
     inner = [one for one in found if one.row.once_a_node]
     return next(iter(reversed(inner or found)), None)
+
+
+def _prints(script: Script, launch: Launch) -> bool:
+    """Return whether the ranks of a launcher only print something, such as their hosts."""
+    words = [os.path.basename(script.constants.value(word) or "") for word in launch.program]
+    return " ".join(words[:1]) in PRINT
+
+
+def _has_program(script: Script) -> bool:
+    """Return whether the script runs a program without a launcher."""
+    found, launched = last_program(script), {one.command.node.start for one in script.launches}
+    return found is not None and found.node.start not in launched
 
 
 def outermost(launch: Launch | None) -> Launch | None:
@@ -34,7 +50,8 @@ def outermost(launch: Launch | None) -> Launch | None:
 def main_command(script: Script, launch: Launch | None) -> Command | None:
     """Return the command of a launcher; without a launcher that of the last program."""
     outer = outermost(launch)
-    return outer.command if outer else last_program(script)
+    inside = [one.command for one in script.launches if wrappers.is_contained(script, one)]
+    return outer.command if outer else inside[-1] if inside else last_program(script)
 
 
 def last_program(script: Script) -> Command | None:
@@ -69,11 +86,3 @@ def _python(command: Command) -> bool:
         and is_python(os.path.basename(rest[0] or ""))
         and not {"-c", "-V", "--version"} & set(rest[1:2])
     )
-
-
-def unreadable(script: Script, command: Command) -> tuple[int, str] | None:
-    """Return the line and the message of bash if it cannot read the script up to a command."""
-    message = complaint(script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace"))
-    at = re.match(r"line (\d+): (.*)", message)
-    last = command.line + command.node.text.count("\n")
-    return (int(at[1]), at[2]) if at and int(at[1]) <= last else None

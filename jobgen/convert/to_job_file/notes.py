@@ -29,7 +29,6 @@ _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _COMMANDS = TOOLS | STATE | {"bash", "sh", "env"}
-_MAKERS = ("make", "cmake", "git", "tar", "unzip", "wget", "curl")
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -38,6 +37,10 @@ _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r)\b|ml -\S+$")
 # Tools that measure or debug what they start.
 _WATCH = ("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind")
+# A text for eval that is known only when the job runs, except the hooks of environments.
+_OUTPUT = re.compile(
+    r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
+)
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
 
@@ -168,6 +171,23 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
                 "is not set anywhere in the script: if it is missing the job ends, and the script would go on"
             )
             yield Remark(program.line, f"${name}", why, lost=False)
+
+
+def set_again(script: Script, program: Command) -> Iterator[Remark]:
+    """Yield a remark on each command that may set a variable of the program again, of which the job file has
+    the value."""
+    read = {name for name, _ in expansions(program.node)}
+    values = {name: value for name in read if (value := script.constants.node(name)) is not None}
+    for one in script.commands:
+        unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
+        before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
+        if unknown and (name := min(before, default="")):
+            why = f"may set {name} again: the job file has the value of line {values[name].line}"
+            yield Remark(one.line, shown(one.node), why, lost=False)
+
+
+def _given(command: Command) -> str:
+    return " ".join(one.text for one in command.arguments)
 
 
 def timed(file: JobFile, program: Command) -> Iterator[Remark]:
@@ -339,6 +359,16 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
             yield Remark(line, node.text[:60], why, lost=False)
 
 
+def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on each command in the value of a variable that becomes the words of the program."""
+    names_here = {name for name, _ in expansions(command.node)}
+    values = [value.text for name in names_here for value in script.values.get(name, ())]
+    for one in (part for node in nodes for part in node.all("command_substitution")):
+        if any(one.text in value for value in values):
+            why = "runs twice: where setup sets the variable, and for the words of the program"
+            yield Remark(command.line, shown(one), why, lost=False)
+
+
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
@@ -410,24 +440,6 @@ def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
     if plain and read and file.values.get("launcher") == "none":
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
-
-
-def made_before(file: JobFile, before: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark if commands before the program may make its file, for which the job looks earlier."""
-    words = file.list("command")
-    name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
-    if name.startswith("/") or not re.search(r"/|\.(py|sh)$", name):
-        return
-    base = re.escape(name.rpartition("/")[2])
-    made = (
-        one
-        for one in before
-        if any(command.name in _MAKERS for command in commands(one))
-        or re.search(rf"(?<![\w.-]){base}(?![\w.-])", one.text)
-    )
-    if (first := next(made, None)) is not None:
-        why = f"the job looks for {name} before it runs before: if this makes it, move it to setup"
-        yield Remark(first.line, shown(first), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:

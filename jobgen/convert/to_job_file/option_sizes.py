@@ -25,18 +25,18 @@ from jobgen.values.parsers import mebibytes, number
 OptionWords = list[str]  # an option and its value
 
 
-class Typed(NamedTuple):
+class JobCommandLine(NamedTuple):
     """The options of a command: those of jobgen with their values, and all others.
 
-    ``flags`` are those of the command, ``kept`` the words without the other options. ``started`` is the
-    number of ranks that a launcher in the program starts on a node: a number, ``gpu`` for one for each
-    device, or empty without such a launcher.
+    ``flags`` are those of the command, ``kept`` the words without the other options, each option with its
+    value. ``started`` is the number of ranks that a launcher in the program starts on a node: a number,
+    ``gpu`` for one for each device, or empty without such a launcher.
     """
 
     ours: dict[str, str]
     foreign: list[OptionWords]
     flags: tuple[str, ...]
-    kept: list[str]
+    kept: list[OptionWords]
     started: str = ""
 
     def whole(self, key: str) -> int | None:
@@ -58,16 +58,16 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
         file.remarks.append(Remark(1, "", why))
 
 
-def count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
+def count_per_device(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     """Replace counts for each device with those of a node or of a rank."""
-    devices = _devices(file, typed) or 1
+    devices = _devices(file, line) or 1
     for name, key in row.per_device.items():
         for one in file.list("directive"):
             each = number(one.removeprefix(f"{name}="))
             if not each:
                 continue
             drop(file, one)
-            ranks = _ranks(file, typed)
+            ranks = _ranks(file, line)
             if key == "ranks_per_node":
                 file.values[key] = each * devices
             elif each * devices % ranks:
@@ -78,17 +78,17 @@ def count_per_device(file: JobFile, row: Dialect, typed: Typed) -> None:
                 file.values[key] = each * devices // ranks
 
 
-def share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
+def share_totals(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     """Replace resources of the whole job with those of a node or of a rank."""
-    nodes = typed.whole("nodes") or number(str(file.values.get("nodes")))
-    for name, key in row.job_totals.items() if nodes or "--nodes" not in typed.ours else ():
+    nodes = line.whole("nodes") or number(str(file.values.get("nodes")))
+    for name, key in row.job_totals.items() if nodes or "--nodes" not in line.ours else ():
         for one in file.list("directive"):
             text = one.removeprefix(f"{name}=")
             total = mebibytes(text, "b") if key == "mem" else number(text)
             if text == one or not total:
                 continue
             drop(file, one)
-            parts = (nodes or 1) * (_ranks(file, typed) if key == "cpus_per_rank" else 1)
+            parts = (nodes or 1) * (_ranks(file, line) if key == "cpus_per_rank" else 1)
             if key == "mem":
                 file.values.setdefault(key, f"{-(-total // parts)}M")
             elif total % parts:
@@ -98,11 +98,11 @@ def share_totals(file: JobFile, row: Dialect, typed: Typed) -> None:
                 file.values.setdefault(key, total // parts)
 
 
-def share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:
+def share_cores(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     """Let the cores of a task, or of a chunk, be those of its ranks, one for each device."""
-    cores, devices = file.values.get("cpus_per_rank"), _devices(file, typed)
-    named = "ranks_per_node" in file.values or typed.whole("ranks_per_node")
-    if not isinstance(cores, int) or not devices or devices == 1 or named or typed.started:
+    cores, devices = file.values.get("cpus_per_rank"), _devices(file, line)
+    named = "ranks_per_node" in file.values or line.whole("ranks_per_node")
+    if not isinstance(cores, int) or not devices or devices == 1 or named or line.started:
         return
     equal = row.scheduler.behaviour.equal_tasks
     if cores < devices or (equal and cores % devices):
@@ -117,9 +117,9 @@ def share_cores(file: JobFile, row: Dialect, typed: Typed) -> None:
     file.remarks.append(Remark(1, "", why))
 
 
-def share_lines(file: JobFile, row: Dialect, typed: Typed) -> None:
+def share_lines(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     """Let the cores that a scheduler counts be those of the ranks, one for each device."""
-    cores, devices = file.values.get("ranks_per_node"), _devices(file, typed)
+    cores, devices = file.values.get("ranks_per_node"), _devices(file, line)
     if not (row.scheduler.behaviour.hosts_by_core and isinstance(cores, int) and devices and cores > devices):
         return
     file.values |= {"ranks_per_node": devices, "cpus_per_rank": cores // devices}
@@ -127,9 +127,9 @@ def share_lines(file: JobFile, row: Dialect, typed: Typed) -> None:
         file.values["cpus_per_node"] = cores
 
 
-def leave_ranks(file: JobFile, typed: Typed) -> None:
+def leave_ranks(file: JobFile, line: JobCommandLine) -> None:
     """Leave the ranks to the launcher in the program, which a task of the scheduler starts."""
-    ranks = number(typed.started) or _devices(file, typed) or 1
+    ranks = number(line.started) or _devices(file, line) or 1
     tasks, cores = file.values.pop("ranks_per_node", 1), file.values.pop("cpus_per_rank", None)
     assert isinstance(tasks, int)
     if not isinstance(cores, int):
@@ -142,28 +142,28 @@ def leave_ranks(file: JobFile, typed: Typed) -> None:
         file.values["cpus_per_rank"] = total // ranks
 
 
-def choose_launcher(file: JobFile, scheduler: Scheduler, typed: Typed) -> None:
+def choose_launcher(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -> None:
     """Start the ranks as the tasks of the scheduler if they are not one for each device."""
-    ranks, devices = _ranks(file, typed), _devices(file, typed)
+    ranks, devices = _ranks(file, line), _devices(file, line)
     foreign = file.values.keys() & {"ranks_per_node", "gpus_per_node"}
-    if not devices or ranks == devices or not foreign or "--launcher" in typed.ours:
+    if not devices or ranks == devices or not foreign or "--launcher" in line.ours:
         return
-    nodes = typed.whole("nodes") or _number(file, "nodes") or 1
+    nodes = line.whole("nodes") or _number(file, "nodes") or 1
     several = ranks * nodes > 1
     file.values["launcher"] = default_launcher(("PROGRAM",), scheduler.command_name, several).name
 
 
-def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
+def keep_devices(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -> bool:
     """Keep a request of fewer devices than ranks as a directive, and return whether there is one: jobgen
     gives each rank a device of its own."""
-    ranks, devices = _ranks(file, typed), _devices(file, typed)
+    ranks, devices = _ranks(file, line), _devices(file, line)
     foreign = file.values.keys() & {"ranks_per_node", "gpus_per_node"}
     if not foreign or not devices or ranks <= devices or file.values.get("accelerator") == "cpu":
         return False
-    own = file.values.pop("gpus_per_node", typed.ours.get("--gpus-per-node"))
-    name = file.values.pop("accelerator", typed.ours.get("--accelerator"))
+    own = file.values.pop("gpus_per_node", line.ours.get("--gpus-per-node"))
+    name = file.values.pop("accelerator", line.ours.get("--accelerator"))
     accelerator = ACCELERATORS.get(str(name), ACCELERATORS["cuda"])
-    request = _request_of_devices(file, scheduler, typed, accelerator, str(own))
+    request = _request_of_devices(file, scheduler, line, accelerator, str(own))
     file.values["accelerator"] = "cpu"
     if request:
         file.add("directive", request)
@@ -174,11 +174,11 @@ def keep_devices(file: JobFile, scheduler: Scheduler, typed: Typed) -> bool:
     if scheduler.prefix and not request:
         why = f"{scheduler.title} has no counterpart of {shared} for {ranks} ranks"
     file.remarks.append(Remark(1, "", why))
-    return bool(typed.devices)
+    return bool(line.devices)
 
 
 def _request_of_devices(
-    file: JobFile, scheduler: Scheduler, typed: Typed, accelerator: Accelerator, own: str
+    file: JobFile, scheduler: Scheduler, line: JobCommandLine, accelerator: Accelerator, own: str
 ) -> str:
     """Return the directive that requests the devices of a node; empty if the scheduler has none."""
     devices = BY_KEY["gpus_per_node"].parse(own)
@@ -191,7 +191,7 @@ def _request_of_devices(
     text = form.replace("{n}", each).format(n=count)
     if text.startswith("-") or not text:
         return text
-    nodes, ranks, cores = (typed.whole(key) or _number(file, key) for key in _OF_CHUNKS[:3])
+    nodes, ranks, cores = (line.whole(key) or _number(file, key) for key in _OF_CHUNKS[:3])
     request = Request(
         nodes=nodes or 1,
         ranks_per_node=ranks,
@@ -256,14 +256,14 @@ def _number(file: JobFile, key: str) -> int | None:
     return number(str(file.values.get(key)).rpartition(":")[2])
 
 
-def _devices(file: JobFile, typed: Typed) -> int | None:
-    return _number(file, "gpus_per_node") or typed.devices
+def _devices(file: JobFile, line: JobCommandLine) -> int | None:
+    return _number(file, "gpus_per_node") or line.devices
 
 
-def _ranks(file: JobFile, typed: Typed) -> int:
+def _ranks(file: JobFile, line: JobCommandLine) -> int:
     """Return the ranks of a node: by default one for each device."""
-    given = typed.whole("ranks_per_node") or _number(file, "ranks_per_node")
-    return given or (None if typed.started else _devices(file, typed)) or 1
+    given = line.whole("ranks_per_node") or _number(file, "ranks_per_node")
+    return given or (None if line.started else _devices(file, line)) or 1
 
 
 def drop(file: JobFile, directive: str) -> None:

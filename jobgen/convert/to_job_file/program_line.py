@@ -6,16 +6,26 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobgen.convert.to_job_file.definitions import Definitions, definitions_of, state
+from jobgen.convert.to_job_file.definitions import (
+    OF_ARRAY,
+    Definitions,
+    definitions_of,
+    exported_functions,
+    state,
+)
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names
+from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
+from jobgen.script.constants import ARGUMENTS
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal, parse
 from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
+_HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
@@ -25,6 +35,7 @@ _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 _OF_OPTIONS = re.compile(
     r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter)s?$|(^|_)(extra|command|cmd)$"
 )
+_GIVEN = f"{OF_ARRAY}script_arguments"  # the variable with the arguments that the script sets
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
 
@@ -51,11 +62,16 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
     code = code_at([script.constants.value(node) or "" for node in nodes])
     for at, node in enumerate(nodes):
         text = script.constants.value(node)
-        if at == code:
+        if at != code and (home := _below_home(script, node)):
+            text = home
+        elif at == code:
             text = _code(script, node, found) if text is None else text
+            text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
             found.used += [name for name, _ in expansions(node)]
         elif text is None:
             text = _run_time(script, node, found)
+            is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
+            found.several |= is_program and _bare(node) and _is_foreign(script, text)
         elif names([text]):  # no value of the job
             text = _hoisted(node, found)
         elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
@@ -64,6 +80,26 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             continue
         found.words.append(text)
     return found
+
+
+def known(script: Script, word: Node) -> str | None:
+    """Return the value of a word if an option can have it: no shell expands the ~ of an option."""
+    return None if _begins_with_home(script, word, 0) else script.constants.value(word)
+
+
+def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
+    """Return whether a shell replaces a ~ at the beginning of a word, or of the variable that begins it."""
+    if _HOME.match(word.text):
+        return True
+    first = re.match(r'"?\$\{?([A-Za-z_]\w*)', word.text)
+    value = script.constants.node(first[1]) if first and depth < _DEEPEST else None
+    return value is not None and _begins_with_home(script, value, depth + 1)
+
+
+def _below_home(script: Script, word: Node) -> str:
+    """Return a path below the home directory with its variable; empty for other words."""
+    text = script.constants.value(word) if _begins_with_home(script, word, 0) else None
+    return "" if text is None or re.search(r"[\s$*?[{:]", text) else _HOME.sub(r"\1$HOME", text)
 
 
 def _bare(node: Node) -> bool:
@@ -90,13 +126,13 @@ def evaluated(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def _code(script: Script, node: Node, found: ProgramWords) -> str:
     """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it.
 
-    It has no arrays of the script: ``setup`` puts the text with their values into a variable.
+    It has no arrays and functions of the script, and a command of the script in the text runs once: ``setup``
+    puts the text with their values into a variable.
     """
-    if not any(
-        value.type == "array" for name, _ in expansions(node) for value in script.values.get(name, ())
-    ):
-        return f"eval {node.text}"
-    return f'eval "{_hoisted(node, found, "export ")}"'
+    values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
+    if any(value.type == "array" for value in values) or any(node.all("command_substitution")):
+        return f'eval "{_hoisted(node, found, "export ")}"'
+    return f"eval {node.text}"
 
 
 def _joined(nodes: Sequence[Node]) -> list[Node]:
@@ -114,6 +150,9 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
 def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
     parts = list(_parts(node))
+    if ARGUMENTS in script.changed and any(map(_is_argument, expansions(node))):
+        found.several = True  # the words of setup have them, in which no $1 is known
+        return node.text
     if any(part is None for part in parts) or _globbed(node):
         found.several |= _splits(script, node) or _globbed(node)
         return _hoisted(node, found)
@@ -174,13 +213,19 @@ def _splits(script: Script, node: Node) -> bool:
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
     if not name or re.search(r"[@*]", node.text) or _OF_NODES.fullmatch(name):
         return True
-    return _has_several(script, name) or name in script.loop_variables
+    return _has_several(script, name) or name in script.changed - counted(script.tree)
+
+
+def _is_foreign(script: Script, text: str) -> bool:
+    """Return whether a word is a variable that neither the script sets nor its scheduler."""
+    name = text.removeprefix("$")
+    return bool(re.fullmatch(r"[A-Za-z_]\w*", name)) and not (name in script.values or LOGIN.fullmatch(name))
 
 
 def _may_be_several(script: Script, text: str) -> bool:
     """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
-    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+    if not _is_foreign(script, text):
         return False
     return _OF_OPTIONS.search(name) is not None or any(
         not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")
@@ -208,7 +253,8 @@ def _several(value: Node) -> bool:
 
 
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
-    """Return a program behind the words of commands that run it; ``of_python``: see as_text."""
+    """Return a program behind the words of commands that run it; ``of_python``: the launcher of the script
+    starts files of Python by itself."""
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
@@ -261,31 +307,42 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
     lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
     lines.append(statement.source[statement.start : last.end].decode("utf-8", "replace").strip())
-    return _code_of(lines, needs, nodes)
+    return _code_of(script, lines, needs, nodes)
 
 
-def _code_of(lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
+def _is_argument(expansion: tuple[str, Node]) -> bool:
+    """Return whether an expansion reads arguments of the script."""
+    name, node = expansion
+    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
+
+
+def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
-    found = [name for one in nodes for name, node in expansions(one) if not node.under("function_definition")]
+    found = [one[0] for node in nodes for one in expansions(node) if _is_argument(one)]
+    names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+    if found and ARGUMENTS in script.changed:
+        lines = [f'eval "${_GIVEN}"', 'set -- "${script_arguments[@]}"', *lines]
+        setup = ['script_arguments=("$@")', f'export {_GIVEN}="$(declare -p script_arguments)"']
+        return ProgramWords(["bash", "-c", "\n".join(lines)], setup, [*names, _GIVEN])
     last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
     given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
-    names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    return ProgramWords(
-        ["bash", "-c", "\n".join(lines), *given], used=names, all_arguments="@" in found or "*" in found
-    )
+    every = "@" in found or "*" in found
+    return ProgramWords(["bash", "-c", "\n".join(lines), *given], used=names, all_arguments=every)
 
 
 def as_text(
-    script: Script, nodes: Sequence[Node], more: Sequence[str], of_python: bool, twice: bool
+    script: Script, nodes: Sequence[Node], more: Sequence[str], launch: Launch | None, twice: bool
 ) -> ProgramWords:
     """Return a program as the text of a shell, which splits its words as that of the script did.
 
-    ``of_python``: the launcher of the script starts files of Python by itself. ``twice``: a second shell of
-    the script reads the words with the values of their variables, and removes the quotes in these.
+    ``twice``: a second shell of the script reads the words with the values of their variables, and removes
+    the quotes in these.
     """
     needs = definitions_of(script, nodes)
-    nodes = _joined(nodes)
-    words = [" ".join(node.text.replace("\\\n", " ").split("\n")) for node in nodes]
+    nodes, setup = _joined(nodes), list[str]()
+    texts = [_with_output(node, setup) if launch is not None else node.text for node in nodes]
+    words = [" ".join(text.replace("\\\n", " ").split("\n")) for text in texts]
+    of_python = launch is not None and launch.row.once_a_node
     head = 1 if is_python(words[0]) else 0
     if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):
         words = ["python3", *words]
@@ -296,7 +353,22 @@ def as_text(
     text = _command(" ".join(words))
     if twice and any(_quoted(script, name, 0) for one in nodes for name, _ in expansions(one)):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
-    return _code_of([*state(script, nodes), *needs.definitions, text], needs, nodes)
+    lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
+    found = _code_of(script, lines, needs, nodes)
+    return replace(found, setup=[*setup, *found.setup])
+
+
+def _with_output(node: Node, setup: list[str]) -> str:
+    """Return the text of a word of all ranks with a variable for each command in it, which runs once."""
+    text, at = "", node.start
+    for one in node.all("command_substitution"):
+        if one.start < at:
+            continue  # a command in another one
+        name = f"argument_{len(setup) + 1}"
+        setup.append(f"export {name}={one.text}")
+        text += f"{node.source[at : one.start].decode('utf-8', 'replace')}${{{name}}}"
+        at = one.end
+    return text + node.source[at : node.end].decode("utf-8", "replace")
 
 
 def _quoted(script: Script, name: str, depth: int) -> bool:

@@ -11,8 +11,8 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import read_directives, set_name
 from jobgen.convert.to_job_file.option_sizes import (
+    JobCommandLine,
     OptionWords,
-    Typed,
     choose_launcher,
     count_per_device,
     drop,
@@ -25,7 +25,7 @@ from jobgen.convert.to_job_file.option_sizes import (
     share_totals,
 )
 from jobgen.options import BY_KEY
-from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.directive_options import read_options, values_by_key
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
@@ -37,16 +37,19 @@ from jobgen.values.parsers import walltime
 class Advice(NamedTuple):
     """Advice on options of another program: the values of jobgen's options instead of them, and remarks.
 
-    ``replaced`` are the keys of options that were typed and get another value.
+    ``replaced`` are the keys of options that were typed and get another value, ``submit`` options of
+    jobgen submit, and ``program`` is the program, as a shell takes it.
     """
 
     owners: Sequence[str]
     values: Mapping[str, object]
     remarks: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    submit: tuple[str, ...] = ()
+    program: str = ""
 
 
-def owner(option: OptionWords, typed: Typed, target: Dialect | None) -> Dialect | None:
+def owner(option: OptionWords, line: JobCommandLine, target: Dialect | None) -> Dialect | None:
     """Return the scheduler whose option it is: of those that have it, the first that jobgen can follow."""
     anywhere = target is None or not target.scheduler.prefix
 
@@ -59,7 +62,7 @@ def owner(option: OptionWords, typed: Typed, target: Dialect | None) -> Dialect 
     rows = [row for row in sorted(DIALECTS.values(), key=order) if row.scheduler.prefix and _has(row, option)]
     if rows and rows[0].scheduler.grammar.long_options:
         return rows[0]
-    files = [(row, _read(row, [option], typed)) for row in rows]
+    files = [(row, _read(row, [option], line)) for row in rows]
     complete = [row for row, file in files if file.values.keys() - {"dialect"} and not _leaves(file)]
     return next(iter(complete or rows), None)
 
@@ -94,43 +97,69 @@ def _has(row: Dialect, option: OptionWords) -> bool:
 
 
 def of_scheduler(
-    row: Dialect, options: Sequence[OptionWords], typed: Typed, target: Dialect | None
+    row: Dialect, options: Sequence[OptionWords], line: JobCommandLine, target: Dialect | None
 ) -> Advice:
     if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
         return Advice([row.command], {}, (f"{' '.join(bare)} needs a value",))
-    done = [_not_in_scripts(row, one) for one in options]
-    options = [one for one, advice in zip(options, done, strict=True) if not advice]
-    file = _read(row, options, typed) if options else JobFile()
+    outside = [_not_in_scripts(row, one) for one in options]
+    options = [one for one, advice in zip(options, outside, strict=True) if advice is None]
+    advices = [advice for advice in outside if advice is not None]
+    file = _read(row, options, line) if options else JobFile()
     if target is not None and row.scheduler.family == target.scheduler.family:
         keep_chunks(file, row)
-    remarks = [*_replace_refused(file, row), *filter(None, done)]
+    remarks = [*_replace_refused(file, row), *(remark for one in advices for remark in one.remarks)]
     if target is not None and row.scheduler.family != target.scheduler.family:
         file.values.pop("dialect", None)
         if lost := file.list("directive"):
             del file.values["directive"]
             remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
     replaced: tuple[str, ...] = ()
-    if typed.started:
-        leave_ranks(file, typed)
+    if line.started:
+        leave_ranks(file, line)
     else:
-        choose_launcher(file, (target or row).scheduler, typed)
-    if not typed.started and keep_devices(file, (target or row).scheduler, typed):
+        choose_launcher(file, (target or row).scheduler, line)
+    if not line.started and keep_devices(file, (target or row).scheduler, line):
         file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
+    _keep_whole(file, row, options)
     values = file.values
     remarks = [*(": ".join(filter(None, (one.what, one.why))) for one in file.remarks), *remarks]
     lacks = target.scheduler.lacks if target is not None else {}
     remarks += [lacks[key] for key in values if key in lacks]
     values = {key: value for key, value in values.items() if key not in lacks}
-    return Advice([row.command], {} if list(values) == ["dialect"] else values, tuple(remarks), replaced)
+    return Advice(
+        [row.command],
+        {} if list(values) == ["dialect"] else values,
+        tuple(remarks),
+        replaced,
+        tuple(flag for one in advices for flag in one.submit),
+        next((one.program for one in advices if one.program), ""),
+    )
 
 
-def _not_in_scripts(row: Dialect, option: OptionWords) -> str:
-    """Return what to do instead of an option that belongs to no script; empty if it belongs there."""
+def _keep_whole(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
+    """Request devices by the option itself that names other resources, too: a directive with these alone
+    replaces the request of the devices."""
+    given = values_by_key(map(shlex.join, options), row.scheduler)
+    for one in file.list("directive"):
+        name, _, part = one.partition("=")
+        whole = given.get(name, part)
+        if name in row.scheduler.keys.devices and part != whole and "gpus_per_node" in file.values:
+            drop(file, one)
+            del file.values["gpus_per_node"]
+            file.add("directive", f"{name}={whole}")
+
+
+def _not_in_scripts(row: Dialect, option: OptionWords) -> Advice | None:
+    """Return the advice on an option that belongs to no script; None if it belongs there."""
     for one in read_options(shlex.join(option), row.scheduler):
         for key, part in row.scheduler.settings(one):
-            if (advice := row.not_in_scripts.get(key)) is not None:
-                return advice.format(_program(part.value)) or f"leave {option[0]} out"
-    return ""
+            if key in row.submit_options:
+                return Advice([row.command], {}, submit=(row.submit_options[key],))
+            if key == row.program_option:
+                return Advice([row.command], {}, program=_program(part.value))
+            if (why := row.not_in_scripts.get(key)) is not None:
+                return Advice([row.command], {}, (why or f"leave {option[0]} out",))
+    return None
 
 
 def _program(text: str) -> str:
@@ -144,28 +173,28 @@ def _lacks_value(row: Dialect, word: str) -> bool:
     return row.scheduler.grammar.takes_value(option.flag) and not option.value
 
 
-def _read(row: Dialect, options: Sequence[OptionWords], typed: Typed) -> JobFile:
+def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) -> JobFile:
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file = _read_with(row, options, {})
     if not row.scheduler.grammar.long_options:
-        share_cores(file, row, typed)
-        share_totals(file, row, typed)
-        share_lines(file, row, typed)
+        share_cores(file, row, line)
+        share_totals(file, row, line)
+        share_lines(file, row, line)
         return file
     # Totals, and numbers for each task or core, need the rest of the request, or its defaults.
     context, assumed = dict[str, int](), set[str]()
-    own_cores = typed.whole("cpus_per_rank")
-    defaults = {"ranks_per_node": typed.devices if own_cores else None}
+    own_cores = line.whole("cpus_per_rank")
+    defaults = {"ranks_per_node": line.devices if own_cores else None}
     for key in ("nodes", "ranks_per_node", "cpus_per_rank"):
         count = file.values.get(key)
         if not isinstance(count, int):
             assumed.add(key)
-            count = typed.whole(key) or defaults.get(key) or 1
+            count = line.whole(key) or defaults.get(key) or 1
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
-    share_cores(file, row, typed)
-    count_per_device(file, row, typed)
+    share_cores(file, row, line)
+    count_per_device(file, row, line)
     if "mem" in file.values and not own_cores and any(one[0].startswith(row.of_cores) for one in options):
         file.values.setdefault("cpus_per_rank", 1)
     refuse_range(file, row, options)

@@ -9,10 +9,12 @@ from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
+from jobgen.convert.variable_names import is_exported
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -41,14 +43,23 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
-    if request.exclusive and request.cpus_per_rank is None and (launch is None or launch.row.once_a_node):
-        why = "the script has all cores of the node; jobgen's ranks have those that are requested"
-        file.remarks.append(Remark(line, "exclusive", why, lost=False))
+    file.remarks += _of_whole_nodes(script, launch, gpus, line)
     _devices(file, script, gpus, each, line)
     _cores(file, script, launch, each, gpus, line)
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+
+
+def _of_whole_nodes(script: Script, launch: Launch | None, gpus: int, line: int) -> Iterator[Remark]:
+    """Yield a remark on what a job with whole nodes has without a request."""
+    cores = script.request.cpus_per_rank is None and (launch is None or launch.row.once_a_node)
+    devices = not (gpus or script.is_pbs or names_devices(script))
+    what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
+    if script.request.exclusive and what:
+        why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
+        why += "those that are requested"
+        yield Remark(line, "exclusive", why, lost=False)
 
 
 def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
@@ -59,6 +70,10 @@ def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
     tasks = script.request.ranks or script.request.ranks_per_node
     yield Remark(line, f"{tasks} tasks", why, lost=False)
     tasks = _tasks(script.request)
+    for launch in script.launches:
+        if wrappers.is_contained(script, launch):
+            why = f"is in the container: it finds one task on a node, and not {tasks}"
+            yield Remark(launch.line, launch.kind, why)
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
@@ -278,10 +293,14 @@ def threads(file: JobFile, script: Script, program: Command | None) -> None:
         and not node_of.under("function_definition")
     ):
         found = [(value, node) for value, node in found if node.start < node_of.end]
+    passed = script.dialect.sets_threads or is_exported(script, "OMP_NUM_THREADS")
     for value, node in found[-1:]:
         text = script.constants.value(value)
         cores = file.values.get("cpus_per_rank")
-        if text is None:
+        if not passed:
+            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {cores}"
+            file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
+        elif text is None:
             why = f"jobgen sets it to the cores of a rank, {cores}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
         elif text != str(cores):

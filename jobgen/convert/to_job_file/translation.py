@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, re
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
-from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost, unreadable
+from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
@@ -114,9 +114,8 @@ def _accelerator(file: JobFile, script: Script) -> None:
 def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
     outer, command = outermost(launch), main_command(script, launch)
-    reason = unreadable(script, command) if command else None
-    if command is None or reason is not None:
-        parts, words = _without_program(file, script, source, reason)
+    if command is None:
+        parts, words = _without_program(file, script)
     elif launch is None and (whole := _statement(script, command)) is not None:
         parts, last = _with_wait(split(script, whole, file.remarks), whole)
         words = program_line.of_statement(script, whole, last)
@@ -124,7 +123,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     else:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
-    if command is not None and reason is None:
+    if command is not None:
         file.remarks += notes.alone(script, file, command, launch)
     if words.all_arguments:
         why = "a program can use the arguments of the script only one by one: $1 to $9"
@@ -136,7 +135,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    if command is not None and reason is None:
+    if command is not None:
         parts = _without_host_code(file, script, source, command, launch, parts, words)
         if launch is None:
             _keep_rank_variables(file, script, words)
@@ -151,6 +150,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
+        file.remarks += notes.set_again(script, command)
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -214,18 +214,9 @@ def _without_arguments(file: JobFile, source: Dialect, command: Command | None) 
     file.remarks.append(Remark(command.line if command else 1, " ".join(words)[:60], why))
 
 
-def _without_program(
-    file: JobFile, script: Script, source: Dialect, reason: tuple[int, str] | None
-) -> tuple[Split, ProgramWords]:
-    """Set a program that does nothing, beside the commands of the script if bash can read them."""
+def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
+    """Set a program that does nothing, beside the commands of the script."""
     file.values |= {"launcher": _ALONE, "command": ["true"]}
-    if reason is not None:
-        ranks = int(str(file.values.get("ranks_per_node", 1)))
-        cores = ranks * int(str(file.values.get("cpus_per_rank", 1)))
-        file.values |= {"ranks_per_node": 1, "cpus_per_rank": cores}
-        why = f"bash cannot read the script from here on ({reason[1]}): the job file has no commands of it"
-        file.remarks.append(Remark(reason[0], "the program", why))
-        return Split((), ()), ProgramWords()
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
@@ -265,6 +256,7 @@ def _program(
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
+        file.remarks += notes.run_twice(script, command, nodes)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
@@ -274,7 +266,7 @@ def _program(
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several:
-        words = program_line.as_text(script, nodes, more, of_python, twice)
+        words = program_line.as_text(script, nodes, more, launch, twice)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
         words.words[at:at] = more

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import ProgramWords
+from jobgen.convert.to_job_file.program_line import ProgramWords, known
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
@@ -88,6 +88,14 @@ def around(script: Script, launch: Launch) -> Surroundings:
         return Surroundings(tuple(front))
     between = list(outermost.program)
     return Surroundings((*front, *between[: _launcher_at(script, launch, between)]))
+
+
+def is_contained(script: Script, launch: Launch) -> bool:
+    """Return whether a container is around a launcher that jobgen cannot start in one."""
+    if launch.row.once_a_node:
+        return False
+    names = (os.path.basename(script.constants.value(word) or "") for word in around(script, launch).words)
+    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
 
 
 def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
@@ -178,13 +186,18 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
     while words:
         texts = [script.constants.value(word) for word in words]
         name = os.path.basename(texts[0] or "")
-        if launch.row.once_a_node and (box := container(texts)) and _set(file, box):
+        fixed = [known(script, word) for word in words]
+        if launch.row.once_a_node and (box := container(fixed)) and _set(file, box):
             words = words[box.size :]
         elif launch.row.once_a_node and (found_env := _conda(texts)) and file.try_add("conda", found_env[0]):
             words = words[found_env[1] :]
         else:
             size = _size(texts)
-            if name not in _NEUTRAL:
+            inner = os.path.basename(texts[size] or "") if size < len(texts) else ""
+            if name == "sudo" and container_name(inner):
+                why = f"is left out: jobgen starts {inner} without it"
+                file.remarks.append(Remark(launch.line, name, why, lost=True, of_program=True))
+            elif name not in _NEUTRAL:
                 kept += words[:size]
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
             words = words[size:]

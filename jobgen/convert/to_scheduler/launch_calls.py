@@ -9,8 +9,8 @@ from typing import NamedTuple
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.launch.launchers import MPI_FLAVOURS
-from jobgen.launch.wrappers import command_start
+from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
+from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -21,6 +21,7 @@ from jobgen.script.word_lists import expanded
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 _MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
+IN_CONTAINER = "is in the container: the line is unchanged"
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -41,6 +42,12 @@ class Call(NamedTuple):
     def what(self) -> str:
         """Return the beginning of the command, for a remark."""
         return self.command.node.text.split("\n")[0][:60]
+
+
+def is_contained(call: Call, script: Script) -> bool:
+    """Return whether a container is around a launcher."""
+    names = (os.path.basename(script.constants.value(word) or "") for word in call.before)
+    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
 
 
 def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
@@ -74,26 +81,34 @@ def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:
 
 
 def completed(
-    script: Script, target: Dialect, exports: Callable[[Call], list[str]]
+    script: Script, target: Dialect, exports: Callable[[Call, MpiFlavour], list[str]]
 ) -> Iterator[Edit | Remark]:
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
-    request, mpi = script.request, MPI_FLAVOURS[mpi_of(script)]
-    hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
+    request = script.request
     short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, _MPIRUNS):
-        given = {word.text.partition("=")[0] for word in call.words}
-        new = [hosts] * (not given & _HOSTS) + exports(call) if request.nodes != 1 else []
+        if is_contained(call, script):
+            yield Remark(call.command.line, call.what, IN_CONTAINER, lost=False)
+            continue
+        line, fault = None, ""
         try:
             line = mpirun_line.read(LaunchWords(call.words, script, {}), request)
         except Unreadable as error:
-            if _in_variable(call):
-                yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
-                continue
-            yield Remark(call.command.line, call.what, f"{error}: look at its ranks", lost=False)
+            fault = str(error)
+        if fault and _in_variable(call):
+            yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
+            continue
+        given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
+        mpi = MPI_FLAVOURS[mpi_of(script, given)]
+        passed = exports(call, mpi)
+        hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
+        new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
+        if line is None:
+            yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
         else:
-            new += _ranks(line, given, script, target)
+            new += _ranks(line, given, script, target, mpi)
             short[_cores(line, request)[0]] = list(shortage(call, line, request))
-        if exports(call) and named_mpi(script) is None:
+        if passed and named_mpi(script) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield Remark(call.command.line, call.name, why, lost=False)
         end = call.word.end
@@ -128,7 +143,9 @@ def _in_variable(call: Call) -> bool:
     return any(word.source is not call.word.source for word in call.words)
 
 
-def _ranks(line: LaunchLine, given: Collection[str], script: Script, target: Dialect) -> list[str]:
+def _ranks(
+    line: LaunchLine, given: Collection[str], script: Script, target: Dialect, mpi: MpiFlavour
+) -> list[str]:
     """Return the options for the ranks that Slurm counts, or that the lines of the node file do not."""
     request, counted = script.request, script.dialect.origin(script.heeded, "ranks")
     if ":" in given or "each" in line.values or not (request.submitted or (counted and request.ranks)):
@@ -143,8 +160,7 @@ def _ranks(line: LaunchLine, given: Collection[str], script: Script, target: Dia
         and each
         and not placed
     ):
-        passes_all = MPI_FLAVOURS[mpi_of(script)].passes_all
-        found.append(f"-ppn {each}" if passes_all else f"--map-by ppr:{each}:node")
+        found.append(f"-ppn {each}" if mpi.passes_all else f"--map-by ppr:{each}:node")
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jobgen.convert.result import Edit, apply
+from jobgen.convert.several_words import may_have_options
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.script.word_lists import code_text, expanded
@@ -78,6 +79,8 @@ class LaunchWords:
             if not text.startswith("-"):
                 if value.known is None and word.type in ("simple_expansion", "expansion"):
                     self._need_program(value)
+                if may_have_options(self._script, word):
+                    raise Unreadable(f"the value of {value.text} is not known")
                 text = value.known if value.known is not None else text
                 if text and not text.startswith("-"):
                     return

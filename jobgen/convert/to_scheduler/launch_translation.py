@@ -12,14 +12,16 @@ from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.command_line import is_python
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
+from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
+_MPI_OF_PYTHON = re.compile("mpi4py|horovod|hvd")
 
 
 def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
@@ -44,7 +46,7 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text):
             yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
     if target.scheduler.node_step is None:
-        yield from launch_calls.completed(script, target, lambda call: _exports(script, call))
+        yield from launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
     yield from launch_calls.unknown(script, target)
 
 
@@ -52,6 +54,10 @@ def _replaced(
     call: Call, general: set[str], script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Edit | Remark]:
     """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls."""
+    if launch_calls.is_contained(call, script):
+        lost = source.scheduler.node_step is not None  # which the new job does not have
+        yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
+        return
     words = LaunchWords(call.words, script, variables.names(source, target, mpi_of(script)))
     try:
         if ":" in call.command.literals:
@@ -73,16 +79,17 @@ def _replaced(
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
         else:
-            text = _as_mpirun(line, script, target, _exports(script, call))
+            mpi = MPI_FLAVOURS[mpi_of(script)]
+            text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
         return
     yield from _remarks(call, line, script, to_srun)
-    if not alone:
-        for remark in _of_all(call, line, script, source, target):
-            if remark.why not in general:
-                general.add(remark.why)
-                yield remark
+    of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
+    for remark in of_all:
+        if remark.why not in general:
+            general.add(remark.why)
+            yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
 
@@ -112,10 +119,23 @@ def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target
 
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
     """Return whether the program of a call is a common tool, or Python in a script without an MPI for it."""
+    name = _program_name(call, line, script)
+    return name in TOOLS or (is_python(name) and not _MPI_OF_PYTHON.search(script.tree.text))
+
+
+def _end_together(call: Call, line: LaunchLine, script: Script) -> bool:
+    """Return whether the ranks of a program all end with one of them, as those of MPI, or need no other."""
+    name = _program_name(call, line, script)
+    if is_python(name) or name.endswith(".py"):
+        return _MPI_OF_PYTHON.search(script.tree.text) is not None
+    return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
+
+
+def _program_name(call: Call, line: LaunchLine, script: Script) -> str:
+    """Return the name of the program of a call, behind env and the like."""
     words = [word for word in call.words if line.program and word.start >= line.program.start]
     texts = [os.path.basename(script.constants.value(word) or "") for word in words]
-    name = texts[command_start(texts)] if command_start(texts) < len(texts) else ""
-    return name in TOOLS or (is_python(name) and not re.search(r"mpi4py|horovod|hvd", script.tree.text))
+    return texts[command_start(texts)] if command_start(texts) < len(texts) else ""
 
 
 def _ranks(call: Call, script: Script) -> str | None:
@@ -125,6 +145,16 @@ def _ranks(call: Call, script: Script) -> str | None:
     except Unreadable:
         return None
     return mpirun_line.ranks_of(line, script.request)
+
+
+def _of_alone(
+    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
+) -> Iterator[Remark]:
+    """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
+    if _program_name(call, line, script) not in TOOLS:
+        old = next(iter(variables.rank_names(source, target, mpi_of(script))))
+        why = "is not set for a program that the script starts itself: a program that reads it finds none"
+        yield Remark(call.command.line, old, why, lost=False)
 
 
 def _of_all(
@@ -139,6 +169,14 @@ def _of_all(
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return
+    if not to_srun and "kill" not in line.values and not _end_together(call, line, script):
+        why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    if not to_srun and not mpi.passes_all and script.request.nodes != 1:
+        why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
+        for name in sorted(script.exported_functions):
+            named = names_command(call.command.node.text, name)
+            yield Remark(call.command.line, f"export -f {name}", why, lost=named)
     old, new = next(iter(variables.rank_names(source, target, key).items()))
     if to_srun:
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
@@ -189,18 +227,13 @@ def _as_srun(line: LaunchLine, script: Script) -> str:
     return srun_line.write(line, script.request, MPI_FLAVOURS[mpi_of(script, line.marks)].srun)
 
 
-def _as_mpirun(line: LaunchLine, script: Script, target: Dialect, exports: list[str]) -> str:
-    mpi = MPI_FLAVOURS[mpi_of(script)]
-    return mpirun_line.write(line, script.request, target, mpi, exports)
-
-
-def _exports(script: Script, call: Call) -> list[str]:
+def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:
     """Return the options that pass on the environment to other nodes, for an mpirun that needs them.
 
     These are a list made at run time, the devices that the script sets, and what the command sets for itself:
     ``A=1 srun`` and ``env A=1 srun``.
     """
-    if script.request.nodes == 1 or MPI_FLAVOURS[mpi_of(script)].passes_all:
+    if script.request.nodes == 1 or mpi.passes_all:
         return []
     before = [node.text for node in call.command.node.children if node.type == "variable_assignment"]
     before += [word.text for word in call.before]

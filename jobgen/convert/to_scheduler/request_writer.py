@@ -65,9 +65,10 @@ def _values(
 
 def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     """Return the queue; the first of several where a job has one."""
-    first, _, others = (queue or "").partition(",")
-    if others and not target.scheduler.queue_lists:
-        lost.append(Lack("queue", f"the queues {others}", f"{target.title} takes one: {first} is written"))
+    first, *others = dict.fromkeys((queue or "").split(","))
+    if not target.scheduler.queue_lists:
+        why = f"{target.title} takes one: {first} is written"
+        lost += [Lack("queue", f"the queues {','.join(others)}", why)] * bool(others)
         queue = first
     if queue and "@" in queue and not target.scheduler.queue_servers:
         queue, _, server = queue.partition("@")

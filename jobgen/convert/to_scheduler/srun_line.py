@@ -31,7 +31,7 @@ SHORT = {
 # Options that change nothing about the ranks of a step.
 _NEUTRAL = """
 account acctg-freq comment compress debugger-test disable-status exact exclusive
-immediate interactive job-name jobid kill-on-bad-exit mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
+immediate interactive job-name jobid mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
 msg-timeout no-kill overlap oversubscribe share partition preserve-env profile qos quiet quit-on-interrupt
 reservation resv-ports slurmd-debug threads treewidth unbuffered use-min-nodes verbose wait wckey whole
 """
@@ -40,7 +40,7 @@ _DEVICES = (
 )
 _OTHER = {
     "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "cpus-per-task": "cores",
-    "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
+    "kill-on-bad-exit": "kill", "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
     "input": "input", "nodelist": "hosts", "chdir": "chdir", "label": "label", "overcommit": "overcommit",
     # Without a counterpart for the whole line.
     "multi-prog": "refused", "het-group": "refused", "pack-group": "refused", "pty": "refused",

@@ -7,6 +7,7 @@ import re
 from jobgen.convert import start_directory
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
+from jobgen.convert.variable_names import is_exported
 from jobgen.schedulers.base import fill
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -144,25 +145,29 @@ def _changes_directory(script: Script) -> bool:
 
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
-    """Return a line that sets the threads of a rank as the source does, unless the script sets them."""
+    """Return a line that sets the threads of a rank as the source does, unless the script exports them."""
     if source.sets_threads == target.sets_threads or _names_threads(script, content):
         return []
-    request, why = (
-        script.request,
-        f"  # {(source if source.sets_threads else target).title} sets it to the cores of a node",
-    )
+    request, own = script.request, _has_own_threads(script)
+    why = f"  # {(source if source.sets_threads else target).title} sets it to the cores of a node"
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
+        cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    if _starts_threads(script):
+    if own or _starts_threads(script):
         return [f"unset OMP_NUM_THREADS{why}"]
     several = threads_of_ranks(script, source, target, content)
     return [f"export OMP_NUM_THREADS={request.cpus_per_rank or 1}{why}"] if several else []
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
-    names = [name for name, _, _ in script.assignments] + [name for name, _ in content.exports]
-    return "OMP_NUM_THREADS" in names
+    """Return whether programs get the number of threads from the script, whatever its scheduler sets."""
+    of_job = any(name == "OMP_NUM_THREADS" for name, _ in content.exports)
+    return of_job or is_exported(script, "OMP_NUM_THREADS")
+
+
+def _has_own_threads(script: Script) -> bool:
+    return any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
 
 
 def _starts_threads(script: Script) -> bool:
@@ -175,6 +180,7 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
     sets = target.sets_threads and not source.sets_threads and not _names_threads(script, content)
     return (
         sets
+        and not _has_own_threads(script)
         and not _starts_threads(script)
         and (script.request.ranks_per_node or 1) > 1
         and bool(script.launches)

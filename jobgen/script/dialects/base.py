@@ -48,9 +48,11 @@ class Dialect:
 
     size_options: tuple[str, ...] = ()  # whose values are sizes
 
-    # Options of its command that belong to no script, and what to do instead: empty to leave them out; ``{}``
-    # is the value.
+    # Options of its command that belong to no script: what to do instead, empty to leave them out; for others
+    # the options of jobgen submit; and the option whose value is the program.
     not_in_scripts: Mapping[str, str] = {}
+    submit_options: Mapping[str, str] = {}
+    program_option = ""
     # Values that only its command takes of options that jobgen has, too: patterns, and the words for jobgen.
     own_values: Mapping[str, tuple[tuple[str, str], ...]] = {}
     # Options that count something for each device, and the options for a node or a rank.

@@ -34,9 +34,9 @@ class PbsDialect(Dialect):
         **dict.fromkeys(("-z", "-f", "-X"), ""),
         "-I": "leave -I out: bash FILE runs the script of -o FILE in an interactive job of qsub -I",
         "-e": "leave -e out, jobs of jobgen have one log file, which --log names",
-        "-W block": "use jobgen submit --wait",
         "-j": "leave -j out, jobs of jobgen have one log file",
     }
+    submit_options = {"-W block": "--wait"}
     job_totals = {"-l ngpus": "gpus_per_node", "-l ncpus": "cpus_per_rank", "-l mem": "mem"}
     names_option = "-v"
     indented_directives = True

@@ -84,7 +84,7 @@ def _read_totals(content: ScriptRequest, given: Mapping[str, Option]) -> None:
 def _read_processes(content: ScriptRequest) -> None:
     """Set the processes that Torque places on any nodes, each with a core, and the memory of each."""
     request = content.request
-    ranks = number(request.totals.get("procs"))
+    ranks = number(request.totals.get("procs", "").partition(":")[0])
     if ranks is None:
         return
     request.nodes, request.ranks = None, ranks
@@ -186,6 +186,8 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return "" if request.walltime is not None else "is not a valid time"
     if name in _PARTS:
         return _chunk_fault(name, request)
+    if name == "procs" and ":" in value and not request.chunks and request.ranks is not None:
+        return "the number of processes is translated, and the rest has no counterpart"
     done = {
         "place": set(value.split(":")) <= _PLACES | ({"pack"} if request.nodes in (None, 1) else set()),
         "naccesspolicy": request.exclusive,

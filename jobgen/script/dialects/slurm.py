@@ -37,12 +37,14 @@ TRES_PER_TASK UMASK USER_ID WCKEY WORKING_CLUSTER
 class SlurmDialect(Dialect):
     scheduler = SLURM
     not_in_scripts = {
-        "--wait": "use jobgen submit --wait", "--test-only": "use jobgen submit --dry-run",
         "--open-mode": "leave --open-mode out, jobs of jobgen append to their log",
         "--error": "leave --error out, jobs of jobgen have one log file, which --log names",
-        "--wrap": "use -- {}", "--parsable": "", "--quiet": "", "--verbose": "",
+        "--parsable": "", "--quiet": "", "--verbose": "",
     }  # fmt: skip
+    submit_options = {"--wait": "--wait", "--test-only": "--dry-run"}
+    program_option = "--wrap"
     own_values = {
+        "--nodes": ((r"\d+-\d+(?::\d+)?", r"--directive=--nodes=\g<0>"),),
         "--signal": ((r"[BR]{1,2}:((?:SIG)?USR[12]\S*)", r"--signal \1"),),
         "--exclude": ((r"[\w.,\[\]-]+", r"--directive=--exclude=\g<0>"),),
         "--mem": ((r"[1-9]\d*", r"--mem \g<0>M"), (r"0+", "--directive=--mem=0")),

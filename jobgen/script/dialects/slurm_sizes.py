@@ -36,8 +36,9 @@ def complete(content: ScriptRequest, given: Mapping[str, Option]) -> None:
     _cores_and_memory(request, given)
     if request.ranks is None and content.whole:
         request.ranks = request.nodes
-    if request.exclusive and request.cpus_per_rank is None:
-        why = "all cores of the nodes are the job's: request their number"
+    if request.exclusive:
+        what = "cores" if request.gpus_per_node else "cores and GPUs"
+        why = f"all {what} of the nodes are the job's: request their number"
         content.unsure.append((given["--exclusive"], "--exclusive", why))
 
 

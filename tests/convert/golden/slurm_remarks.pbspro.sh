@@ -34,7 +34,7 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi
 # 5: --constraint=a100&ib: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # 6: look: --licenses=matlab:2,ansys: qsub refuses it unless the site of PBS Pro has a resource of this name
 # 7: --comment=the last one: PBS Pro does not store comments of users
-# 10: look: --exclusive: all cores of the nodes are the job's: request their number
+# 10: look: --exclusive: all cores and GPUs of the nodes are the job's: request their number
 # 11: look: --array=0-9%3: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX
 # 12: look: --output=%x-%A-%a.out: the script opens it with exec; what is printed before that is in the log of PBS Pro
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in PBS Pro

@@ -30,7 +30,7 @@ mpi_exports() {
 mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi_exports) hostname
 # 6: --licenses=matlab:2,ansys: Torque leaves licenses to its scheduler: use --directive with the syntax of yours
 # 7: --comment=the last one: Torque does not store comments of users
-# 10: look: --exclusive: all cores of the nodes are the job's: request their number
+# 10: look: --exclusive: all cores and GPUs of the nodes are the job's: request their number
 # 11: look: --array=0-9%3: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAYID
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in Torque
 # 13: look: -m e: Torque sends it for each task of the array, Slurm for the array as a whole

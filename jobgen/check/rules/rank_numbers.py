@@ -1,0 +1,215 @@
+"""Rules about the numbers of the ranks: which number of a task each variable of a rank gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
+from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, size
+from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.script.commands import commands
+from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node, assignments
+
+_RANK, _LOCAL, _NODE = "the rank in the job", "the rank on the node", "the number of the node"
+_TASKS_OF_NODE, _NODES = "the number of ranks on a node", "the number of nodes"
+# The variables that Slurm, Open MPI, MPICH, Intel MPI, MVAPICH and PALS set in each rank.
+NUMBERS = {
+    **dict.fromkeys(("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID"), _RANK),
+    **dict.fromkeys(("SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK"), _LOCAL),
+    **dict.fromkeys(("MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "MV2_COMM_WORLD_LOCAL_RANK"), _LOCAL),
+    **{"MV2_COMM_WORLD_RANK": _RANK, "SLURM_NODEID": _NODE, "PALS_NODEID": _NODE},
+    **dict.fromkeys(
+        ("SLURM_NTASKS_PER_NODE", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"), _TASKS_OF_NODE
+    ),
+    **dict.fromkeys(("MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"), _TASKS_OF_NODE),
+    **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), _NODES),
+}
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_OPTIONS = {"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"}
+_VALUE = re.compile(r"[\"']?\$\{?(\w+)(?::?-\w*)?\}?[\"']?")
+_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
+
+
+@rule(
+    "rank-number",
+    ERROR,
+    "A variable of a rank with another number",
+    """`RANK` counts all ranks, `LOCAL_RANK` and the devices count those of a node, `WORLD_SIZE` is the number of all
+    ranks, and the node rank that of the node. With `RANK=$SLURM_LOCALID` two nodes have the same ranks: the rendezvous
+    hangs. With `LOCAL_RANK=$SLURM_PROCID` the ranks of the second node open devices that are not there. (This one is a
+    warning: the program may take the number modulo that of the devices.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$SLURM_NTASKS
+    srun bash -c 'export RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$SLURM_NTASKS
+    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
+    """,
+)
+def rank_number(script: Script) -> Iterator[Hit]:
+    seen: set[tuple[int, str]] = set()
+    for one, tree, nodes, tasks in _code(script):
+        for line, name, variable in _settings(tree, launcher_sets=one is not None and one.sets_ranks):
+            effect = _effect(name, NUMBERS.get(variable, ""), nodes, tasks)
+            is_device = name in ("LOCAL_RANK", *_DEVICES)
+            source = one.program.source if one is not None else None
+            copes = is_device and source is not None and _COPES.search(source.text)
+            if effect and not copes and (line, name) not in seen:
+                seen.add((line, name))
+                yield Hit(
+                    line,
+                    f"{name} is ${variable}, {NUMBERS[variable]}: {effect}",
+                    f"use {_right(name, variable)}",
+                    WARNING if is_device else None,
+                )
+
+
+def _code(script: Script) -> Iterator[tuple[RankGroup | None, Node, int | None, int | None]]:
+    """Yield the code that every task runs, and the nodes and the tasks on each."""
+    for one, tree in code_of_tasks(script):
+        yield one, tree, one.nodes, one.tasks
+    outer = script.starter.call.outer if script.starter is not None else None
+    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
+        yield None, script.tree, *size(script.starter.script, outer)
+
+
+def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:
+    """Yield the line, the name and the variable of each setting of a rank that is one variable.
+
+    A launcher such as torchrun sets all but the node rank itself.
+    """
+    pairs = [(name, value) for name, value, _ in assignments(tree)]
+    for command in commands(tree):
+        for word, after in zip(command.words, (*command.words[1:], None), strict=True):
+            option, equals, _ = word.text.partition("=")
+            name = _OPTIONS.get(option.replace("_", "-"))
+            if name and (equals or after is not None):
+                pairs.append((name, word if equals or after is None else after))
+    for name, value in pairs:
+        text = value.text.partition("=")[2] if value.text.startswith("--") else value.text
+        match = _VALUE.fullmatch(text)
+        if match and (name == "NODE_RANK" or not launcher_sets):
+            yield value.line, name, match[1]
+
+
+def _effect(name: str, number: str, nodes: int | None, tasks: int | None) -> str:
+    """Return what happens with a number in a variable; empty if it is right, or unknown."""
+    several, shared = bool(nodes and nodes > 1), bool(tasks and tasks > 1)
+    total = nodes * tasks if nodes and tasks else 0
+    if name == "RANK" and number == _LOCAL and several:
+        return f"the ranks of the {nodes} nodes have the same numbers, and the rendezvous hangs"
+    if name == "RANK" and number == _NODE and shared:
+        return f"the {tasks} ranks of a node have the same number, and the rendezvous hangs"
+    if name == "WORLD_SIZE" and ((number == _NODES and shared) or (number == _TASKS_OF_NODE and several)):
+        size = nodes if number == _NODES else tasks
+        return f"that is {size}, but {total} ranks start" if total and size != total else ""
+    if name == "NODE_RANK" and number == _LOCAL and several:
+        return "each node believes to be the first one"
+    if name in ("LOCAL_RANK", *_DEVICES) and number == _RANK and several:
+        first = f"{tasks} and more" if tasks else "more than the devices"
+        return f"on the second node it is {first}, and devices count from 0 on each node"
+    if name in ("LOCAL_RANK", *_DEVICES) and number == _NODE and shared:
+        return f"the {tasks} ranks of a node share one device"
+    return ""
+
+
+def _right(name: str, variable: str) -> str:
+    """Return the variable of the same launcher that has the right number."""
+    if name == "WORLD_SIZE":
+        counts = {"SLURM": "SLURM_NTASKS", "OMPI": "OMPI_COMM_WORLD_SIZE", "MV2": "MV2_COMM_WORLD_SIZE"}
+        return "$" + counts.get(variable.partition("_")[0], "PMI_SIZE")
+    number = {"RANK": _RANK, "NODE_RANK": _NODE}.get(name, _LOCAL)
+    family = variable.partition("_")[0]
+    own = (one for one, kind in NUMBERS.items() if kind == number and one.startswith(family))
+    return "$" + next(
+        own, {_RANK: "PMI_RANK", _LOCAL: "PMI_LOCAL_RANK"}.get(number, "the number of the node")
+    )
+
+
+@rule(
+    "no-rank-variables",
+    WARNING,
+    "Ranks that get no RANK and WORLD_SIZE",
+    """`srun` and `mpirun` set variables of their own. torch.distributed reads `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and
+    `MASTER_PORT`, accelerate and transformers read `LOCAL_RANK`, too: without them `init_process_group` fails, or each
+    process trains alone, and all write the same files. (The Python file beside the script must show the framework.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 tune.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" tune.py
+    """,
+    files={"tune.py": "from transformers import Trainer\n\nTrainer().train()\n"},
+)
+def no_rank_variables(script: Script) -> Iterator[Hit]:
+    environment = Environment.of(script)
+    if environment.is_open or "--container-image" in script.tree.text or not script.is_batch:
+        return  # pyxis sets them in the containers of PyTorch
+    for one in ranks(script):
+        row, outer = _framework(one), one.outer
+        if row is None or outer is None or not outer.row.line.reaches_nodes or outer.unknown:
+            continue
+        if one.sets_ranks or not one.total or one.total == 1 or _sets_ranks(script, one):
+            continue
+        names = (
+            "RANK and WORLD_SIZE" if row.title == "torch.distributed" else "RANK, WORLD_SIZE and LOCAL_RANK"
+        )
+        yield Hit(
+            one.line,
+            f"{outer.kind} sets no {names} in its {one.total} ranks, which {row.title} reads: {row.alone}",
+            "start it with torchrun once a node, or set them in each rank: "
+            f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'",
+        )
+        return
+
+
+def _framework(one: RankGroup) -> Framework | None:
+    """Return the framework of a program that needs variables which no scheduler and no MPI sets."""
+    source, used = one.program.source, one.program.frameworks
+    rows = [FRAMEWORKS[key] for key in sorted(used) if FRAMEWORKS[key].variables]
+    own_way = any(FRAMEWORKS[key].reads_slurm or FRAMEWORKS[key].reads_mpi for key in used)
+    if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray"):
+        return None
+    reads = any(re.match(r"SLURM_|OMPI_|PMI|PALS_|MPI_|MV2_", name) for name in source.reads)
+    passes = re.search(r"\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)
+    return None if reads or passes else rows[0]
+
+
+def _sets_ranks(script: Script, one: RankGroup) -> bool:
+    """Return whether anything sets RANK: the script, the code of the task, or the program."""
+    source = one.program.source
+    names = {"RANK", "LOCAL_RANK", "WORLD_SIZE"}
+    texts = " ".join(word.text for word in (one.outer.program if one.outer is not None else ()))
+    return (
+        bool(names & set(script.values))
+        or re.search(r"\bRANK=|\.sh\b|\bsource\b", texts) is not None
+        or (source is not None and bool(names & source.sets))
+    )

@@ -1,0 +1,1 @@
+"""Runs on other machines, which have a mirror of their run directory here."""

@@ -1,0 +1,136 @@
+"""Files of a run that are fetched from its host when the user asks for them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.errors import JobgenError, nearest, shown
+from jobgen.hosts.calls import SchedulerError
+from jobgen.runs.remote.mirror import is_growing, pull_from
+from jobgen.runs.remote.place import Place
+
+DEFAULT = (
+    "metrics.jsonl",
+    "status.json",
+    "*.log",
+    "*.o[0-9]*",
+    "report*.html",
+    "*.ranks",
+    "events",
+    "statuses",
+)
+_NAMED_ONLY = ("code", "checkpoints")  # folders whose files are fetched only if a pattern begins with them
+_AT_ONCE = 200  # files that one command checks
+
+
+class RemoteFile(NamedTuple):
+    """A file of a run at its host: the path in the directory of the run, and the size in bytes."""
+
+    name: str
+    size: int
+
+
+def fetch(
+    place: Place, patterns: Sequence[str], progress: Callable[[RemoteFile, int], object]
+) -> list[RemoteFile]:
+    """Fetch the files that match a pattern, or the small ones of each run, into the mirror of the run, and
+    return them. What an earlier call has fetched of a file is not fetched again; ``progress`` gets each file
+    and the bytes of it that are here.
+
+    Raises:
+        JobgenError: a pattern matches no file.
+        UnreachableError: the host does not answer; the next call goes on there.
+        SchedulerError: a file is not the one at the host.
+    """
+    known = listed(place)
+    chosen = [file for file in known if any(_matches(file.name, one) for one in patterns or DEFAULT)]
+    for pattern in patterns:
+        if not any(_matches(file.name, pattern) for file in chosen):
+            near = nearest(pattern, [file.name for file in known])
+            raise JobgenError(f"{place.mirror.name} has no file {shown(pattern)} at {place.host_name}{near}")
+    for at in range(0, len(chosen), _AT_ONCE):
+        some = chosen[at : at + _AT_ONCE]
+        for file in some:
+            _download(place, file, progress)
+        for file in _different(place, some):  # it was written anew, and not only at its end
+            _part(place, file).unlink(missing_ok=True)
+            _download(place, file, progress)
+            if _different(place, [file]):
+                raise SchedulerError(
+                    f"{file.name} at {place.host_name} changes while it is fetched: try again"
+                )
+        for file in some:
+            os.replace(_part(place, file), place.mirror / file.name)
+    return chosen
+
+
+def listed(place: Place) -> list[RemoteFile]:
+    """Return the files of a run at its host, by name; those with a line break in their name are left out."""
+    directory = shlex.quote(place.directory)
+    answer = place.host.run(f"cd {directory} && find . -type f ! -name '*\n*' -exec wc -c {{}} +")
+    files = []
+    for line in answer.out.decode("utf-8", "surrogateescape").splitlines():
+        size, _, name = line.strip().partition(" ")
+        if name.startswith("./") and size.isdecimal() and ".." not in name.split("/"):
+            files.append(RemoteFile(name[2:], int(size)))
+    return sorted(files)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Return whether a pattern names a file, by its path, by its name, or by a folder around it."""
+    folder = name.split("/", 1)[0]
+    if folder in _NAMED_ONLY and not pattern.startswith(folder):
+        return False
+    pattern = pattern.rstrip("/")
+    return any(fnmatchcase(one, pattern) for one in (name, name.rsplit("/", 1)[-1], *_folders(name)))
+
+
+def _folders(name: str) -> Iterator[str]:
+    parts = name.split("/")
+    return ("/".join(parts[:count]) for count in range(1, len(parts)))
+
+
+def _part(place: Place, file: RemoteFile) -> Path:
+    """Return where a file is while it is not complete: growing ones are read from the beginning on."""
+    path = place.mirror / file.name
+    return path if is_growing(path.name) else path.with_name(f"{path.name}.part")
+
+
+def _download(place: Place, file: RemoteFile, progress: Callable[[RemoteFile, int], object]) -> None:
+    path = _part(place, file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(0o600)
+    more = True
+    while more:
+        progress(file, path.stat().st_size)
+        more = pull_from(place, f"{place.directory}/{file.name}", path)
+
+
+def _different(place: Place, files: Sequence[RemoteFile]) -> list[RemoteFile]:
+    """Return the files whose content here is not that at the host, by SHA-256."""
+    sizes = {file: _part(place, file).stat().st_size for file in files}
+    lines = "".join(f"h {size} {shlex.quote(file.name)}\n" for file, size in sizes.items())
+    script = f"""\
+cd {shlex.quote(place.directory)} || exit
+h() {{ head -c "$1" < "$2" | {{ sha256sum || shasum -a 256 || openssl dgst -sha256 -r; }} 2> /dev/null; }}
+{lines}"""
+    found = [line.split()[0] for line in place.host.run(script, patience=600).out.decode().splitlines()]
+    if len(found) != len(files):
+        raise SchedulerError(
+            f"{place.host_name} has no sha256sum, shasum or openssl: nothing can be verified"
+        )
+    return [file for file, there in zip(files, found, strict=True) if _sha256(_part(place, file)) != there]
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            found.update(chunk)
+    return found.hexdigest()

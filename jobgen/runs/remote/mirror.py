@@ -1,0 +1,272 @@
+"""The mirror of a run directory: what is new at the host is fetched before it is read here.
+
+A look (`refresh`) costs one command of ssh for all runs of a host. It fetches the small files that hold the
+state of a run, what was added to its metrics, and the names of its logs; their content is fetched when
+somebody reads it (`pull`).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import tarfile
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from jobgen.errors import JobgenError
+from jobgen.hosts.calls import SchedulerError
+from jobgen.runs import regular_file
+from jobgen.runs.remote import place as places
+from jobgen.runs.remote.place import Place
+
+AS_OF = "as-of"  # its time is that of the last look
+_CLOSED = "closed"  # nothing changes any more
+CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
+_SMALL = 256  # blocks of 512 bytes
+_STATE = (
+    *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
+    *("events", "control", "statuses", "*.ranks"),
+)
+_LOGS = ("*.log", "*.o[0-9]*")
+_PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
+_SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
+_FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
+
+
+class _Frame(NamedTuple):
+    kind: bytes
+    at: int
+    size: int
+    name: str
+
+
+def refresh(runs: Iterable[Path]) -> dict[Path, str]:
+    """Fetch what is new of the runs that are on hosts, and return why others could not be reached."""
+    by_host: dict[str, list[Place]] = {}
+    of_run = {run: place for run in runs if (place := places.of(run))}
+    for place in dict.fromkeys(of_run.values()):
+        if (place.mirror / _CLOSED).exists():
+            continue
+        by_host.setdefault(place.host_name, []).append(place)
+    lost: dict[str, str] = {}
+    for name, some in by_host.items():
+        try:
+            _look(some)
+        except (SchedulerError, JobgenError) as error:
+            lost[name] = str(error)
+    return {run: lost[place.host_name] for run, place in of_run.items() if place.host_name in lost}
+
+
+def complete(runs: Iterable[Path]) -> dict[Path, str]:
+    """Fetch all of the metrics, too; see `refresh`."""
+    runs = list(runs)
+    while True:
+        before = _sizes(runs)
+        lost = refresh(runs)
+        if lost or _sizes(runs) == before:
+            return lost
+
+
+def _sizes(runs: Iterable[Path]) -> list[int]:
+    return [path.stat().st_size for run in runs for path in run.glob("**/metrics.jsonl")]
+
+
+def _look(some: Sequence[Place]) -> None:
+    """Fetch what is new of the runs of one host."""
+    answer = some[0].host.run("".join(map(_script, some)) + _files_script(some))
+    rest = memoryview(answer.out)
+    while found := _FRAME.match(rest):
+        frame = _Frame(found[1], int(found[2]), int(found[3]), os.fsdecode(found[4]))
+        rest = rest[found.end() :]
+        path = _path(frame.name, some)
+        if frame.kind == b"grow":
+            data, rest = rest[: frame.size], rest[frame.size + 1 :]
+            if path:
+                _grow(path, frame.at, data)
+        elif path and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(0o600)
+    _unpack(bytes(rest), some)
+    for place in some:
+        (place.mirror / AS_OF).touch()
+
+
+def _script(place: Place) -> str:
+    """Return the commands that print what was added to the metrics of a run, and the names of its logs."""
+    files = [place.mirror / "metrics.jsonl", *place.mirror.glob("*/metrics.jsonl")]
+    sizes = {place.there(path): path.stat().st_size for path in files if path.is_file()}
+    known = "".join(f"{shlex.quote(name)}) k={size} ;; " for name, size in sizes.items())
+    directory = shlex.quote(place.directory)
+    logs = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in _LOGS)
+    return f"""\
+for f in {directory}/metrics.jsonl {directory}/task-*/metrics.jsonl {directory}/step-*/metrics.jsonl; do
+  [ -f "$f" ] || continue
+  n=$(wc -c < "$f"); k=0
+  case $f in {known}*) ;; esac
+  [ "$n" -ge "$k" ] || k=0
+  n=$((n - k)); [ "$n" -le {CHUNK} ] || n={CHUNK}
+  printf 'grow %d %d %s\\n' "$k" "$n" "$f"; tail -c +$((k + 1)) < "$f" | head -c "$n"; echo
+done
+[ ! -d {directory} ] ||
+  find {directory} {_pruned()} -o -type f \\( {logs} \\) -exec printf 'log 0 0 %s\\n' {{}} +
+"""
+
+
+def _files_script(some: Sequence[Place]) -> str:
+    """Return the command that prints the small files of the runs as an archive, if there is any."""
+    state = " -o ".join(f"-name {shlex.quote(name)}" for name in _STATE)
+    folders = " ".join(shlex.quote(place.directory.lstrip("/")) for place in some)
+    return f"""\
+cd / || exit
+for d in {folders}; do
+  [ -d "$d" ] && find "$d" {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} +
+done
+:
+"""
+
+
+def _pruned() -> str:
+    return "-type d \\( " + " -o ".join(f"-name {name}" for name in _PRUNED) + " \\) -prune"
+
+
+def _path(name: str, some: Sequence[Place]) -> Path | None:
+    """Return the path in the mirror of a file of one of the runs; None for a name that is not safe."""
+    for place in some:
+        inside = name.removeprefix(f"{place.directory}/")
+        if inside != name and _SAFE.fullmatch(inside) and ".." not in inside.split("/"):
+            return place.mirror / inside
+    return None
+
+
+def _grow(path: Path, at: int, data: memoryview | bytes) -> None:
+    """Write what was added to a file; all of it if the file has become shorter."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        file.truncate(at)
+        file.seek(at)
+        file.write(data)
+
+
+def _unpack(data: bytes, some: Sequence[Place]) -> None:
+    """Write the files of archives that follow each other."""
+    if not data:
+        return
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:", ignore_zeros=True) as archive:
+            for member in archive:
+                path = _path(f"/{member.name}", some) if member.isreg() else None
+                source = archive.extractfile(member) if path else None
+                if path and source:
+                    _replace(path, source.read(), member.mtime)
+    except tarfile.TarError as error:
+        raise JobgenError(f"the archive of {some[0].host_name} cannot be read: {error}") from None
+
+
+def _replace(path: Path, data: bytes, mtime: float) -> None:
+    """Write a file with its time, atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        os.utime(temporary, (mtime, mtime))
+        os.replace(temporary, path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def pull(path: Path) -> bool:
+    """Fetch what was added to a growing file of a mirror, at most CHUNK bytes; return whether there is more.
+
+    Raises:
+        UnreachableError: the host does not answer; what was fetched before stays.
+    """
+    place = places.of_file(path)
+    return place is not None and pull_from(place, place.there(path), path)
+
+
+def pull_from(place: Place, name: str, path: Path) -> bool:
+    """Fetch what ``path`` lacks of a file at a host; see `pull`."""
+    at = path.stat().st_size if path.is_file() else 0
+    there = shlex.quote(name)
+    script = f"""\
+[ -f {there} ] || exit 0
+n=$(wc -c < {there}); k={at}
+[ "$n" -ge "$k" ] || k=0
+printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
+"""
+    out = place.host.run(script, patience=600).out
+    head, newline, data = out.partition(b"\n")
+    if not newline:
+        return False
+    start, size = map(int, head.split())
+    _grow(path, start, data)
+    return start + len(data) < size
+
+
+def is_growing(name: str) -> bool:
+    """Return whether a file is one that is only written at its end."""
+    return name == "metrics.jsonl" or any(fnmatchcase(name, pattern) for pattern in _LOGS)
+
+
+def pull_all(path: Path) -> None:
+    """Fetch a growing file of a mirror to its present end."""
+    if hole(path):
+        path.write_bytes(b"")
+        _hole_file(path).unlink()
+    while pull(path):
+        pass
+
+
+def pull_end(path: Path) -> None:
+    """Fetch the end of a growing file of a mirror, which may be enough: of a long file of which nothing is
+    here, the last CHUNK bytes, behind a hole."""
+    place = places.of_file(path)
+    if place is None:
+        return
+    if not path.is_file() or path.stat().st_size == 0:
+        there = shlex.quote(place.there(path))
+        size = int(place.host.run(f"[ ! -f {there} ] || wc -c < {there}").out or 0)
+        if size > CHUNK:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _hole_file(path).write_text(str(size - CHUNK), encoding="ascii")
+            _grow(path, size - CHUNK, b"")
+    while pull(path):
+        pass
+
+
+def try_end(path: Path) -> None:
+    """Fetch the end of a file as `pull_end`; nothing if the host does not answer."""
+    with suppress(SchedulerError):
+        pull_end(path)
+
+
+def hole(path: Path) -> int:
+    """Return how many bytes at the beginning of a file of a mirror are not here."""
+    return int(regular_file.text(_hole_file(path)) or 0)
+
+
+def _hole_file(path: Path) -> Path:
+    return path.with_name(f".{path.name}.hole")
+
+
+def close(run: Path) -> None:
+    """Record that nothing of a run changes any more: no look is needed."""
+    if (place := places.of(run)) and place.mirror == run:
+        with suppress(OSError):
+            (run / _CLOSED).touch()
+
+
+def as_of(run: Path) -> float | None:
+    """Return when a mirror was last looked at; None for a run of this machine."""
+    place = places.of(run)
+    if place is None:
+        return None
+    with suppress(OSError):
+        return (place.mirror / AS_OF).stat().st_mtime
+    return 0.0

@@ -1,0 +1,159 @@
+"""Submission of a run at a host: its files travel, and the scheduler's command runs there once.
+
+The connection may break at any byte. A try of the command has a directory, ``.submission/N``, that mkdir
+makes, which is atomic on every file system and for several login nodes: only who makes it may run the
+command. The output and the status of the command are in ``.submission/N/answer``. To recover a submission is
+to make the next directory: then no command of an earlier connection can run any more.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from jobgen.code.selection import Selection
+from jobgen.code.travel import travel
+from jobgen.errors import JobgenError, shown
+from jobgen.hosts.calls import Done, NotStartedError, complaint
+from jobgen.runs import intent
+from jobgen.runs.remote.place import Place, host_named
+from jobgen.runs.run_files import START, mode_of
+from jobgen.sites.host_file import read
+
+CODE = "code"  # the folder that `travel` makes in the directory of a run
+_TRIES = ".submission"
+_MADE_BY_OTHER = 75
+_PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
+
+
+class Remains(NamedTuple):
+    """What a submission left at a host: the answer of its last command; None if no command ran, and none
+    will."""
+
+    answer: str | None
+
+
+def folder_of_runs(host: str) -> str:
+    """Make the folder of runs at a host, and return its path without symbolic links: as Slurm records it.
+
+    Raises:
+        JobgenError: it cannot be made.
+        UnreachableError: the host does not answer.
+    """
+    folder = shlex.quote(read(host).runs)
+    answer = host_named(host).run(f"umask 077; mkdir -p {folder} && cd {folder} && [ -w . ] && pwd -P")
+    path = answer.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+    if answer.status or not path.startswith("/"):
+        why = complaint(Done(answer.status, "", answer.err))
+        raise JobgenError(f"the folder of runs {folder} at {host} cannot be written: {why}")
+    return path
+
+
+def send(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
+    """Make the directory of a run at its host, with its files and its code.
+
+    Raises:
+        JobgenError: it cannot be made; nothing is left of it.
+        UnreachableError: the host does not answer.
+    """
+    directory = shlex.quote(place.directory)
+    script = f"""\
+umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
+umask 077; tar xpf - && mkdir {_TRIES}
+"""
+    start = f"{place.directory}/{CODE}/{code.start}" if code else place.directory
+    files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
+    answer = place.host.run(script, _archive(files, group))
+    if answer.status:
+        remove(place)
+        why = complaint(Done(answer.status, "", answer.err))
+        raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
+    if code:
+        try:
+            travel(place.host, os.path.dirname(place.directory), place.directory, code)
+        except JobgenError:
+            with suppress(JobgenError):
+                remove(place)
+            raise
+
+
+def _archive(files: Mapping[str, bytes], group: bool) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            about = tarfile.TarInfo(name)
+            about.size, about.mode, about.mtime = len(content), mode_of(name, group), int(time.time())
+            archive.addfile(about, io.BytesIO(content))
+    return data.getvalue()
+
+
+def run_once(place: Place, command: Sequence[str], number: int, handle: int) -> int:
+    """Run the scheduler's command for the try with this number, unless it has run; write its output to the
+    record of the submission, and return its status.
+
+    Raises:
+        NotStartedError: it has not run, and never will: the directory is gone, or the submission was
+            recovered meanwhile.
+        UnreachableError: it may have run.
+    """
+    script = f"""\
+cd {shlex.quote(place.directory)} || exit {_MADE_BY_OTHER}
+mkdir {_TRIES}/{number} || exit {_MADE_BY_OTHER}
+trap '' HUP
+{shlex.join(command)} < /dev/null > {_TRIES}/{number}/answer 2>&1; s=$?
+printf '\\njobgen: status %d\\n' "$s" >> {_TRIES}/{number}/answer
+cat {_TRIES}/{number}/answer
+"""
+    answer = place.host.run(script, patience=_PATIENCE)
+    if answer.status == _MADE_BY_OTHER:
+        why = complaint(Done(1, "", answer.err))
+        raise NotStartedError(f"the submission at {place.host_name} was given up: {why}")
+    output, status = intent.ended(answer.out.decode("utf-8", "replace"))
+    os.write(handle, output.encode())
+    return -1 if status is None else status
+
+
+def recover(place: Place) -> Remains:
+    """Keep any further command of a submission from running, and return what the last one left.
+
+    Raises:
+        UnreachableError: the host does not answer.
+    """
+    script = f"""\
+d={shlex.quote(place.directory)}/{_TRIES}
+umask 077; mkdir -p "$d" && cd "$d" || exit
+n=1
+while [ -d $n ]; do n=$((n + 1)); done
+if [ -e $((n - 1))/recovered ]; then n=$((n - 1)); else mkdir $n && : > $n/recovered || exit; fi
+while [ $n -gt 1 ]; do
+  n=$((n - 1)); [ -e $n/recovered ] && continue
+  echo ran; cat $n/answer; break
+done
+"""
+    answer = place.host.run(script)
+    if answer.status:
+        raise JobgenError(f"{place.directory} at {place.host_name} cannot be written: {answer.err.strip()}")
+    word, newline, text = answer.out.decode("utf-8", "replace").partition("\n")
+    return Remains(text if newline and word == "ran" else None)
+
+
+def remove(place: Place) -> None:
+    """Remove the directory of a run that has no job.
+
+    Raises:
+        UnreachableError: the host does not answer.
+    """
+    place.host.run(f"rm -rf {shlex.quote(place.directory)}")
+
+
+def remove_environment(place: Place, names: Sequence[str]) -> None:
+    """Remove files with secrets of a run that is over."""
+    folders = ("", "task-*/", "step-*/", "task-*/step-*/")
+    files = " ".join(f"{folder}{name}" for folder in folders for name in names)
+    place.host.run(f"cd {shlex.quote(place.directory)} && rm -f {files}")

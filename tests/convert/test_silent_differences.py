@@ -1,0 +1,319 @@
+"""Differences between a script and its conversion that depend on what a launcher or a scheduler does by itself."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import body, convert, job_file, remarks, values
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ("-N 2 --exclusive", "cores and GPUs"),
+        ("-N 2 -c 4 --exclusive", "cores and GPUs"),
+        ("-N 2 -c 4 --gpus-per-node=4 --exclusive", "cores"),
+        ("-N 2 --exclusive=user", ""),
+    ],
+)
+def test_whole_nodes_have_more_than_the_request(options: str, what: str) -> None:
+    done = convert(SLURM.format(options, "srun ./a"), "pbspro")
+    why = [one.why.partition(" of the nodes")[0] for one in done.remarks if one.what == "--exclusive"]
+    assert why == [f"all {what}"] * bool(what)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun --nproc-per-node=4", "accelerate launch --num_processes 8"])
+def test_the_devices_of_whole_nodes_are_those_of_the_launcher(launcher: str) -> None:
+    text = SLURM.format("-N 2 --exclusive", f"srun {launcher} t.py --device cuda")
+    assert ":ngpus=4" in convert(text, "pbspro").text
+    assert values(job_file(text).text)["gpus_per_node"] == 4
+
+
+def test_a_job_file_names_what_whole_nodes_have() -> None:
+    done = job_file(SLURM.format("-N 1 -c 4 --exclusive", "./a"))
+    assert ["GPUs of the node" in one.why for one in done.remarks if one.what == "exclusive"] == [True]
+
+
+CONTAINERS = [
+    "singularity exec i.sif",
+    "apptainer exec --nv -B /a:/b i.sif",
+    "docker run --rm -v /a:/b i",
+    "ch-run -b /a i --",
+]
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_launcher_in_a_container_stays_there(container: str) -> None:
+    line = f"{container} mpirun -n 8 prog x"
+    new, found = body("-l select=1:ncpus=8:mpiprocs=8", line, "slurm")
+    assert line in new
+    assert (False, 4, line[:60]) in found
+    new, found = body("-N 2 -n 8", line)
+    assert line in new
+    assert (False, 4, line[:60]) in found
+    done = job_file(SLURM.format("-N 1 -n 8", line))
+    options = values(done.text)
+    assert options["command"] == line.split()
+    assert options["launcher"] == "none"
+    assert (True, 3, "mpirun") in remarks(done)
+
+
+def test_a_launcher_around_a_container_with_a_launcher_is_refused() -> None:
+    done = job_file(SLURM.format("-N 1 -n 8", "srun -n 8 singularity exec i.sif mpirun -n 1 prog"))
+    assert any(one.lost and "is a launcher, which jobgen starts itself" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize("line", ["{word}", "if true; then echo a", "(cd x; ls", 'echo "a', "echo $((1 + 2)"])
+def test_text_that_the_parser_completes_cannot_be_read(line: str) -> None:
+    text = SLURM.format("-N 1", f"{line}\n./a")
+    for done in (convert(text, "pbspro"), job_file(text)):
+        assert any("cannot be read" in one.why or "bash cannot read" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize("option", ["-machinefile", "-hostfile", "--hostfile", "-f"])
+@pytest.mark.parametrize(
+    ("before", "file", "own"),
+    [
+        ("", "/home/me/hosts", True),
+        ("H=/home/me/hosts", "$H", True),
+        ("", "$1", True),
+        ("", "$PBS_NODEFILE", False),
+        ("H=$PBS_NODEFILE", "$H", False),
+        ("sort -u $PBS_NODEFILE > hosts", "hosts", False),
+        ("H=hosts; uniq $PBS_NODEFILE > $H", "$H", False),
+        ("H=$(mktemp); cp $PBS_NODEFILE $H", "$H", False),
+        ("", "<(uniq $PBS_NODEFILE)", False),
+    ],
+)
+def test_a_file_of_hosts_of_the_user_is_named(option: str, before: str, file: str, own: bool) -> None:
+    line = f"mpirun -np 8 {option} {file} ./a"
+    done = job_file(f"#!/bin/bash\n#PBS -l nodes=2:ppn=4\n{before}\n{line}\n")
+    why = "is a file that the script does not make"
+    assert [(one.line, one.lost) for one in done.remarks if why in one.why] == [(4, True)] * own
+
+
+@pytest.mark.parametrize(
+    ("commands", "program", "inside"),
+    [
+        ("make", "./prog", True),
+        ("make -C src all && ls", "./src/prog 1", True),
+        ("gcc -O2 -o prog prog.c", "./prog", True),
+        ("nvcc a.cu -o a.out", "srun ./a.out", True),
+        ("cmake --build build", "mpirun -n 4 build/prog", True),
+        ("cp /x/a.py .", "python a.py", True),
+        ("pip install -e .", "console x", True),
+        ("make -C src install", "console x", True),
+        ("cp /x/prog .", "./prog", True),
+        ("./a b", "console x", False),
+        ("cp /x/prog .", "/y/other", False),
+        ("mkdir -p out", "./prog", False),
+        ("make -C lib", "/opt/bin/prog", False),
+        ("python data.py", "python train.py", False),
+    ],
+)
+def test_what_makes_the_program_runs_before_the_job_looks_for_it(
+    commands: str, program: str, inside: bool
+) -> None:
+    options = values(job_file(SLURM.format("-N 1 -n 4", f"./first\n{commands}\n./data\n{program}")).text)
+    assert (commands in options.get("setup", "")) is inside
+    assert (commands in options["before"]) is not inside
+    assert "./data" in options["before"]
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "ends"),
+    [
+        ("", "srun ./a", True),
+        ("", "srun python t.py", True),
+        ("", "srun -K ./a", False),
+        ("", "srun --kill-on-bad-exit=1 ./a", False),
+        ("", "srun -n 1 ./a", False),
+        ("module load openmpi", "srun ./a", False),
+        ("module load openmpi", "srun bash a.sh", True),
+        ("module load openmpi", "srun python t.py", True),
+    ],
+)
+def test_ranks_that_end_with_another_one_are_named(module: str, line: str, ends: bool) -> None:
+    done = convert(SLURM.format("-N 2 -n 8", f"{module}\n{line}"), "pbspro")
+    assert [one.line for one in done.remarks if "ends all ranks if one fails" in one.why] == [4] * ends
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ("mpirun -genv A 1 -n 4 ./a", 'mpirun -f "$PBS_NODEFILE" -genv A 1 -n 4 ./a'),
+        ("mpirun -n 4 -ppn 2 ./a", 'mpirun -f "$PBS_NODEFILE" -n 4 -ppn 2 ./a'),
+        ("mpirun -n 4 ./a -f x", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -n 4 ./a -f x'),
+        ("mpirun -n 4 ./a -genv x", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -n 4 ./a -genv x'),
+    ],
+)
+def test_the_options_of_an_mpirun_tell_its_mpi(line: str, new: str) -> None:
+    assert new in convert(SLURM.format("-N 2 -n 4", line), "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("srun python t.py", True), ("srun ./a", True), ("srun hostname", False), ("python t.py", False)],
+)
+def test_a_task_without_a_launcher_has_no_variables_of_a_rank(line: str, named: bool) -> None:
+    done = convert(SLURM.format("-N 1 -n 1", line), "pbspro")
+    assert ((False, 3, "SLURM_PROCID") in remarks(done)) is named
+
+
+@pytest.mark.parametrize(
+    ("plugin", "new"),
+    [("pmix", ""), ("pmix_v3", "pmix"), ("pmi2", ""), ("none", "pmix"), ("cray_shasta", "pmix")],
+)
+def test_another_plugin_for_mpi_is_named(plugin: str, new: str) -> None:
+    done = job_file(SLURM.format("-N 1 -n 4", f"srun --mpi={plugin} ./a"))
+    found = [one.why for one in done.remarks if one.what == f"--mpi={plugin}"]
+    assert found == [f"becomes --mpi={new}"] * bool(new)
+
+
+@pytest.mark.parametrize(
+    ("directives", "named"),
+    [
+        ("", True),
+        ("#PBS -o x.log\n", True),
+        ("#PBS -j n\n", True),
+        ("#PBS -j oe\n", False),
+        ("#PBS -j eo\n", False),
+        ("#PBS -e x.err\n", False),
+    ],
+)
+def test_the_file_of_errors_of_pbs_is_named(directives: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l nodes=1:ppn=4\n{directives}./a\n")
+    assert [one.line for one in done.remarks if "one log file" in one.why and not one.lost] == [2] * named
+
+
+THREADS = "#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs=2\n{}\nmpirun -np 2 ./a\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "exported"),
+    [
+        ("OMP_NUM_THREADS=3", False),
+        ("export OMP_NUM_THREADS=3", True),
+        ("OMP_NUM_THREADS=3\nexport OMP_NUM_THREADS", True),
+        ("declare -x OMP_NUM_THREADS=3", True),
+        ("set -a; OMP_NUM_THREADS=3", True),
+    ],
+)
+def test_a_number_of_threads_that_is_not_exported(lines: str, exported: bool) -> None:
+    """PBS Pro has the variable in the environment, so that programs get the new value; Slurm has not."""
+    of_slurm = SLURM.format("-n 2 -c 4", f"{lines}\nsrun ./a")
+    assert ("unset OMP_NUM_THREADS" in convert(of_slurm, "pbspro").text) is not exported
+    of_pbs = THREADS.format(lines)
+    assert ("export OMP_NUM_THREADS=8" in convert(of_pbs, "slurm", "pbspro").text) is not exported
+    named = [one.why for one in job_file(SLURM.format("-n 2 -c 8", f"{lines}\nsrun ./a")).remarks]
+    assert any("is not exported" in why for why in named) is not exported
+    assert values(job_file(of_pbs, "pbspro").text)["env"] == {"OMP_NUM_THREADS": "3"}
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("python $file", ["bash", "-c", "exec python $file"]),
+        ("srun $program -x", ["bash", "-c", "exec $program -x"]),
+        ("F=a.py\npython $F", ["a.py"]),
+        ('python "$file"', ["python", "$file"]),
+    ],
+)
+def test_a_program_that_the_submission_names_may_be_several_words(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 1", line)).text)["command"] == command
+
+
+def test_a_queue_that_is_named_twice_is_one() -> None:
+    done = convert("#SBATCH -N 1 -p a,a\n./a", "pbspro")
+    assert "#PBS -q a\n" in done.text
+    assert not [one for one in done.remarks if one.lost]
+
+
+def test_the_number_of_processes_of_torque_is_translated_beside_others() -> None:
+    done = convert("#PBS -l procs=8:gpus=2\nmpirun ./a", "slurm", "torque")
+    assert "#SBATCH --ntasks=8\n" in done.text
+    assert (True, 2, "-l procs=8:gpus=2") in remarks(done)
+
+
+def test_a_host_of_a_request_is_no_feature() -> None:
+    done = convert("#PBS -l select=1:ncpus=2:host=n1\n./a", "slurm", "pbspro")
+    assert ["names a host" in one.why for one in done.remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "number"),
+    [
+        ("-N 8", "--ntasks=64 --gpus-per-node=a:8 --gpu-bind=closest", 8),
+        ("-N 2", "--ntasks=4 --gres=gpu:4", 4),
+        ("-N 2", "-n 4 -G 4", 2),
+        ("-N 2", "-n 4 --gpus-per-task=1", 2),
+        ("-N 2 --gres=gpu:1", "-n 4 --gpus-per-task=1", 1),
+        ("-N 2", "-n 4 --gres=none", 0),
+        ("-N 2", "-n 4", 0),
+    ],
+)
+def test_devices_that_only_a_step_requests(options: str, step: str, number: int) -> None:
+    done = convert(SLURM.format(options, f"srun {step} ./a"), "pbspro")
+    assert (f":ngpus={number}" in done.text) is bool(number)
+    own = "gpu" not in options and number > 0
+    assert ((False, 3, f"{number} GPUs of a node") in remarks(done)) is own
+
+
+@pytest.mark.parametrize("start", ["<<README", "<<'README'", "  <<-README", '<< "README"'])
+def test_a_text_without_a_command_is_read(start: str) -> None:
+    script = SLURM.format("-N 1 -n 4", f"{start}\nIt's a note: srun ./b\nREADME\n./b\nsrun ./a $X/$Y/z")
+    done = job_file(script)
+    assert not any("cannot be read" in one.why for one in done.remarks)
+    options = values(done.text)
+    assert options["command"] == ["./a", "$X/$Y/z"]
+    assert start.strip() in options["setup"]
+    assert start in convert(script, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("D=~/data\npython t.py $D", ["t.py", "$HOME/data"]),
+        ("D=~/data\nE=$D/x\n./a --to $E $D/y", ["./a", "--to", "$HOME/data/x", "$HOME/data/y"]),
+        ("P=~/prog\nsrun $P x", ["$HOME/prog", "x"]),
+        ("A=~/x ./a", ["env", "A=$HOME/x", "./a"]),
+        ("env A=~/x srun ./a", ["env", "A=$HOME/x", "./a"]),
+        ("D='~/data'\n./a $D", ["./a", "~/data"]),
+        ("./a --to=~/x", ["./a", "--to=~/x"]),
+    ],
+)
+def test_a_shell_expands_the_home_directory_in_words_without_quotes(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 1", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "L=~/logs\nsrun torchrun --nproc-per-node 1 --log-dir $L t.py",
+        "I=~/i.sif\nsrun singularity exec $I torchrun t.py",
+    ],
+)
+def test_the_home_directory_in_options_is_known_only_to_the_job(line: str) -> None:
+    assert any(one.lost and one.line == 4 for one in job_file(SLURM.format("-N 1 -n 1", line)).remarks)
+
+
+def test_a_container_without_sudo_is_named() -> None:
+    done = job_file(SLURM.format("-N 1 -n 1", "sudo docker run --rm i torchrun --nproc-per-node 1 t.py"))
+    assert values(done.text)["command"] == ["t.py"]
+    assert ("sudo", True) in [(one.what, one.of_program) for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("timeout 9 mpirun hostname\npython t.py", ["t.py"]),
+        ("srun hostname\n./a", ["./a"]),
+        ("srun hostname\nsrun ./a", ["./a"]),
+        ("./prepare\nsrun ./a\nsrun hostname", ["./a"]),
+        ("srun hostname", ["hostname"]),
+        ("module load a\nsrun hostname", ["hostname"]),
+    ],
+)
+def test_ranks_that_only_print_are_no_program_beside_another(lines: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 1", lines)).text)["command"] == command

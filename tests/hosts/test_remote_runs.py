@@ -1,0 +1,168 @@
+"""The life of a run on a host, by the commands that a person types on the laptop."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hosts import SMALL, add, offline
+from support.laptop import Lab, Laptop, User
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.xdist_group("hosts")
+
+
+def status(laptop: Laptop, *words: str) -> dict[str, Any]:
+    done = laptop.run("jobgen", "status", "--json", *words)
+    assert done.status == 0, done
+    [state] = json.loads(done.out)
+    return state
+
+
+@pytest.mark.parametrize("shell", ["bash", "tcsh", "fish"])
+def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
+    user = lab.user(shell)
+    laptop.knows("narval", user)
+    add(laptop, user)
+    script = "echo begins; while [ ! -e end ]; do sleep 0.2; done; echo ends"
+    began = time.monotonic()
+    done = laptop.run(
+        "jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "sh", "-c", script
+    )
+    print("submit", time.monotonic() - began)
+    assert done.status == 0, done
+    job = done.out.strip()
+    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    state = status(laptop)
+    assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
+    wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
+    (folder_there(user) / "code/end").touch()
+    done = laptop.run("jobgen", "logs", "-f")
+    assert [word in done.out for word in ("begins", "ends")] == [True, True], done
+    wait_until(lambda: status(laptop)["state"] == "finished", 30)
+
+
+def submitted(laptop: Laptop, script: str, *words: str) -> str:
+    """Submit a shell script and return the name of its run."""
+    done = laptop.run(
+        "jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", *words, "--", "sh", "-c", script
+    )
+    assert done.status == 0, done
+    return max((laptop.work / "runs").iterdir()).name
+
+
+def folder_there(user: User) -> Path:
+    [run] = (path for path in (user.files / "jobgen").iterdir() if path.name.startswith("exp-"))
+    return run
+
+
+def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    script = "mkdir -p ../checkpoints/step-1; head -c 9000000 /dev/urandom > ../checkpoints/step-1/weights; "
+    run = submitted(laptop, script + 'echo \'{"step": 1, "loss": 2.5}\' > ../metrics.jsonl')
+    wait_until(lambda: status(laptop)["state"] == "finished", 30)
+    there, here = folder_there(user), laptop.work / "runs" / run
+    assert status(laptop)["loss"] == 2.5
+    assert not (here / "checkpoints").exists()
+    done = laptop.run("jobgen", "fetch", run)
+    assert done.status == 0, done
+    assert not (here / "checkpoints").exists()
+    (here / "checkpoints/step-1").mkdir(parents=True)
+    weights = (there / "checkpoints/step-1/weights").read_bytes()
+    (here / "checkpoints/step-1/weights.part").write_bytes(weights[:5_000_000])  # an earlier call was cut
+    done = laptop.run("jobgen", "fetch", run, "checkpoints/step-1")
+    assert done.status == 0, done
+    assert (here / "checkpoints/step-1/weights").read_bytes() == weights
+    assert [path.name for path in (here / "checkpoints/step-1").iterdir()] == ["weights"]
+    done = laptop.run("jobgen", "fetch", run, "checkpoint/*")
+    assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
+
+
+def test_cancel_saves_first(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    run = submitted(laptop, "while :; do sleep 0.2; done")
+    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    wait_until(lambda: status(laptop)["attempts"] == 1, 30)
+    done = laptop.run("jobgen", "cancel", run)
+    assert (done.status, "is asked to save and end" in done.err) == (0, True), done
+    done = laptop.run("jobgen", "cancel", run)
+    wait_until(lambda: status(laptop)["state"] == "cancelled", 60)
+
+
+def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    run = submitted(laptop, "sleep 1000")
+    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    laptop.run("ssh", "-O", "exit", "narval")
+    relay.set(cut=("up", 0))
+    offline(laptop)
+    state = status(laptop)
+    assert (state["state"], state["reachable"]) == ("running", False), state
+    listed = laptop.run("jobgen", "list")
+    assert (listed.status, "running" in listed.out, "narval" in listed.err) == (0, True, True), listed
+    for command in ("cancel", "fetch"):
+        done = laptop.run("jobgen", command, run)
+        assert (done.status, len(done.err.splitlines())) == (5, 1), done
+    relay.set()
+    assert laptop.run("jobgen", "cancel", "--now", run).status == 0
+
+
+def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    run = submitted(laptop, "seq -f 'line %.0f of the log' 1000000; exit 3")
+    wait_until(lambda: status(laptop)["state"] == "failed", 60)
+    done = laptop.run("jobgen", "logs", "--tail", "3", run)
+    assert "line 1000000 of the log" in done.out, done
+    report = laptop.run("jobgen", "report", run)
+    assert report.status == 0, report
+    assert "line 1000000 of the log" in (laptop.work / "report.html").read_text()
+    offline(laptop)
+    assert sum(one.down for one in relay.connections) < 12_000_000
+    whole = laptop.run("jobgen", "logs", run)
+    assert "\nline 1 of the log\n" in whole.out
+    assert "\0" not in whole.out
+
+
+def test_the_code_travels_with_its_changes(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    project = laptop.work / "project"
+    (project / "exp").mkdir(parents=True)
+    (project / "lib.py").write_text("WORD = 'before'\n")
+    (project / "exp/train.py").write_text(
+        "import sys; sys.path.insert(0, '..'); import lib; print('word', lib.WORD)\n"
+    )
+    for words in (
+        ("init", "-q"),
+        ("add", "."),
+        ("-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"),
+    ):
+        assert laptop.run("git", *words, cwd=project).status == 0
+    (project / "lib.py").write_text("WORD = 'after'\n")
+    done = laptop.run(
+        *(
+            "jobgen",
+            "submit",
+            "--host",
+            "narval",
+            *SMALL,
+            "--name",
+            "exp",
+            "--",
+            "/usr/bin/python3",
+            "train.py",
+        ),
+        cwd=project / "exp",
+    )
+    assert (done.status, "is sent, what git does not ignore: 2 files" in done.err) == (0, True), done
+    done = laptop.run("jobgen", "logs", "-f", cwd=project / "exp")
+    assert "word after\n" in done.out, done
