@@ -205,7 +205,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         job_id, remark = submit_command.run(directory, scheduler, handle, patience, place)
     except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         if place:
-            remote.remove(place)
+            with suppress(SchedulerError):  # the reason is that of the submission
+                remote.remove(place)
         _remove(directory, handle)
         raise
     except BaseException:
