@@ -77,7 +77,7 @@ umask 077; tar xpf - && mkdir {_TRIES}
     if code:
         try:
             travel(place.host, os.path.dirname(place.directory), place.directory, code)
-        except JobgenError:
+        except BaseException:
             with suppress(JobgenError):
                 remove(place)
             raise
