@@ -6,7 +6,8 @@ Only errors need this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.convert.to_job_file.scheduler_options import Advice, long_names, refusal
@@ -109,22 +110,27 @@ def _counts(line: JobCommandLine) -> dict[str, int | None]:
     return counts
 
 
-def _hosts(option: OptionWords) -> dict[str, int | None]:
+def _hosts(option: OptionWords) -> Counter[str]:
     """Return the hosts and their slots of an option such as ``-H a:4,b:4``; empty for other options."""
     word, value = split(option)
-    if word not in _HOSTS or not re.fullmatch(r"[\w.-]+(:\d+|(:\d+)?(,[\w.-]+(:\d+)?)+)", value):
-        return {}
-    return {host: number(slots) for host, _, slots in (one.partition(":") for one in value.split(","))}
+    hosts = Counter[str]()
+    if word in _HOSTS and re.fullmatch(r"[\w.-]+(:\d+|(:\d+)?(,[\w.-]+(:\d+)?)+)", value):
+        for host, _, slots in (one.partition(":") for one in value.split(",")):
+            hosts[host] += number(slots) or 1
+    return hosts
 
 
-def _of_hosts(hosts: Mapping[str, int | None], word: str, line: JobCommandLine) -> Advice:
+def _of_hosts(hosts: Counter[str], word: str, line: JobCommandLine) -> Advice:
     """Return the advice on a list of hosts: their number, and the ranks of each if no option names them."""
-    values = {"nodes": len(hosts)}
-    slots = set(hosts.values())
-    each = slots.pop()
-    if each and not slots and not _counts(line).keys() & {"ranks", "ranks_per_node"}:
-        values["ranks_per_node"] = each
     owners = [row.command for row in LAUNCHERS.values() if row.of_mpi]
+    each, *others = set(hosts.values())
+    if _counts(line).keys() & {"ranks", "ranks_per_node"}:
+        values = {"nodes": len(hosts)}
+    elif others:
+        why = "unequal numbers of ranks on nodes have no counterpart: --ranks-per-node is that of each"
+        return Advice(owners, {}, (why,))
+    else:
+        values = {"nodes": len(hosts), "ranks_per_node": each}
     return Advice(owners, values, (f"leave {word} out, the script sets it",))
 
 
