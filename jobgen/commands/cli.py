@@ -293,6 +293,7 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
+    from jobgen.code.selection import Upload
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
@@ -312,7 +313,9 @@ def _submit(
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
-        order = submission.Order(plan, template_dirs(template_dir), files, os.getcwd(), host=host)
+        order = submission.Order(
+            plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
+        )
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
@@ -337,16 +340,10 @@ def _of_host(
     Raises:
         JobgenError: there is no such host, or another scheduler is typed.
     """
-    from jobgen.sites.host_file import read
+    from jobgen.sites.host_file import scheduler_of
 
-    file = read(name)
-    row = SCHEDULERS[file.scheduler]
-    if scheduler not in (None, row.command_name):
-        raise JobgenError(
-            f"--host {name} has {row.title}, and not {scheduler}: use jobgen submit {row.command_name}"
-        )
-    dialect = None if "dialect" in row.lacks else row.name
-    return row.command_name, site or file.site, {**given, "dialect": given["dialect"] or dialect}
+    scheduler, dialect, of_host = scheduler_of(name, scheduler)
+    return scheduler, site or of_host, {**given, "dialect": given["dialect"] or dialect}
 
 
 def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

@@ -11,8 +11,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
+from jobgen.hosts.host import HERE
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
@@ -20,7 +22,7 @@ from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
-from jobgen.runs.remote.place import Place
+from jobgen.runs.remote.place import Place, host_named, upload_of
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -41,6 +43,8 @@ class Order(NamedTuple):
     """The script of the run that it repeats, if plan.json leaves out secrets that this contains."""
     host: str | None = None
     """The host that it is submitted at; None: this machine."""
+    upload: Upload | None = None
+    """The options on the code that travels to the host; None: none does."""
 
 
 class Submission(NamedTuple):
@@ -89,9 +93,8 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
         text = f"{run.name} was made with the templates in {', '.join(map(shown, others))}"
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
-    order = Order(
-        resolve(plan_file.spec_of(file)), templates, files, file.directory, file, host=_host_of(run)
-    )
+    plan = resolve(plan_file.spec_of(file))
+    order = Order(plan, templates, files, file.directory, file, host=_host_of(run), upload=upload_of(run))
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -135,7 +138,7 @@ def without_met_dependencies(order: Order) -> Specification:
     from jobgen.runs.dependency_check import without_met_dependencies as without_met
 
     spec = order.plan.spec
-    without_met_dependencies = without_met(spec, run_root(spec, order.directory))
+    without_met_dependencies = without_met(spec, _root(order), host_named(order.host) if order.host else HERE)
     if order.script is not None and without_met_dependencies is not spec:
         keys = ", ".join(plan_file.masked_keys(order.repeats)) if order.repeats else ""
         raise JobgenError(f"--again: a job of --after has ended, and plan.json leaves out secrets of {keys}")
@@ -171,8 +174,9 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     files, group = run_files.contents(order.plan, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
-    folder = ""
+    folder, code = "", None
     if order.host:
+        code = _code(order)
         folder = remote.folder_of_runs(order.host)
     else:
         on_path(scheduler.command)
@@ -181,7 +185,9 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     handle, place = -1, None
     try:
         if order.host:
-            place = places.write(directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}")
+            place = places.write(
+                directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}", order.upload
+            )
         run_files.fill(directory, _kept_here(files) if place else files, group)
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
@@ -191,8 +197,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            start = os.fsencode(f"{place.directory}/{remote.CODE}\n")
-            remote.send(place, {**files, run_files.START: start}, group)
+            remote.send(place, files, group, code)
     except BaseException:
         _remove(directory, handle)
         raise
@@ -208,6 +213,25 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         raise
     intent.record(directory, job_id)
     return Submission(job_id, directory, remark, handle)
+
+
+def _code(order: Order) -> Selection | None:
+    """Return the code that travels to the host, and print what it is; None if none does.
+
+    Raises:
+        JobgenError: it cannot travel, or nothing says where the program starts without it.
+    """
+    spec = order.plan.spec
+    if order.upload is None:
+        if not os.path.isabs(spec.workdir or ""):
+            raise JobgenError(
+                "--no-upload needs --workdir with an absolute path: that of the code at the host"
+            )
+        return None
+    code = selection(order.directory, order.upload)
+    for text in remarks(code):
+        print(f"jobgen: {text}", file=sys.stderr)
+    return code
 
 
 def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -14,16 +14,19 @@ import shlex
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from jobgen.code.selection import Selection
+from jobgen.code.travel import travel
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import Done, NotStartedError, complaint
 from jobgen.runs import intent
 from jobgen.runs.remote.place import Place, host_named
-from jobgen.runs.run_files import mode_of
+from jobgen.runs.run_files import START, mode_of
 from jobgen.sites.host_file import read
 
-CODE = "code"  # the folder of the code that travels, in the directory of a run
+CODE = "code"  # the folder that `travel` makes in the directory of a run
 _TRIES = ".submission"
 _MADE_BY_OTHER = 75
 _PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
@@ -52,8 +55,8 @@ def folder_of_runs(host: str) -> str:
     return path
 
 
-def send(place: Place, files: Mapping[str, bytes], group: bool) -> None:
-    """Make the directory of a run at its host, with its files.
+def send(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
+    """Make the directory of a run at its host, with its files and its code.
 
     Raises:
         JobgenError: it cannot be made; nothing is left of it.
@@ -62,13 +65,22 @@ def send(place: Place, files: Mapping[str, bytes], group: bool) -> None:
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
-umask 077; tar xpf - && mkdir {_TRIES} {CODE}
+umask 077; tar xpf - && mkdir {_TRIES}
 """
+    start = f"{place.directory}/{CODE}/{code.start}" if code else place.directory
+    files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
     answer = place.host.run(script, _archive(files, group))
     if answer.status:
         remove(place)
         why = complaint(Done(answer.status, "", answer.err))
         raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
+    if code:
+        try:
+            travel(place.host, os.path.dirname(place.directory), place.directory, code)
+        except JobgenError:
+            with suppress(JobgenError):
+                remove(place)
+            raise
 
 
 def _archive(files: Mapping[str, bytes], group: bool) -> bytes:
