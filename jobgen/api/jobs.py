@@ -127,8 +127,8 @@ def submit(
 
     ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec. An
     interrupted submission of the same script is completed instead, unless ``new``. While the scheduler is
-    busy, the job is submitted again for ``submit_timeout``. ``host`` is the name of a machine that ssh reaches:
-    the code travels there, and its site is that of a job that names none.
+    busy, the job is submitted again for ``submit_timeout``. ``host`` is a machine that ssh reaches: the code
+    travels there, and its site is that of a job that names none.
 
     Raises:
         JobgenError: as for a JobSpec and ``render``; or the run directory cannot be made, or the scheduler
