@@ -224,7 +224,6 @@ def test_a_command_that_hangs_there_makes_one_job(laptop: Laptop, user: User) ->
     wait_until(lambda: user.calls("sbatch") == 1, 30)
     first.kill()
     first.wait()
-    laptop.run("pkill", "-f", "jobgen submit")
     laptop.disconnect()
     user.command("sbatch", 'exec "$real" "$@"')
     done = laptop.run(*words)
