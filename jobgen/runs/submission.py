@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.digests import Progress
 from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
@@ -45,6 +46,8 @@ class Order(NamedTuple):
     """The host that it is submitted at; None: this machine."""
     upload: Upload | None = None
     """The options on the code that travels to the host; None: none does."""
+    progress: Progress | None = None
+    """What counts the bytes of the code while they are sent."""
 
 
 class Submission(NamedTuple):
@@ -197,7 +200,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            remote.send(place, files, group, code)
+            remote.send(place, files, group, code, order.progress)
     except BaseException:
         _remove(directory, handle)
         raise
