@@ -297,7 +297,6 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
-    from jobgen.code.selection import amount
     from jobgen.commands.terminal import progress
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
@@ -322,6 +321,7 @@ def _submit(
         order = submission.Order(
             plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=code
         )
+    order = order._replace(progress=progress)
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
@@ -332,8 +332,7 @@ def _submit(
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    with progress("sending the code", order.upload is not None, amount) as work:
-        submitted = submission.submit(order._replace(progress=work), text, submit_timeout, new)
+    submitted = submission.submit(order, text, submit_timeout, new)
     if order.repeats is None:
         print_notes(order.plan)
     return _report(submitted, wait)
@@ -357,7 +356,8 @@ def _upload(
         raise JobgenError(f"--no-upload sends no code: leave out {one_of({*used} - {'--no-upload'})}")
     if host is None or no_upload:
         return None
-    runs = os.path.join(plan.spec.workdir or "", plan.spec.runs_dir)
+    workdir = plan.spec.workdir or ""  # an absolute one is of the host
+    runs = os.path.join("" if os.path.isabs(workdir) else workdir, plan.spec.runs_dir)
     return Upload(paths, LIMIT if limit is None else limit << 20, runs)
 
 

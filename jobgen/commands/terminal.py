@@ -66,9 +66,9 @@ class Counter:
 
 
 @contextmanager
-def progress(what: str, shown: bool = True, text: Callable[[int], str] | None = None) -> Iterator[Counter]:
+def progress(what: str, shown: bool = True) -> Iterator[Counter]:
     """Show a line about work that takes more than a second, and erase it at the end; show nothing if standard
-    error is no terminal. With ``text`` for the numbers the line appears when there are some."""
+    error is no terminal."""
     counter = Counter()
     if not (shown and is_terminal(sys.stderr)):
         yield counter
@@ -76,7 +76,7 @@ def progress(what: str, shown: bool = True, text: Callable[[int], str] | None = 
     from threading import Event, Thread
 
     over = Event()
-    thread = Thread(target=_draw, args=(what, counter, over, text))
+    thread = Thread(target=_draw, args=(what, counter, over))
     thread.start()
     try:
         yield counter
@@ -85,12 +85,10 @@ def progress(what: str, shown: bool = True, text: Callable[[int], str] | None = 
         thread.join()
 
 
-def _draw(what: str, counter: Counter, over: Event, text: Callable[[int], str] | None) -> None:
-    began, pause, number = time.monotonic(), _FROM, text or str
+def _draw(what: str, counter: Counter, over: Event) -> None:
+    began, pause = time.monotonic(), _FROM
     while not over.wait(pause):
-        if text and not counter.total:
-            continue
-        count = f" {number(counter.done)} of {number(counter.total)}," if counter.total else ""
+        count = f" {counter.done} of {counter.total}," if counter.total else ""
         line = f"jobgen: {what}:{count} {time.monotonic() - began:.0f} s"
         _write(f"{_ERASE}{line[: shutil.get_terminal_size().columns - 1]}")
         pause = _EVERY

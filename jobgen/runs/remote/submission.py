@@ -57,11 +57,7 @@ def folder_of_runs(host: str) -> str:
 
 
 def send(
-    place: Place,
-    files: Mapping[str, bytes],
-    group: bool,
-    code: Selection | None,
-    progress: Progress | None = None,
+    place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None, progress: Progress
 ) -> None:
     """Make the directory of a run at its host, with its files and its code.
 
