@@ -327,6 +327,8 @@ def _submit(
     if dry_run:
         if order.repeats is None:
             print_notes(order.plan)
+        for line in submission.explanation(order):
+            click.echo(f"jobgen: {line}", err=True)
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
