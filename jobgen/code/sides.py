@@ -46,8 +46,8 @@ def _of(key: str, value: object) -> Iterator[str]:
         path = text.partition(":")[0] if key == "bind" else text
         if key == "log":
             path = os.path.dirname(path.partition("%")[0])
-        is_name = key in ("conda", "image") and not path.startswith(("/", "./", "../", "~/"))
-        if path and not is_name:
+        is_path = key not in ("conda", "image") or path.startswith(("/", "./", "../", "~/"))
+        if path and (is_path or path.endswith(".sif")):
             yield path
 
 
