@@ -96,6 +96,7 @@ def submit(
     template_dirs: Sequence[str | os.PathLike[str]] = (),
     new: bool = False,
     submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
+    host: str | None = None,
 ) -> Run: ...
 
 
@@ -107,6 +108,7 @@ def submit(
     template_dirs: Sequence[str | os.PathLike[str]] = (),
     new: bool = False,
     submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
+    host: str | None = None,
     **settings: Unpack[Settings],
 ) -> Run: ...
 
@@ -118,25 +120,28 @@ def submit(
     template_dirs: Sequence[str | os.PathLike[str]] = (),
     new: bool = False,
     submit_timeout: str | timedelta = SUBMIT_TIMEOUT,
+    host: str | None = None,
     **settings: Any,
 ) -> Run:
     """Submit a job from the current directory, as ``jobgen submit`` does, and return its run.
 
     ``job`` is a JobSpec; or the scheduler, and then ``program`` and ``settings`` are those of a JobSpec. An
     interrupted submission of the same script is completed instead, unless ``new``. While the scheduler is
-    busy, the job is submitted again for ``submit_timeout``.
+    busy, the job is submitted again for ``submit_timeout``. ``host`` is a machine that ssh reaches: the code
+    travels there, and its site is that of a job that names none.
 
     Raises:
         JobgenError: as for a JobSpec and ``render``; or the run directory cannot be made, or the scheduler
             is not installed here, does not answer, or refuses the job.
     """
     from jobgen.api.run import Run
+    from jobgen.code.selection import Upload
     from jobgen.rendering.render import cache_dir
     from jobgen.rendering.render import render as render_plan
     from jobgen.runs import submission
 
     if isinstance(job, str):
-        job = spec_of(job, program, settings)
+        job = spec_of(job, program, settings if host is None else _at_host(host, job, settings))
     elif not isinstance(job, Specification):
         raise JobgenError(f"submit: {job!r} must be a scheduler or a JobSpec")
     elif program or settings:
@@ -144,7 +149,8 @@ def submit(
     submission.scheduler_of(job.scheduler, None, None, "")
     seconds = _patience(submit_timeout)
     templates = tuple(os.fspath(folder) for folder in template_dirs)
-    order = submission.Order(_warned(resolve(job)), templates, (), os.getcwd(), command=())
+    plan, upload = _warned(resolve(job)), Upload(runs=job.runs_dir) if host else None
+    order = submission.Order(plan, templates, (), os.getcwd(), command=(), host=host, upload=upload)
     if (met := submission.without_met_dependencies(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())
@@ -152,6 +158,14 @@ def submit(
     submission.finish(made)
     directory = made.directory
     return Run(directory, runs_dir=directory.parent)  # no file of a job is read any more: it might be wrong
+
+
+def _at_host(host: str, scheduler: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a job with the dialect and the site of its host."""
+    from jobgen.sites.host_file import scheduler_of
+
+    _, dialect, site = scheduler_of(host, scheduler)
+    return {"dialect": dialect, "site": site, **settings}
 
 
 def _patience(value: str | timedelta) -> int:

@@ -92,7 +92,7 @@ def remarks(some: Selection) -> list[str]:
     size = f"{counted(len(some.files), 'file')}, {amount(some.size)}"
     how = "what git does not ignore" if some.checkout else "all that .jobgenignore does not exclude"
     lines = [f"the code in {shown(some.root)} is sent, {how}: {size}"]
-    for kind, paths in some.stays.items():
+    for kind, paths in sorted(some.stays.items()):
         more = f" and {len(paths) - _LARGEST} more" if len(paths) > _LARGEST else ""
         lines.append(f"{kind} are not sent: {_list(paths[:_LARGEST])}{more}")
     return lines

@@ -14,22 +14,27 @@ trap '' PIPE
 failed() {
     printf 'failed %s\n' "$1"
     free
-    if [ -s "$own/errors" ]; then tail -n 1 "$own/errors"; else printf '%s\n' "$message"; fi
+    printf '%s\n' "$message" | tail -n 1
     exit 0
 }
+try() { message=$("$@" 2>&1) || failed "$1"; }
 free() {
     df -Pk "$directory" 2> /dev/null | awk '
         NR == 2 { for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+%$/) { print "free " $(i - 1); exit } }'
 }
-errors() { "$@" 2>> "$own/errors"; }
 [ "$unpack" = cat ] || command -v gzip > /dev/null || { printf 'plain\n'; exit 0; }
-message=$(mkdir -p "$store/objects" "$own" 2>&1) && cd "$own" || failed mkdir
+try mkdir -p "$store/objects" "$own"
+cd "$own" || failed cd
 find "$store/incoming" ! -name incoming -prune -mtime +1 -exec rm -rf {} + 2> /dev/null
-mkdir objects tree links
+try mkdir objects tree links
 
-{ $unpack | tar -xomf -; } 2> errors
+message=$({ $unpack | tar -xomf -; } 2>&1)
 unpacked=$?
-if [ "$unpacked" != 0 ] && grep -qi -e space -e quota errors; then failed space; fi
+case $unpacked$message in
+0*) ;;
+*[Ss]pace* | *[Qq]uota*) failed space ;;
+esac
+unpacking=$message
 cd objects || failed cd
 if command -v sha256sum > /dev/null; then sum=sha256sum
 elif command -v shasum > /dev/null; then sum='shasum -a 256'
@@ -38,41 +43,41 @@ else sum=
 fi
 if [ -z "$sum" ]; then
     [ "$unpacked" = 0 ] || failed tar
-elif errors find . -type f -exec $sum {} + > ../sums; then
-    errors awk '
-        { sub(/^\*/, "", $2); name = $2; gsub(/[.\/]/, "", name); if (name != $1) print $2 }
-    ' ../sums > ../bad || failed awk
-    while read -r name; do rm -f "$name"; done < ../bad
 else
-    failed sum
+    message=$(find . -type f -exec $sum {} + 2>&1 > ../sums) || failed sum
+    message=$(awk '
+        { sub(/^\*/, "", $2); name = $2; gsub(/[.\/]/, "", name); if (name != $1) print $2 }
+    ' ../sums 2>&1 > ../bad) || failed awk
+    while read -r name; do rm -f "$name"; done < ../bad
 fi
 for part in ??; do
     [ -d "$part" ] || continue
-    mkdir -p "$store/objects/$part" 2>> ../errors || failed mkdir
+    try mkdir -p "$store/objects/$part"
     for name in "$part"/*; do
-        [ -f "$name" ] || continue
-        errors mv -f "$part"/* "$store/objects/$part/" || failed mv
+        [ ! -f "$name" ] || try mv -f "$part"/* "$store/objects/$part/"
         break
     done
 done
 cd ..
+message=$unpacking
 [ "$unpacked" = 0 ] || failed tar
-errors find -L tree -type l -exec printf 'lacking %s\0' {} + > lacking || failed find
+message=$(find -L tree -type l -exec printf 'lacking %s\0' {} + 2>&1 > lacking) || failed find
 if [ -s lacking ]; then
     free
     cat lacking
     exit 0
 fi
 
-set -- $(free)
-[ "${2:-$need}" -ge "$need" ] || failed space
-errors cp -RL tree "$token" || failed cp
-errors cp -RP links/. "$token/" || failed cp
-if [ -s executable ]; then
-    (cd "$token" && errors . ../executable) || failed chmod
-fi
-errors rm -rf "$directory/code" || failed rm
-errors mv "$token" "$directory/code" || failed mv
+available=$(free)
+available=${available#free }
+[ "${available:-$need}" -ge "$need" ] || failed space
+try cp -RL tree "$token"
+try cp -RP links/. "$token/"
+cd "$token" || failed cd
+try . ../executable
+cd ..
+try rm -rf "$directory/code"
+try mv "$token" "$directory/code"
 rm -rf "$directory/code/$token"  # where another call has made the folder meanwhile
 printf 'made\n'
 """

@@ -294,6 +294,7 @@ def _submit(
     **given: Any,
 ) -> int | None:
     from jobgen.code.selection import Upload
+    from jobgen.commands.terminal import progress
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
@@ -316,6 +317,7 @@ def _submit(
         order = submission.Order(
             plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
         )
+    order = order._replace(progress=progress)
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
@@ -340,16 +342,10 @@ def _of_host(
     Raises:
         JobgenError: there is no such host, or another scheduler is typed.
     """
-    from jobgen.sites.host_file import read
+    from jobgen.sites.host_file import scheduler_of
 
-    file = read(name)
-    row = SCHEDULERS[file.scheduler]
-    if scheduler not in (None, row.command_name):
-        raise JobgenError(
-            f"--host {name} has {row.title}, and not {scheduler}: use jobgen submit {row.command_name}"
-        )
-    dialect = None if "dialect" in row.lacks else row.name
-    return row.command_name, site or file.site, {**given, "dialect": given["dialect"] or dialect}
+    scheduler, dialect, of_host = scheduler_of(name, scheduler)
+    return scheduler, site or of_host, {**given, "dialect": given["dialect"] or dialect}
 
 
 def _of_machine(given: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:

@@ -6,7 +6,8 @@ Only errors need this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.convert.to_job_file.scheduler_options import Advice, long_names, refusal
@@ -20,6 +21,7 @@ _OTHERS = {
     "--memory": "mem", "--project": "account", "--features": "constraint", "--license": "licenses",
     "--depend": "after",
 }  # fmt: skip
+_MAPPINGS = ("--map-by", "-map-by")
 _HOSTS = ("-H", "-host", "--host", "-hosts", "--hosts")
 LauncherOption = tuple[list[str], str, str]  # of whom, the key of jobgen's option, and a spelling or a remark
 
@@ -38,6 +40,8 @@ def of_value(option: OptionWords) -> Advice | None:
             if found := re.fullmatch(pattern, value):
                 own = found.expand(text)
                 return Advice([row.command], {key: [own] if BY_KEY[key].multiple else own})
+    if word in _MAPPINGS and (found := re.fullmatch(r"(?i)ppr:(\d+):node:pe=(\d+)", value)):
+        return Advice(_of_mpi(), {"ranks_per_node": int(found[1]), "cpus_per_rank": int(found[2])})
     if word == "-m" and re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", value):  # no value of sbatch and qsub
         owners = [row.command for row in LAUNCHERS.values() if word in row.line.module_options]
         return Advice(owners, {}, program=f"-m {value}")
@@ -102,30 +106,41 @@ def _counts(line: JobCommandLine) -> dict[str, int | None]:
     for option in line.foreign:
         name, value = split(option)
         _, key, _ = known.get(name.replace("_", "-"), ([], "", ""))
-        if hosts := _hosts(option):
+        advice = of_value(option)
+        if advice and "ranks_per_node" in advice.values:
+            counts["ranks_per_node"] = number(str(advice.values["ranks_per_node"]))
+        elif hosts := _hosts(option):
             counts["nodes"] = len(hosts)
         elif key in ("nodes", "ranks", "ranks_per_node"):
             counts[key] = number(value)
     return counts
 
 
-def _hosts(option: OptionWords) -> dict[str, int | None]:
+def _hosts(option: OptionWords) -> Counter[str]:
     """Return the hosts and their slots of an option such as ``-H a:4,b:4``; empty for other options."""
     word, value = split(option)
-    if word not in _HOSTS or not re.fullmatch(r"[\w.-]+(:\d+|(:\d+)?(,[\w.-]+(:\d+)?)+)", value):
-        return {}
-    return {host: number(slots) for host, _, slots in (one.partition(":") for one in value.split(","))}
+    hosts = Counter[str]()
+    if word in _HOSTS and re.fullmatch(r"[\w.-]+(:\d+|(:\d+)?(,[\w.-]+(:\d+)?)+)", value):
+        for host, _, slots in (one.partition(":") for one in value.split(",")):
+            hosts[host] += number(slots) or 1
+    return hosts
 
 
-def _of_hosts(hosts: Mapping[str, int | None], word: str, line: JobCommandLine) -> Advice:
+def _of_hosts(hosts: Counter[str], word: str, line: JobCommandLine) -> Advice:
     """Return the advice on a list of hosts: their number, and the ranks of each if no option names them."""
-    values = {"nodes": len(hosts)}
-    slots = set(hosts.values())
-    each = slots.pop()
-    if each and not slots and not _counts(line).keys() & {"ranks", "ranks_per_node"}:
-        values["ranks_per_node"] = each
-    owners = [row.command for row in LAUNCHERS.values() if row.of_mpi]
-    return Advice(owners, values, (f"leave {word} out, the script sets it",))
+    each, *others = set(hosts.values())
+    if _counts(line).keys() & {"ranks", "ranks_per_node"}:
+        values = {"nodes": len(hosts)}
+    elif others:
+        why = "unequal numbers of ranks on nodes have no counterpart: --ranks-per-node is that of each"
+        return Advice(_of_mpi(), {}, (why,))
+    else:
+        values = {"nodes": len(hosts), "ranks_per_node": each}
+    return Advice(_of_mpi(), values, (f"leave {word} out, the script sets it",))
+
+
+def _of_mpi() -> list[str]:
+    return [row.command for row in LAUNCHERS.values() if row.of_mpi]
 
 
 def _checked(owners: Sequence[str], key: str, value: str) -> Advice:
@@ -159,13 +174,17 @@ def launcher_options() -> dict[str, LauncherOption]:
 def mpi_letters(line: JobCommandLine) -> dict[str, LauncherOption]:
     """Return the letters of mpirun, such as ``-N``, if another option is of mpirun alone, as ``-np`` is."""
     known = launcher_options()
-    rows = {row.command: row for row in LAUNCHERS.values() if row.of_mpi}
-    owners = [known.get(split(option)[0].replace("_", "-"), ([], "", ""))[0] for option in line.foreign]
-    commands = [one[0] for one in owners if len(one) == 1 and one[0] in rows]
-    found: dict[str, LauncherOption] = {}
-    for command in commands or (rows if any(map(_hosts, line.foreign)) else ()):
-        names = {**dict.fromkeys(rows[command].line.ranks, "ranks"), **rows[command].line.same}
-        found |= {name: ([command], key, name) for name, key in names.items() if len(name) == 2}
+    of_mpi, found = _of_mpi(), dict[str, LauncherOption]()
+    for option in line.foreign:
+        owners, *_ = known.get(split(option)[0].replace("_", "-"), ([], "", ""))
+        advice = of_value(option)
+        if _hosts(option) or (owners and owners == of_mpi) or (advice and advice.owners == of_mpi):
+            break
+    else:
+        return found
+    for row in (row for row in LAUNCHERS.values() if row.of_mpi):
+        names = {**dict.fromkeys(row.line.ranks, "ranks"), **row.line.same}
+        found |= {name: ([row.command], key, name) for name, key in names.items() if len(name) == 2}
     return found
 
 

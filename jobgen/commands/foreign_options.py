@@ -44,8 +44,9 @@ def hint(command: click.Command, words: Sequence[str], program: Sequence[str] = 
     line = _read(words, command)._replace(started=_started_ranks(program))
     name = next((word for word in (command.name, *words) if word in COMMANDS), None)
     target = of_script(named(name, line.ours.get("--dialect")).name) if name else None
-    if lsf := [" ".join(option) for option in line.foreign if re.fullmatch(_LSF, " ".join(option))]:
-        return f"{lsf[0]} (command line): is an option of bsub; there is no counterpart: jobgen has no LSF"
+    if lsf := [option for option in line.foreign if re.fullmatch(_LSF, " ".join(option))]:
+        why = "there is no counterpart, as jobgen makes no scripts for LSF"
+        return f"{' '.join(map(_shown, lsf[0]))} (command line): is an option of bsub; {why}"
     options, answers = _answers(line, target)
     if not options:
         return ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.commands.terminal import Paint, plain
 from jobgen.errors import visible
+from jobgen.runs.remote import place as places
 from jobgen.runs.states import State
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.table import SCHEDULERS
@@ -28,7 +29,9 @@ def as_json(states: Sequence[State]) -> str:
 _COLUMNS: dict[str, Callable[[State], str]] = {
     "RUN": lambda state: state.name,
     "JOB": lambda state: state.id or "-",
-    "SCHEDULER": lambda state: _TITLES.get(state.scheduler or "", "local"),
+    "SCHEDULER": lambda state: (
+        _TITLES.get(state.scheduler or "", "local") + (f" at {state.host}" if state.host else "")
+    ),
     "STATE": lambda state: _state(state),
     "ATTEMPTS": lambda state: str(state.attempts or "-"),
     "STEP": lambda state: "-" if state.step is None else str(state.step),
@@ -68,7 +71,8 @@ def line(state: State) -> str:
 
 
 def _state(state: State) -> str:
-    return state.state + (f" ({_tasks(state)})" if state.tasks else "")
+    then = "" if state.reachable else f" {age(time.time() - (state.as_of or 0))} ago" if state.as_of else "?"
+    return state.state + (f" ({_tasks(state)})" if state.tasks else "") + then
 
 
 def blocks(states: Sequence[State], paint: Paint = plain) -> str:
@@ -79,6 +83,7 @@ def blocks(states: Sequence[State], paint: Paint = plain) -> str:
 def _block(state: State) -> str:
     job = f", job {state.id}" if state.id else ""
     where = f" on {_TITLES[state.scheduler]}" if state.scheduler in _TITLES and state.id else ""
+    where += f" at {state.host}" if state.host else ""
     lines = [f"{state.name}: {_state(state)}{job}{where}"]
     facts = [
         f"attempt {state.attempts}" if state.attempts else "",
@@ -87,7 +92,10 @@ def _block(state: State) -> str:
         "" if state.accuracy is None else f"accuracy {100 * state.accuracy:.2f}%",
         "" if state.seconds_left is None else f"{clock(state.seconds_left)} left",
     ]
-    lines += [", ".join(filter(None, facts)), state.reason, f"files in {Path(state.run).absolute()}"]
+    place = places.of(Path(state.run)) if state.host else None
+    there = f"; at {place.host_name} in {place.there(Path(state.run))}" if place else ""
+    files = f"files in {Path(state.run).absolute()}{there}"
+    lines += [", ".join(filter(None, facts)), state.reason, files]
     return "\n  ".join(map(visible, filter(None, lines))) + "\n"
 
 

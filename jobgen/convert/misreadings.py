@@ -107,17 +107,25 @@ _INSTALLED = re.compile(
 
 def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
-    ``unknown`` that is each one whose name is not known otherwise."""
+    ``unknown`` that is each one whose name is not known otherwise, else one in a directory that the script
+    changes to, unless a module, an environment or a path has its name."""
     step = source.scheduler.node_step
     launches = [one for one in script.launches if one.kind == step and one.program]
     starts = {one.command.node.start for one in launches}
     words = (word for one in script.commands if one.node.start not in starts for word in one.arguments)
     files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
+    moved = any(script.named("cd"))
+    sources = script.named("module", "ml", "source", ".", "conda", "mamba", "spack", "eval")
+    texts = [one.node.text for one in sources]
+    texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
     for launch in launches:
         name = script.constants.value(launch.program[0]) or "/"
         made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
         known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
-        other = unknown and not _INSTALLED.match(name) and re.fullmatch(r"[\w.+-]+", name)
+        stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
+        elsewhere = any(stem.lower() in text.lower() or text.startswith(("source", ".")) for text in texts)
+        other = unknown or (moved and not elsewhere)
+        other = other and not _INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
             yield Remark(launch.line, name, why, lost=False)

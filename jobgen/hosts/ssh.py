@@ -58,7 +58,6 @@ class SshHost(Host):
         self.name, self.target, self._user, self._uid = name, target, user, uid
         self.variables = dict(variables)
         self._folder = control_folder()
-        self._connected = False
 
     @property
     def uid(self) -> str:
@@ -131,12 +130,10 @@ class SshHost(Host):
             UnreachableError: there is no connection; the message has ssh's own last line.
         """
         on_path("ssh")
-        if self._connected or self._folder is None:
-            return
-        with _alone(self._folder):
-            if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0:
-                self._open()
-        self._connected = True
+        if self._folder is not None:
+            with _alone(self._folder):
+                if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0:
+                    self._open()
 
     def _open(self) -> None:
         """Start the process that holds the connection."""
@@ -183,7 +180,6 @@ class SshHost(Host):
 
     def _lost(self, status: int | None, err: bytes) -> str:
         """Return the message on a connection that failed, with ssh's own last line."""
-        self._connected = False
         lines = [line.strip() for line in err.decode(errors="replace").splitlines() if line.strip()]
         why = _one_line(lines[-1]) if lines else "ssh prints nothing"
         if status is None:

@@ -194,7 +194,9 @@ LAUNCHERS = {
                 *("-b", "-B", "-C", "-T", "-ss"),  # of aprun
             ),
             bare=bare_options.MPI,
-            same=dict.fromkeys(("-N", "-ppn", "--ppn", "-npernode", "--npernode"), "ranks_per_node"),
+            same=dict.fromkeys(
+                ("-N", "-ppn", "--ppn", "-perhost", "-npernode", "--npernode"), "ranks_per_node"
+            ),
             same_values={
                 "--map-by": ((r"ppr:(\d+):node", "ranks_per_node", r"\1"),),
                 "--bind-to": (
@@ -286,9 +288,19 @@ LAUNCHERS = {
             more=(
                 *("--config_file", "--mixed_precision", "--use_deepspeed", "--deepspeed_config_file"),
                 *("--zero_stage", "--zero3_init_flag", "--use_fsdp", "--fsdp_sharding_strategy"),
-                *("--gradient_accumulation_steps", "--dynamo_backend", "--debug"),
+                *("--gradient_accumulation_steps", "--gradient_clipping", "--dynamo_backend", "--debug"),
+                *("--offload_optimizer_device", "--offload_param_device", "--fsdp_offload_params"),
+                *(
+                    "--fsdp_auto_wrap_policy",
+                    "--fsdp_transformer_layer_cls_to_wrap",
+                    "--fsdp_state_dict_type",
+                ),
+                *("--num_cpu_threads_per_process", "--downcast_bf16"),
             ),
-            remarks={"--cpu": "use --accelerator cpu; --cpu starts one rank only"},
+            remarks={
+                "--cpu": "use --accelerator cpu; --cpu starts one rank only",
+                "--gpu-ids": "leave --gpu_ids out, each rank has a device of its own",
+            },
             flags=("--no-python", "--multi-gpu"),
             bare=bare_options.ACCELERATE,
             same={"--num-processes": "ranks", "--main-process-port": "master_port"},

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts.host import Host
 from jobgen.runs import states
 from jobgen.runs.lookup import all_runs, by_id
 from jobgen.schedulers.jobs import LIVE, Job, number, task
@@ -17,8 +18,9 @@ from jobgen.spec import Specification
 _UNCLEAR = ("ended", "lost", "gone", "unknown", "")  # the end is not known
 
 
-def without_met_dependencies(spec: Specification, root: Path) -> Specification:
-    """Return the job without the dependencies that are met, and print them; ``root`` has the runs.
+def without_met_dependencies(spec: Specification, root: Path, host: Host) -> Specification:
+    """Return the job without the dependencies that are met, and print them; ``root`` has the runs. The job is
+    one of ``host``.
 
     Raises:
         JobgenError: a dependency cannot be met any more, or its job is unknown.
@@ -27,7 +29,7 @@ def without_met_dependencies(spec: Specification, root: Path) -> Specification:
     if not (scheduler.behaviour.loses_dependents and spec.after):
         return spec
     try:
-        jobs = scheduler.jobs().ask([job for _, job in spec.after])
+        jobs = scheduler.jobs().ask([job for _, job in spec.after], host)
     except SchedulerError:
         return spec  # the submission reports the error
     waits = []

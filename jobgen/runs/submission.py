@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.digests import Count, Progress
 from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
+from jobgen.hosts.host import HERE
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
@@ -21,10 +23,15 @@ from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.plan_file import PlanFile
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
-from jobgen.runs.remote.place import Place
+from jobgen.runs.remote.place import Place, host_named, upload_of
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
+
+
+def _unseen(what: str) -> AbstractContextManager[Progress]:
+    """Return a progress that nobody sees."""
+    return nullcontext(Count())
 
 
 class Order(NamedTuple):
@@ -44,6 +51,8 @@ class Order(NamedTuple):
     """The host that it is submitted at; None: this machine."""
     upload: Upload | None = None
     """The options on the code that travels to the host; None: none does."""
+    progress: Callable[[str], AbstractContextManager[Progress]] = _unseen
+    """Shows how far long work is, which it gets the name of."""
 
 
 class Submission(NamedTuple):
@@ -92,9 +101,8 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
         text = f"{run.name} was made with the templates in {', '.join(map(shown, others))}"
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
-    order = Order(
-        resolve(plan_file.spec_of(file)), templates, files, file.directory, file, host=_host_of(run)
-    )
+    plan = resolve(plan_file.spec_of(file))
+    order = Order(plan, templates, files, file.directory, file, host=_host_of(run), upload=upload_of(run))
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -138,7 +146,7 @@ def without_met_dependencies(order: Order) -> Specification:
     from jobgen.runs.dependency_check import without_met_dependencies as without_met
 
     spec = order.plan.spec
-    without_met_dependencies = without_met(spec, run_root(spec, order.directory))
+    without_met_dependencies = without_met(spec, _root(order), host_named(order.host) if order.host else HERE)
     if order.script is not None and without_met_dependencies is not spec:
         keys = ", ".join(plan_file.masked_keys(order.repeats)) if order.repeats else ""
         raise JobgenError(f"--again: a job of --after has ended, and plan.json leaves out secrets of {keys}")
@@ -185,7 +193,9 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     handle, place = -1, None
     try:
         if order.host:
-            place = places.write(directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}")
+            place = places.write(
+                directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}", order.upload
+            )
         run_files.fill(directory, _kept_here(files) if place else files, group)
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
@@ -195,7 +205,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            remote.send(place, files, group, code)
+            with order.progress("sending the code") as work:
+                remote.send(place, files, group, code, work)
     except BaseException:
         _remove(directory, handle)
         raise
@@ -203,7 +214,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         job_id, remark = submit_command.run(directory, scheduler, handle, patience, place)
     except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         if place:
-            remote.remove(place)
+            with suppress(SchedulerError):  # the reason is that of the submission
+                remote.remove(place)
         _remove(directory, handle)
         raise
     except BaseException:
@@ -226,7 +238,8 @@ def _code(order: Order) -> Selection | None:
                 "--no-upload needs --workdir with an absolute path: that of the code at the host"
             )
         return None
-    code = selection(order.directory, order.upload)
+    with order.progress("reading the code") as work:
+        code = selection(order.directory, order.upload, work)
     for text in remarks(code):
         print(f"jobgen: {text}", file=sys.stderr)
     return code

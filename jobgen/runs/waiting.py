@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.runs.job_query import Queue
+from jobgen.runs.remote import place as places
 from jobgen.runs.states import State, states
 
 LEAST, INTERVAL = 2.0, 5.0  # s between two queries: at least, and by default
+_LEAST_OF_HOSTS = 10.0  # s between two looks at the runs of a host
 
 
 class Look(NamedTuple):
@@ -43,7 +45,7 @@ def looks(
         left = None if deadline is None else deadline - time.monotonic()
         if len(ended) == len(found) or (left is not None and left <= 0):
             return
-        pause = max(interval, LEAST)
+        pause = max(interval, _LEAST_OF_HOSTS if any(map(places.of, directories)) else LEAST)
         time.sleep(pause if left is None else min(pause, left))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.script.calls import changes_arguments
@@ -17,6 +17,7 @@ _NAME = r"[A-Za-z_]\w*"
 _ELEMENT = re.compile(rf"({_NAME})\[.*\]", re.DOTALL)
 # Options of commands that have a value in the next word, and the variables that they set without a name.
 _VALUES = {"read": "adinNptu", "mapfile": "dnOsuCc", "readarray": "dnOsuCc"}
+_NAMES = {*_VALUES, "eval", "getopts", "let", "printf", "set", "shift"}
 _NAMELESS = {"read": "REPLY", "mapfile": "MAPFILE", "readarray": "MAPFILE"}
 _COUNTED = re.compile(
     rf"(?<![\w$.])({_NAME})(?:\[[^]]*\])?\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))|(?:\+\+|--)\s*({_NAME})"
@@ -29,12 +30,13 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
 
     ``@`` stands for the arguments of the script.
     """
-    found = changed_arrays(root) | counted(root) | _declared(root, "ucln")
+    calls = _calls(root)
+    found = _arrays(root, calls) | _counted(root, calls) | _declared(root, "ucln")
     found |= {name.text for one in root.all("for_statement") if (name := one.get("variable")) is not None}
     for one in root.all("unset_command"):
         found |= {child.text for child in one.children if child.type == "variable_name"}
     by_name = bool(_declared(root, "n"))
-    for command in commands(root):
+    for command in calls:
         targets = list(_targets(command))
         by_name |= any("$" in one for one in targets)
         found |= {one for one in targets if one.isidentifier()}
@@ -44,16 +46,30 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
             tree = parse(text.encode())
             found |= changed_variables(tree, depth + 1)
             found |= {name for name, _, node in assignments(tree) if not _is_prefix(node)}
-    if changes_arguments(list(commands(root))):
+    if changes_arguments(calls):
         found.add(ARGUMENTS)
     return found | (_words(root) if by_name else set())
 
 
 def counted(root: Node) -> set[str]:
     """Return the variables that an arithmetic expression sets: their values are numbers."""
+    return _counted(root, _calls(root))
+
+
+def changed_arrays(root: Node) -> set[str]:
+    """Return the arrays whose elements are set or removed, that have keys, or that a file or text fills."""
+    return _arrays(root, _calls(root))
+
+
+def _calls(root: Node) -> list[Command]:
+    """Return the commands that may set a variable."""
+    return [one for one in commands(root) if one.name in _NAMES]
+
+
+def _counted(root: Node, calls: Sequence[Command]) -> set[str]:
     sums = root.all("arithmetic_expansion", "compound_statement", "postfix_expression", "unary_expression")
     texts = [one.text for one in sums if not one.text.startswith("{")]
-    texts += [word.text.strip("'\"") for one in commands(root) if one.name == "let" for word in one.arguments]
+    texts += [word.text.strip("'\"") for one in calls if one.name == "let" for word in one.arguments]
     found = {name for text in texts for pair in _COUNTED.findall(text) for name in pair if name}
     integers = _declared(root, "i")
     for name, value, node in assignments(root) if integers else ():
@@ -62,14 +78,13 @@ def counted(root: Node) -> set[str]:
     return found
 
 
-def changed_arrays(root: Node) -> set[str]:
-    """Return the arrays whose elements are set or removed, that have keys, or that a file or text fills."""
+def _arrays(root: Node, calls: Sequence[Command]) -> set[str]:
     targets = (one.get("name") for one in root.all("variable_assignment"))
     found = {one.text.partition("[")[0] for one in targets if one is not None and one.type == "subscript"}
     found |= _declared(root, "A")
     for one in root.all("unset_command"):
         found |= {match[1] for match in re.finditer(rf"({_NAME})\[", one.text)}
-    for command in commands(root):
+    for command in calls:
         names = [_ELEMENT.fullmatch(one) for one in _targets(command)]
         found |= {match[1] for match in names if match}
         fills = command.name in ("mapfile", "readarray") or (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -163,7 +164,8 @@ class _Search(NamedTuple):
         read = read_options(texts, shapes)
         unknown = [nodes[at] for at in _unknown(forms, kind)]
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
-        unknown += _damage(self.own)
+        program = words.origins[end].start if end < len(words.origins) else sys.maxsize
+        unknown += [one for one in _damage(self.own) if one.start < program]
         return Launch(
             kind,
             self.command,

@@ -108,6 +108,20 @@ def write(name: str, file: HostFile) -> str:
     return path
 
 
+def scheduler_of(name: str, scheduler: str | None) -> tuple[str, str | None, str | None]:
+    """Return the scheduler of a host (a command of jobgen), its dialect (None if it has one only), and the
+    site.
+
+    Raises:
+        JobgenError: there is no such host, or the user names another ``scheduler``.
+    """
+    file = read(name)
+    row = SCHEDULERS[file.scheduler]
+    if scheduler not in (None, row.command_name):
+        raise JobgenError(f"the host {name} has {row.title}, and not {scheduler}: name {row.command_name}")
+    return row.command_name, None if "dialect" in row.lacks else row.name, file.site
+
+
 def host(name: str) -> SshHost:
     """Return the machine of a host file; see `read`."""
     file = read(name)

@@ -100,6 +100,7 @@ FOUND = [
     ),
     ("first-node-files", SLURM + "cp -r data $SLURM_TMPDIR\nsrun python t.py --data $SLURM_TMPDIR/data\n"),
     ("missing-node-rank", NODES + QUOTED.format(more="--master_port 20000")),
+    ("srun-cpus", NODES + "srun python t.py --tag it's\n"),
     ("rm-in-ranks", PBS + "mpirun -np 8 bash -c 'rm -r out && python t.py'\n"),
     ("rank-number", SLURM + "srun bash -c 'RANK=$SLURM_LOCALID python t.py'\n"),
     ("rank-number", SLURM + 'srun bash -c "export RANK=\\$SLURM_NODEID; python t.py"\n'),

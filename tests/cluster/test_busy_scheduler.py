@@ -1,8 +1,9 @@
-"""Submission while the scheduler is busy, stopped or at a limit on the number of jobs: one job in the end."""
+"""Submission to real schedulers that are stopped, hang, or are at a limit on the number of jobs: one job in the end."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -177,7 +178,7 @@ def test_a_limit_of_the_user_of_slurm(accounting: Cluster) -> None:
 
 
 LIMITS = {
-    "openpbs": ("max_queued = '[u:PBS_GENERIC=1]'", "Maximum number of jobs|would exceed"),
+    "openpbs": ("max_queued = '[u:PBS_GENERIC=1]'", "'s per-user limit"),
     "torque": ("max_user_queuable = 1", "Maximum number of jobs already in queue for user"),
 }
 
@@ -185,17 +186,25 @@ LIMITS = {
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_of_a_queue_of_pbs(name: str, request: pytest.FixtureRequest) -> None:
     cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
-    limit, _ = LIMITS[name]
+    limit, answer = LIMITS[name]
+    queue = f"few{os.getpid()}"
     for line in (
-        *("create queue few", "set queue few queue_type = Execution", f"set queue few {limit}"),
-        *("set queue few enabled = True", "set queue few started = True"),
+        *(f"create queue {queue}", f"set queue {queue} queue_type = Execution", f"set queue {queue} {limit}"),
+        *(f"set queue {queue} enabled = True", f"set queue {queue} started = True"),
     ):
         cluster.exec("head", ["qmgr", "-c", line], root=True)
     try:
-        said = take_after_the_limit(cluster, cluster.folder("limit"), "--queue", "few")
+        assert answer in take_after_the_limit(cluster, cluster.folder("limit"), "--queue", queue)
     finally:
-        cluster.exec("head", ["qmgr", "-c", "delete queue few"], root=True, check=False)
-    print(said)
+        assert wait_until(lambda: is_deleted(cluster, queue), 60)
+
+
+def is_deleted(cluster: PbsCluster, queue: str) -> bool:
+    """Delete a queue and its jobs; Torque keeps those that have ended."""
+    if jobs := cluster.exec("head", ["qselect", "-q", queue]).stdout.split():
+        cluster.purge(*jobs, check=False)
+    done = cluster.exec("head", ["qmgr", "-c", f"delete queue {queue}"], root=True, check=False)
+    return done.returncode == 0
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -211,7 +220,6 @@ def test_a_server_of_pbs_that_is_not_there(name: str, request: pytest.FixtureReq
         f"PBS_DEFAULT={cluster.kind.head}:9",
         *words(cluster, "--submit-timeout", "3s"),
     )
-    print(done.stderr)
     assert done.returncode == 1
     assert "cannot connect to server" in done.stderr
     assert AGAIN in done.stderr

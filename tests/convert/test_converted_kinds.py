@@ -61,7 +61,7 @@ def test_commands_of_alps_have_a_remark() -> None:
         ("hostname", "hostname"),
         ("env A=1 python3 -m a.b", "env A=1 python3 -m a.b"),
         ("./a", "mpirun -np 1 "),
-        ("python pre.py  # mpi4py", "mpirun -np 1 "),
+        ("python -m mpi4py pre.py", "mpirun -np 1 "),
     ],
 )
 def test_one_task_without_mpi_is_started_by_the_script(program: str, expected: str) -> None:

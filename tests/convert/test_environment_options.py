@@ -67,6 +67,10 @@ KINDS = {
     "the end of a list of folders": ("x/lib:/b/lib", ALL),
     "a variable of make": ("export A=$(HOME)/x", f"{MODULES} conda venv env workdir"),
     "a shell without a command": ("/bin/bash", ALL),
+    "a folder": ("/bin", ALL),
+    "a page of help": ("parallel --help", ALL),
+    "a terminal": ("export GPG_TTY=$(tty)", f"{MODULES} conda venv env workdir"),
+    "a file of hosts": ("export HOSTS=$(generate_pbs_nodefile)", f"{MODULES} conda venv env workdir"),
     "an installation": ("pip install a", "env"),
     "a build": ("make -j 4", ""),
     "a program": ("./prepare", ""),
@@ -129,6 +133,12 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "conda of its folder": ('B=$(conda info --base)\nsource "$B/etc/profile.d/conda.sh"\nconda activate a', {"conda": "a"}),
     "conda at home": ("source ~/miniconda3/etc/profile.d/conda.sh\nconda activate a", {"conda": "a"}),
+    "a file of the login by the name of the user": (
+        "source /home/$USER/.bashrc\nconda activate b", {"source": None, "conda": "b"},
+    ),
+    "a conda at home": (
+        "source ~/.conda/bin/activate b", {"source": ["~/.conda/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
     "a script of conda": ("source /o/bin/activate a", {"source": ["/o/etc/profile.d/conda.sh"], "conda": "a"}),
     "the environment of conda itself": (
         "source /o/miniconda3/bin/activate\nconda activate a",
@@ -249,10 +259,10 @@ def test_a_value_that_only_the_words_of_the_program_have_leaves_the_blocks(line:
         (". ./env.sh", "export OUT=/x\nmkdir -p $OUT", True),
         (". ./env.sh", "export OUT=/x\n./prepare\necho b > c", True),
         (". ./env.sh", "export OUT=/x\nmkdir -p y", False),
-        ("source /b/x.sh", "export OUT=/x\nmkdir -p $OUT", True),
+        ("source /b/x.sh", "export OUT=/x\nmkdir -p $OUT", False),
         ("source /opt/intel/setvars.sh", "export OUT=/x\nmkdir -p $OUT", False),
         ("source /b/x.sh", "export OUT=/x\nmodule list", False),
-        ("module load wrf", "export WRF_OUT=/x\nmkdir -p $WRF_OUT", True),
+        ("module load wrf", "export WRF_OUT=/x\nmkdir -p $WRF_OUT", False),
         ("module load wrf", "export OUT=/x\nmkdir -p $OUT", False),
         ("module load wrf", "export WRF_OUT=/x\nmkdir -p y", False),
     ],
@@ -263,6 +273,20 @@ def test_commands_read_the_value_of_the_script_and_not_that_of_a_file(
     got = found(f"{before}\n{export}")
     assert ("export " in got.get("setup", "")) is stays
     assert ("env" in got) is not stays
+
+
+@pytest.mark.parametrize("before", ["module load wrf", "source /b/x.sh", "conda activate a"])
+def test_setup_reads_the_variables_of_the_job_file(before: str) -> None:
+    body = f"{before}\nexport WRF_OUT=/x\nread -r N < $WRF_OUT/n\n"
+    lines = [one.split("  #")[0].strip() for one in rendered(job_file(SLURM + body + RUN).text).split("\n")]
+    assert lines[lines.index("job_setup") - 1] == "variables"
+
+
+@pytest.mark.parametrize(
+    "file", ["~/.bash_profile", "/etc/bash.bashrc", "/cvmfs/cms.cern.ch/cmsset_default.sh"]
+)
+def test_a_file_of_the_login_or_of_a_product_reads_no_variable_of_the_script(file: str) -> None:
+    assert found(f"N=$(date)\nsource {file}", run="\nsrun ./a $N\n")["source"] == [file]
 
 
 def test_a_name_in_a_sum_of_the_program_keeps_its_value() -> None:

@@ -218,3 +218,19 @@ def test_a_variable_that_only_the_new_scheduler_sets_has_a_remark() -> None:
 def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: list[str]) -> None:
     done = job_file(f"{SLURM}{body}\n")
     assert [one.what for one in done.remarks if "path of this script" in one.why] == names
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("cd /x\nexe=flex_omp\nsrun $exe a", True),
+        ("module load flex/3\ncd /x\nsrun flex_omp", False),
+        ("export PATH=/o/flex/bin:$PATH\ncd /x\nsrun flex_omp", False),
+        ("source env.sh\ncd /x\nsrun flex_omp", False),
+        ("cd /x\nsrun gmx_mpi", False),
+        ("srun flex_omp", False),
+    ],
+)
+def test_a_program_in_the_directory_of_the_script_has_a_remark(body: str, named: bool) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert any("working directory, too" in one.why for one in done.remarks) == named

@@ -126,6 +126,8 @@ def test_what_makes_the_program_runs_before_the_job_looks_for_it(
     [
         ("", "srun ./a", True),
         ("", "srun python t.py", True),
+        ("# module load Horovod; srun python hvd.py", "srun python t.py", True),
+        ("", "srun python hvd.py", False),
         ("", "srun -K ./a", False),
         ("", "srun --kill-on-bad-exit=1 ./a", False),
         ("", "srun -n 1 ./a", False),
@@ -317,3 +319,45 @@ def test_a_container_without_sudo_is_named() -> None:
 )
 def test_ranks_that_only_print_are_no_program_beside_another(lines: str, command: list[str]) -> None:
     assert values(job_file(SLURM.format("-N 1 -n 1", lines)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    "mpirun", ["/opt/mpi/bin/mpirun", "$HOME/mpi/bin/mpirun", "${MPI}/bin/mpirun --mca a 1"]
+)
+@pytest.mark.parametrize("form", ["{} -n 4 ./a", "M='{}'\n$M -n 4 ./a", 'export M="{}"\n$M -n 4 ./a'])
+def test_a_launcher_with_a_path_is_named(mpirun: str, form: str) -> None:
+    done = job_file(SLURM.format("-N 1 -n 4", form.format(mpirun)))
+    assert any("that the job finds in PATH" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named", "mpi"),
+    [
+        ("-N 1 -n 4", "srun python t.py", True, None),
+        ("-N 1 -n 4", "export I_MPI_PMI_LIBRARY=/x\nsrun python t.py", True, None),
+        ("-N 1 -n 4", "srun python net_MPI.py", False, "openmpi"),
+        ("-N 1 -n 4 --gres=gpu:4", "srun python t.py", False, None),
+        ("-N 1 -n 4", "export MASTER_ADDR=$(hostname)\nsrun python t.py", False, None),
+        ("-N 1 -n 1", "srun python t.py", False, None),
+    ],
+)
+def test_ranks_of_python_without_mpi_are_named(options: str, line: str, named: bool, mpi: str | None) -> None:
+    done = job_file(SLURM.format(options, line))
+    assert any("starts without an MPI" in one.why for one in done.remarks) is named
+    assert values(done.text).get("mpi") == mpi
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("srun ./a $MODEL_PATH", True),
+        ("srun ./a $model", True),
+        ("MODEL=/x\nsrun ./a $MODEL", False),
+        ("read MODEL < x\nsrun ./a $MODEL", False),
+        ("srun ./a $USER $SCRATCH $CUDA_HOME", False),
+        ("source ./settings.sh\nsrun ./a $MODEL_PATH", False),
+    ],
+)
+def test_a_variable_that_nothing_sets_is_named(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1 -n 1", line))
+    assert any("is not set anywhere in the script" in one.why for one in done.remarks) is named

@@ -26,7 +26,8 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Lines that train, examine or submit; the blocks that hold them are also run as a whole.
 LONG = ("bash ", "python ", "jobgen doctor", "jobgen report", "qsub ", "sbatch ")
-SPECIAL = ("qsub", "sbatch", "salloc", "jobgen submit", "jobgen site new", "make ", "pip ")
+HOSTS = ("jobgen host ", "--host ", "jobgen fetch")  # tests/hosts/test_host_pages.py
+SPECIAL = ("qsub", "sbatch", "salloc", "jobgen submit", "jobgen site new", "make ", "pip ", *HOSTS)
 
 
 def found(page: Path) -> list[str]:
@@ -43,7 +44,9 @@ def blocks(*words: str) -> list[object]:
     """The blocks that hold one of the words; without words, those that train or examine."""
     every = [(page, text) for page in PAGES for text in found(page)]
     if words:
-        wanted = [one for one in every if any(word in one[1] for word in words)]
+        wanted = [
+            one for one in every if any(w in one[1] for w in words) and not any(w in one[1] for w in HOSTS)
+        ]
     else:
         lines = re.compile(rf"^(?:{'|'.join(LONG[:4])})", re.MULTILINE)
         wanted = [one for one in every if lines.search(one[1]) and not any(w in one[1] for w in SPECIAL)]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.cluster import OLD, shared_cluster
+from support.hosts import Login
 from support.laptop import Lab, Laptop, User
 from support.pbs import PbsCluster
 from support.pbs_login import pbs_login
 from support.require import need_cluster, need_command
-from support.story import AnyCluster
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +39,6 @@ def laptop(lab: Lab) -> Iterator[Laptop]:
 def user(lab: Lab) -> User:
     """A user of the cluster, whose login shell is bash."""
     return lab.user()
-
-
-@dataclass(frozen=True)
-class Login:
-    """A user of a cluster that the laptop reaches."""
-
-    cluster: AnyCluster
-    user: User
 
 
 @pytest.fixture(params=["slurm", "openpbs", "torque"])

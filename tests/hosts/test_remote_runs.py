@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.hosts import SMALL, add, offline
+from support.hosts import SMALL, Login, add, offline
 from support.laptop import Lab, Laptop, User
 from support.waiting import wait_until
 
@@ -22,27 +22,39 @@ def status(laptop: Laptop, *words: str) -> dict[str, Any]:
     return state
 
 
+def live(laptop: Laptop, end: Path, *words: str) -> None:
+    """Submit, watch and end a job that waits for a file."""
+    script = "echo begins; while [ ! -e end ]; do sleep 0.2; done; echo ends"
+    done = laptop.run("jobgen", "submit", "--host", "narval", *SMALL, *words, "--", "sh", "-c", script)
+    assert done.status == 0, done
+    job = done.out.strip()
+    wait_until(lambda: status(laptop)["state"] == "running", 60)
+    state = status(laptop)
+    assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
+    wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
+    [run] = (path for path in end.iterdir() if path.name.startswith("exp-"))
+    (run / "code/end").touch()
+    done = laptop.run("jobgen", "logs", "-f")
+    assert [word in done.out for word in ("begins", "ends")] == [True, True], done
+    wait_until(lambda: status(laptop)["state"] == "finished", 60)
+
+
 @pytest.mark.parametrize("shell", ["bash", "tcsh", "fish"])
 def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
     user = lab.user(shell)
     laptop.knows("narval", user)
     add(laptop, user)
-    script = "echo begins; while [ ! -e end ]; do sleep 0.2; done; echo ends"
-    began = time.monotonic()
-    done = laptop.run(
-        "jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "sh", "-c", script
-    )
-    print("submit", time.monotonic() - began)
-    assert done.status == 0, done
-    job = done.out.strip()
-    wait_until(lambda: status(laptop)["state"] == "running", 30)
-    state = status(laptop)
-    assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
-    wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
-    (folder_there(user) / "code/end").touch()
-    done = laptop.run("jobgen", "logs", "-f")
-    assert [word in done.out for word in ("begins", "ends")] == [True, True], done
-    wait_until(lambda: status(laptop)["state"] == "finished", 30)
+    live(laptop, user.files / "jobgen", "--name", "exp")
+
+
+@pytest.mark.parametrize("login", ["openpbs", "torque"], indirect=True)
+def test_a_whole_life_on_pbs(laptop: Laptop, login: Login) -> None:
+    runs = login.cluster.folder("runs")
+    runs.chmod(0o777)
+    laptop.knows("narval", login.user)
+    row = "torque" if login.cluster.name == "torque" else "pbspro"
+    add(laptop, login.user, scheduler=row, runs=runs)
+    live(laptop, runs, "--name", "exp")
 
 
 def submitted(laptop: Laptop, script: str, *words: str) -> str:
@@ -166,3 +178,83 @@ def test_the_code_travels_with_its_changes(laptop: Laptop, user: User) -> None:
     assert (done.status, "is sent, what git does not ignore: 2 files" in done.err) == (0, True), done
     done = laptop.run("jobgen", "logs", "-f", cwd=project / "exp")
     assert "word after\n" in done.out, done
+
+
+def test_secrets_are_in_no_command_line_and_not_here(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    user.command("ps-log", ":")
+    (laptop.work / ".jobgenignore").write_text("*.env\n")
+    (laptop.work / "my.env").write_text("SECOND_TOKEN=hunter3\n")
+    done = laptop.run(
+        *("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--env", "HF_TOKEN"),
+        *("--env-file", "my.env", "--", "sh", "-c", 'echo "${#HF_TOKEN} ${#SECOND_TOKEN}"; sleep 1'),
+        env={"HF_TOKEN": "hunter22"},
+    )
+    assert done.status == 0, done
+    there = folder_there(user)
+    assert (there / "environment").stat().st_mode & 0o777 == 0o600
+    for place in (laptop.work / "runs", laptop.home):
+        found = subprocess.run(["grep", "-rl", "hunter", place], capture_output=True, text=True).stdout
+        assert found == ""
+    done = laptop.run("jobgen", "logs", "-f")
+    assert "8 7\n" in done.out, done
+    wait_until(lambda: status(laptop)["state"] == "finished", 30)
+    wait_until(lambda: not (there / "environment").exists(), 30)
+
+
+def test_two_login_nodes_behind_one_name(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay("login1", "login2")
+    laptop.knows("narval", user, relay=relay, HostKeyAlias="login1")
+    add(laptop, user)
+    run = submitted(laptop, "sleep 1000")
+    laptop.disconnect()
+    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    laptop.disconnect()
+    assert laptop.run("jobgen", "cancel", "--now", run).status == 0
+    assert len(relay.connections) >= 3
+
+
+def test_a_command_that_hangs_there_makes_one_job(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    user.hang("sbatch", after=True)
+    words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "hangs", "--", "sleep", "1000")
+    first = laptop.start(*words)
+    wait_until(lambda: user.calls("sbatch") == 1, 30)
+    first.kill()
+    first.wait()
+    laptop.disconnect()
+    user.command("sbatch", 'exec "$real" "$@"')
+    done = laptop.run(*words)
+    assert (done.status, "earlier submission" in done.err) == (0, True), done
+    listed = laptop.run("ssh", "narval", "squeue --noheader --states=all --name=hangs --format=%i")
+    assert [line for line in listed.out.splitlines() if line.isdecimal()] == [done.out.strip()]
+    assert laptop.run("jobgen", "cancel", "--now", "hangs").status == 0
+
+
+def test_a_busy_scheduler_is_asked_again(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    user.fail("sbatch", "sbatch: error: Batch job submission failed: Resource temporarily unavailable", 1)
+    done = laptop.run("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
+    assert (done.status, user.calls("sbatch")) == (0, 2), done
+
+
+def test_a_refused_job_leaves_nothing(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    words = ("--host", "narval", *SMALL, "--name", "exp", "--queue", "nowhere", "--", "true")
+    done = laptop.run("jobgen", "submit", *words)
+    assert (done.status, "nvalid partition" in done.err) == (1, True), done
+    assert not (laptop.work / "runs").exists()
+    assert [path.name for path in (user.files / "jobgen").iterdir()] == [".store"]
+
+
+def test_a_run_is_submitted_again_at_its_host(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    first = submitted(laptop, "true")
+    done = laptop.run("jobgen", "submit", "--again", first)
+    assert done.status == 0, done
+    assert len([path for path in (user.files / "jobgen").iterdir() if path.name.startswith("exp-")]) == 2

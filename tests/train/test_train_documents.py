@@ -531,7 +531,7 @@ def test_a_group_can_share_a_cache(umask: int, tmp_path: Path) -> None:
 def test_many_processes_take_turns_at_a_lock_that_each_removes(tmp_path: Path) -> None:
     """None fails because another one removes the file between two looks at it, and two are never inside."""
     code = (
-        "import sys; from pathlib import Path; from jobgen.train.data import host_files\n"
+        "import sys; from pathlib import Path; from jobgen.train import host_files\n"
         "inside = Path('inside')\n"
         "for _ in range(300):\n"
         "    with host_files.alone(Path('lock')):\n"

@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "train"
 
 # The lowest first. A name is a folder of train/ or a module at its top. Those of one row do not import each other.
 ORDER = (
-    ("atomic", "errors", "flops", "nodefiles", "signals", "trees"),
+    ("atomic", "errors", "flops", "host_files", "nodefiles", "signals", "trees"),
     ("addresses", "best", "npu", "report", "stop_vote", "user_code"),
     ("accelerators", "loss_functions", "ranks"),
     ("config", "device", "metrics"),

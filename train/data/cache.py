@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from .. import host_files
 from ..config.converters import is_own
 from ..errors import BadInput
-from . import host_files
 from .task import Data, Split
 
 ARRAYS = ("train.images", "train.labels", "test.images", "test.labels")

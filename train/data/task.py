@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..host_files import Use
 from ..loss_functions import BY_TOKEN
-from .host_files import Use
 from .sources import Images, Scale, Source
 
 

@@ -19,10 +19,11 @@ from typing import IO, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .. import host_files
 from ..errors import BadInput, CommonMistake
-from . import documents, host_files
+from ..host_files import Use
+from . import documents
 from .documents import Part, Reading, Spans
-from .host_files import Use
 
 SEPARATORS = ("<|endoftext|>", "</s>", "<eos>", "[SEP]")  # of well-known tokenizers, by preference
 MULTIPLE = 64  # to which a vocabulary is rounded up: matrices of other widths are slower on GPUs

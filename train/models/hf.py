@@ -162,7 +162,7 @@ def _names(model: Any, weights: Path) -> set[str]:
     """Return the names of the weights in the files, which lack the prefix if the model there has no head."""
     names = {name for file in _files(weights) for name in _names_in(file)}
     prefix, known = f"{model.base_model_prefix}.", set(model.state_dict())
-    if any(name.startswith(prefix) for name in names):
+    if prefix == "." or any(name.startswith(prefix) for name in names):
         return names
     return {name if name in known else f"{prefix}{name}" for name in names}
 

@@ -1,14 +1,12 @@
 """train(): a training from Python, with the options of the command line as a dict."""
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import environ
-from pathlib import Path
 from typing import Any
 
-from .. import report, whole_run
+from .. import host_files, report, whole_run
 from ..config import options
 from ..errors import RESUMABLE, CommonMistake, Resumable, status_of, suggestion
 
@@ -45,8 +43,8 @@ def _arguments(config: Mapping[str, Any]) -> Iterator[list[str]]:
     if not isinstance(block, Mapping):
         yield argv(config)
         return
-    with tempfile.TemporaryDirectory(prefix="jobgen-") as folder:
-        file = Path(folder, f"{DEEPSPEED}.json")
+    with host_files.draft(host_files.of_user() / "config") as folder:
+        file = folder / f"{DEEPSPEED}.json"
         try:
             file.write_text(json.dumps(block), encoding="utf-8")
         except (TypeError, ValueError) as error:

@@ -21,7 +21,7 @@ _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
-scontrol qstat checkjob clear top nodeset""",
+scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -38,6 +38,9 @@ _FORMS = (
     (r"(source |\. |conda )?deactivate", "deactivation"),
     (r"(module|ml)( (list|avail|av|spider|show|display)\b.*)?", "state"),
     (r"\S+ (--version|-V)", "state"),
+    (r"\S+ (--help|--citation)", "text"),
+    (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
+    (r"(\S*/)?generate_pbs_nodefile", "text"),
     (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
@@ -58,7 +61,10 @@ _HARMLESS_REDIRECTION = re.compile(
 # The names of files that only set variables.
 ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
 # Files of products, which read no variables of the script.
-OF_PRODUCTS = re.compile(r"/etc/(profile|bashrc)|.*/(\.bashrc|GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh)")
+OF_PRODUCTS = re.compile(
+    r"/etc/(profile|bashrc|bash\.bashrc)"
+    r"|.*/(\.(bashrc|bash_profile|bash_login|profile)|GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
+)
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
     r"((LD_)?(RUN|LIBRARY)_|(CPLUS|C|OBJC)_(INCLUDE_)?|INCLUDE_|PKG_CONFIG_|CMAKE_\w+_|JULIA_\w+_)?PATH"

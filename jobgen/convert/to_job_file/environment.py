@@ -44,7 +44,9 @@ _MODULES = re.compile(
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
-_LOGIN_FILES = re.compile(r"(~|\$HOME|\$\{HOME\}|/home/\w+)/\.(bashrc|bash_profile|profile|bash_login)")
+_LOGIN_FILES = re.compile(
+    r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}))/\.(bashrc|bash_profile|profile|bash_login)"
+)
 # A file of the system, or of the login shell, that is read if it is there.
 _IF_THERE = re.compile(
     r"if \[+ -[efr] (/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
@@ -53,6 +55,7 @@ _IF_THERE = re.compile(
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
+_ACTIVATE_AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./-]+)/bin/activate ([\w./-]+)")
 _CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
@@ -340,6 +343,8 @@ class Environment:
         if (home := _AT_HOME.fullmatch(given)) and "HOME" not in self.script.values:
             fits = not re.search(r"[\"']~|/bin/activate", command.node.text)
             return [("source", f"~{home[1]}")] if fits else None
+        if match := _ACTIVATE_AT_HOME.fullmatch(given):
+            return [("source", f"~{match[1]}/etc/profile.d/conda.sh"), ("conda", match[2])]
         words = self._words(command)
         if not words or len(words) > 2:
             return None
@@ -421,7 +426,8 @@ class Environment:
         return any(mentions(one, name) or "program" in effects_of(self.script, one).kinds for one in others)
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
-        """Return whether a variable may have its value from the beginning, and again behind all options."""
+        """Return whether a variable may have its value from the beginning, and again before and behind the
+        block."""
         name, _, text = value.partition("=")
         if not self.file.accepts("env", value):
             return False
@@ -431,7 +437,7 @@ class Environment:
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
-        made = [*self.statements, *(one.node for one in self.block)]
+        made = (one.node for one in self.block)
         if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
         if not PATHS.fullmatch(name):

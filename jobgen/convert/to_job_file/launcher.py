@@ -166,10 +166,12 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             return
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
+        is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
         ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
-        if not given and (ranks < 2 or not is_mpi):
+        if not given and (ranks < 2 or (not is_mpi and _meets_by_address(script))):
             return
-        if named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words):
+        in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
+        if in_shell or not is_mpi:
             why = "it starts without an MPI (--mpi=none): set mpi in [launch] if it uses one"
             file.remarks.append(Remark(launch.line, words[:60], why, lost=False))
             return
@@ -181,6 +183,12 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
         file.remarks.append(Remark(launch.line, _written(launch) or kind, why, lost=False))
+
+
+def _meets_by_address(script: Script) -> bool:
+    """Return whether ranks of Python have devices or an address, as those of PyTorch, which need no MPI."""
+    request = script.request
+    return bool(request.gpus_per_node or request.gpus or re.search("MASTER_ADDR|NCCL_", script.tree.text))
 
 
 def _binds(file: JobFile, value: str) -> bool:

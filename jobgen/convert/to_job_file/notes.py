@@ -10,7 +10,8 @@ from jobgen.convert import submission
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.inherited import is_own_file
+from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
@@ -165,7 +166,8 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
-        ours = name.startswith("argument_") or not re.fullmatch("[a-z_][a-z_0-9]*", name)
+        known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
+        ours = known or name.startswith("argument_")
         if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
             why = (
                 "is not set anywhere in the script: if it is missing the job ends, and the script would go on"

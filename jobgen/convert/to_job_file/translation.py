@@ -360,7 +360,7 @@ def _is_old(launch: Launch) -> bool:
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the launcher's options; return lines for setup."""
-    word = wrappers.launcher_word(launch)
+    word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
     if "/" in (first := script.constants.value(word) or word.text):
         why = f"jobgen starts the {kind} that the job finds in PATH"
         file.remarks.append(Remark(launch.line, first[:60], why, lost=False))

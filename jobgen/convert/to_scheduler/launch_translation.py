@@ -21,7 +21,6 @@ from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 
 _SRUN = LAUNCHERS["srun"].names
-_MPI_OF_PYTHON = re.compile("mpi4py|horovod|hvd")
 
 
 def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
@@ -120,15 +119,21 @@ def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
     """Return whether the program of a call is a common tool, or Python in a script without an MPI for it."""
     name = _program_name(call, line, script)
-    return name in TOOLS or (is_python(name) and not _MPI_OF_PYTHON.search(script.tree.text))
+    return name in TOOLS or (is_python(name) and not _names_mpi(script))
 
 
 def _end_together(call: Call, line: LaunchLine, script: Script) -> bool:
     """Return whether the ranks of a program all end with one of them, as those of MPI, or need no other."""
     name = _program_name(call, line, script)
     if is_python(name) or name.endswith(".py"):
-        return _MPI_OF_PYTHON.search(script.tree.text) is not None
+        return _names_mpi(script)
     return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
+
+
+def _names_mpi(script: Script) -> bool:
+    """Return whether the code of a script has words of MPI for Python."""
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    return re.search("mpi4py|horovod|hvd", code) is not None
 
 
 def _program_name(call: Call, line: LaunchLine, script: Script) -> str:

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from jobgen.code.selection import Upload
 from jobgen.errors import JobgenError
 from jobgen.hosts.host import HERE, Host
 from jobgen.hosts.ssh import SshHost
@@ -48,14 +49,24 @@ class Place(NamedTuple):
         return self.mirror.joinpath(_OUTSIDE, *(part for part in pure.parts if part not in ("/", "..")))
 
 
-def write(run: Path, host: str, directory: str) -> Place:
-    """Record the host of a new run.
+def write(run: Path, host: str, directory: str, upload: Upload | None) -> Place:
+    """Record the host of a new run, and the options on its code.
 
     Raises:
         OSError: the file cannot be written.
     """
-    (run / NAME).write_text(json.dumps({"host": host, "directory": directory}) + "\n", encoding="utf-8")
+    facts = {"host": host, "directory": directory, "upload": upload and upload._asdict()}
+    (run / NAME).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     return Place(run, host, directory)
+
+
+def upload_of(run: Path) -> Upload | None:
+    """Return the options on the code of a run; None if no code travels."""
+    facts = run_directory.as_dict(run_directory.as_object(regular_file.text(run / NAME)).get("upload"))
+    try:
+        return Upload(**{**facts, "paths": tuple(facts["paths"])})
+    except (KeyError, TypeError):
+        return None
 
 
 def of(run: Path) -> Place | None:
