@@ -416,6 +416,7 @@ _ELSEWHERE = {
     "doctor": "jobgen.commands.doctor",
     "fetch": "jobgen.commands.fetch",
     "help": "jobgen.commands.help:help_command",
+    "host": "jobgen.commands.host",
     "image": "jobgen.commands.image",
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
@@ -430,7 +431,7 @@ _ELSEWHERE = {
 # The commands in the order of the help, by what people do.
 _GROUPS = {
     "Make a script": (*COMMANDS, "init", "site"),
-    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff"),
+    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff", "host"),
     "Look at scripts": ("check", "convert", "doctor"),
     "More": ("help", "web", "image", "schema", "completion", "man"),
 }
