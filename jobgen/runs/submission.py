@@ -177,7 +177,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     folder, code = "", None
     if order.host:
         code = _code(order)
-        folder = remote.folder_of_runs(order.host)
+        folder = remote.folder_of_runs(order.host, scheduler.command)
     else:
         on_path(scheduler.command)
     _check_program(order)
