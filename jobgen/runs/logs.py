@@ -99,7 +99,14 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
         why = _why_none(run, attempt, which.rank)
         yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
         raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
-    _print(log, _fetched_begin(log, which.tail), True, write or _printer())
+    try:
+        begin = _fetched_begin(log, which.tail)
+    except JobgenError as error:
+        begin, hole = _begin(log, which.tail), mirror.hole(log.path)
+        if not (log.path.is_file() and log.path.stat().st_size) or (hole and begin <= hole):
+            raise
+        print(f"jobgen: {error}; this is what was fetched before", file=sys.stderr)
+    _print(log, begin, True, write or _printer())
 
 
 def _fetched_begin(log: Log, tail: int | None) -> int:
@@ -187,7 +194,6 @@ def _look(run: Path) -> None:
     for why in mirror.refresh([run]).values():
         if find(run, Which())[1] is None:
             raise UnreachableError(why)
-        print(f"jobgen: {why}; this is what was fetched before", file=sys.stderr)
 
 
 def _fetch(log: Path, over: bool, warn: Callable[[str], None]) -> bool:

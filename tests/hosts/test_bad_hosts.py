@@ -121,3 +121,54 @@ def test_a_hostile_job_changes_nothing_outside_of_its_files(laptop: Laptop, user
     assert [(run / name).read_bytes() for name in ("host.json", "job.sh")] == before
     assert (laptop.work / "victim").read_text() == "mine\n"
     assert not [path for path in run.rglob("*") if path.is_symlink() or "\n" in path.name]
+
+
+def test_a_job_that_ended_unseen_is_not_made_again(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    user.hang("sbatch", after=True)
+    words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
+    first = laptop.start(*words)
+    wait_until(lambda: user.calls("sbatch") == 1, 30)
+    offline(laptop)
+    first.communicate(timeout=60)
+    user.command("sbatch", 'exec "$real" "$@"')
+    there = user.files / "jobgen"
+    wait_until(lambda: any(" ended " in file.read_text() for file in there.glob("exp-*/*/events")), 30)
+    done = laptop.run(*words)
+    assert (done.status, "it has ended: finished" in done.err) == (0, True), done
+    assert len(list(there.glob("exp-*"))) == 1
+    again = laptop.run(*words)  # the user knows that it has ended
+    assert (again.status, again.out != done.out) == (0, True), again
+
+
+def test_what_is_here_of_a_log_is_printed_without_a_connection(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    assert submit(laptop, "echo", "hello").status == 0
+    wait_until(lambda: "\nhello\n" in laptop.run("jobgen", "logs").out, 30)
+    relay.set(offline=True)
+    offline(laptop)
+    done = laptop.run("jobgen", "logs")
+    assert (done.status, "\nhello\n" in done.out) == (0, True), done
+    assert done.err.count("narval cannot be reached") == 1, done
+
+
+def test_a_log_goes_on_where_the_connection_broke(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    script = "for i in $(seq 20); do echo line $i; sleep 0.5; done"
+    assert submit(laptop, "sh", "-c", script).status == 0
+    wait_until(lambda: "line 1\n" in laptop.run("jobgen", "logs").out, 30)
+    process = laptop.start("jobgen", "logs", "-f")
+    time.sleep(2)
+    relay.set(offline=True)
+    relay.drop()
+    time.sleep(6)
+    relay.set()
+    out, err = process.communicate(timeout=60)
+    lines = [line for line in out.splitlines() if line.startswith("line ")]
+    assert lines == [f"line {number}" for number in range(1, 21)]
+    assert err.count("the log goes on when it answers") <= 2, err  # the last lines of two failures may differ
