@@ -49,6 +49,9 @@ class _Interrupts:
 
 def main() -> "NoReturn":
     """Run the command line and end the process with its status."""
+    if os.name == "nt":
+        os.write(2, b"jobgen: Windows is not supported: use jobgen in WSL\n")
+        os._exit(2)
     interrupts = _Interrupts()
     try:
         interrupts.listen()

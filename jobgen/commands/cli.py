@@ -294,6 +294,7 @@ def _submit(
     **given: Any,
 ) -> int | None:
     from jobgen.code.selection import Upload
+    from jobgen.commands.terminal import progress
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
@@ -316,6 +317,7 @@ def _submit(
         order = submission.Order(
             plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
         )
+    order = order._replace(progress=progress)
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:

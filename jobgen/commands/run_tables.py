@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.commands.terminal import Paint, plain
 from jobgen.errors import visible
+from jobgen.runs.remote import place as places
 from jobgen.runs.states import State
 from jobgen.schedulers.base import clock
 from jobgen.schedulers.table import SCHEDULERS
@@ -91,7 +92,10 @@ def _block(state: State) -> str:
         "" if state.accuracy is None else f"accuracy {100 * state.accuracy:.2f}%",
         "" if state.seconds_left is None else f"{clock(state.seconds_left)} left",
     ]
-    lines += [", ".join(filter(None, facts)), state.reason, f"files in {Path(state.run).absolute()}"]
+    place = places.of(Path(state.run)) if state.host else None
+    there = f"; at {place.host_name} in {place.there(Path(state.run))}" if place else ""
+    files = f"files in {Path(state.run).absolute()}{there}"
+    lines += [", ".join(filter(None, facts)), state.reason, files]
     return "\n  ".join(map(visible, filter(None, lines))) + "\n"
 
 

@@ -330,14 +330,20 @@ def _continuation(seen: RunFiles, word: str) -> str:
         saved = [one.directory.name.removeprefix("task-") for one in seen.tasks if _ends(one).saved]
         saved.sort(key=lambda index: (len(index), index))
         some = ", ".join(saved[:_NAMED]) + (", ..." if len(saved) > _NAMED else "")
-        return f"to go on, submit task {some} of job.sh again from {folder}" if saved else ""
+        return f"to go on, submit task {some} of job.sh again from {_where(folder)}" if saved else ""
     ends = _ends(seen)
     if not ends.saved:
         return ends.text
     job = "job.sh"
     if folder.name.startswith("task-"):  # job.sh is that of the array
         folder, job = folder.parent, f"{folder.name.replace('-', ' ')} of job.sh"
-    return f"{ends.text}; to go on, submit {job} again from {folder}"
+    return f"{ends.text}; to go on, submit {job} again from {_where(folder)}"
+
+
+def _where(folder: Path) -> str:
+    """Return the directory of a run where its jobs are submitted."""
+    place = places.of(folder)
+    return f"{place.there(folder)} at {place.host_name}" if place else str(folder)
 
 
 def _ends(seen: RunFiles) -> RankEnds:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code.digests import Count, Progress
 from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
@@ -27,6 +28,11 @@ from jobgen.runs.remote.place import Place, host_named, upload_of
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
+
+
+def _unseen(what: str) -> AbstractContextManager[Progress]:
+    """Return a progress that nobody sees."""
+    return nullcontext(Count())
 
 
 class Order(NamedTuple):
@@ -46,6 +52,8 @@ class Order(NamedTuple):
     """The host that it is submitted at; None: this machine."""
     upload: Upload | None = None
     """The options on the code that travels to the host; None: none does."""
+    progress: Callable[[str], AbstractContextManager[Progress]] = _unseen
+    """Shows how far long work is, which it gets the name of."""
 
 
 class Submission(NamedTuple):
@@ -198,7 +206,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            remote.send(place, files, group, code)
+            with order.progress("sending the code") as work:
+                remote.send(place, files, group, code, work)
     except BaseException:
         _remove(directory, handle)
         raise
@@ -230,7 +239,8 @@ def _code(order: Order) -> Selection | None:
                 "--no-upload needs --workdir with an absolute path: that of the code at the host"
             )
         return None
-    code = selection(order.directory, order.upload)
+    with order.progress("reading the code") as work:
+        code = selection(order.directory, order.upload, work)
     for text in remarks(code):
         print(f"jobgen: {text}", file=sys.stderr)
     return code

@@ -195,14 +195,16 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
     )
     for flag in ("--gpus", "--gpus-per-node", "--gpus-per-task"):
         request.gpu_type = _type(given.get(flag, "")) or request.gpu_type
+    types, total = set[str | None](), 0
     for part in given.get("--gres", "").split(","):
         kind, _, count = re.sub(r"^gres[/:]", "", part).partition(":")
         devices = number(part.rpartition(":")[2])
         if kind in ("gpu", *GENERIC_RESOURCES) and devices != 0:
-            request.gpus_per_node, request.accelerator = devices or 1, kind
-            request.gpu_type = (
-                _type(count if ":" in count or count.isdecimal() else f"{count}:1") or request.gpu_type
-            )
+            total += devices or 1
+            request.gpus_per_node, request.accelerator = total, kind
+            types.add(_type(count if ":" in count or count.isdecimal() else f"{count}:1"))
+    if types - {None}:
+        request.gpu_type = types.pop() if len(types) == 1 else None
     if request.gpus_per_node is None and each and request.ranks_per_node:
         request.gpus_per_node = each * request.ranks_per_node
     if request.gpus_per_node is None and request.gpus and request.nodes:

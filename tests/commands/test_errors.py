@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -366,3 +367,9 @@ def test_only_a_regular_file_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "job.sh").read_text().startswith("#!/bin/bash\n")
     assert sorted(os.listdir(tmp_path)) == ["job.sh", "link", "pipe"]
+
+
+def test_windows_is_refused() -> None:
+    program = "import os; from jobgen.__main__ import main; os.name = 'nt'; main()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "jobgen: Windows is not supported: use jobgen in WSL\n")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.hosts import SMALL, Login, add, offline
-from support.laptop import Lab, Laptop, User
+from support.laptop import PASSWORD, Lab, Laptop, User
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("hosts")
@@ -224,7 +225,6 @@ def test_a_command_that_hangs_there_makes_one_job(laptop: Laptop, user: User) ->
     wait_until(lambda: user.calls("sbatch") == 1, 30)
     first.kill()
     first.wait()
-    laptop.run("pkill", "-f", "jobgen submit")
     laptop.disconnect()
     user.command("sbatch", 'exec "$real" "$@"')
     done = laptop.run(*words)
@@ -259,3 +259,17 @@ def test_a_run_is_submitted_again_at_its_host(laptop: Laptop, user: User) -> Non
     done = laptop.run("jobgen", "submit", "--again", first)
     assert done.status == 0, done
     assert len([path for path in (user.files / "jobgen").iterdir() if path.name.startswith("exp-")]) == 2
+
+
+def test_only_a_command_on_a_terminal_asks_for_the_second_factor(lab: Lab, laptop: Laptop) -> None:
+    user = lab.user(login="two")
+    laptop.knows("narval", user)
+    add(laptop, user)
+    words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
+    began = time.monotonic()
+    done = laptop.run(*words)
+    assert (done.status, "narval cannot be reached" in done.err) == (5, True), done
+    assert time.monotonic() - began < 20
+    done = laptop.run_on_a_terminal(*words, answers={"assword:": PASSWORD})
+    assert done.status == 0, done
+    assert status(laptop)["reachable"]

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from jobgen.code.digests import Progress
 from jobgen.code.selection import Selection
 from jobgen.code.travel import travel
 from jobgen.errors import JobgenError, shown
@@ -61,7 +62,9 @@ def folder_of_runs(host: str, command: str) -> str:
     return path
 
 
-def send(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
+def send(
+    place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None, progress: Progress
+) -> None:
     """Make the directory of a run at its host, with its files and its code.
 
     Raises:
@@ -82,7 +85,7 @@ umask 077; tar xpf - && mkdir {_TRIES}
         raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
     if code:
         try:
-            travel(place.host, os.path.dirname(place.directory), place.directory, code)
+            travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
         except BaseException:
             with suppress(JobgenError):
                 remove(place)
