@@ -21,6 +21,7 @@ from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
+from jobgen.runs.lookup import job_id
 from jobgen.runs.plan_file import PlanFile
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
@@ -186,7 +187,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     folder, code = "", None
     if order.host:
         code = _code(order)
-        folder = remote.folder_of_runs(order.host)
+        folder = remote.folder_of_runs(order.host, scheduler.command)
         if order.repeats is None:
             sides.check(host_named(order.host), order.plan, code, order.directory)
     else:
@@ -214,7 +215,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         _remove(directory, handle)
         raise
     try:
-        job_id, remark = submit_command.run(directory, scheduler, handle, patience, place)
+        made, remark = submit_command.run(directory, scheduler, handle, patience, place)
     except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         if place:
             with suppress(SchedulerError):  # the reason is that of the submission
@@ -224,8 +225,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     except BaseException:
         os.close(handle)
         raise
-    intent.record(directory, job_id)
-    return Submission(job_id, directory, remark, handle)
+    intent.record(directory, made)
+    return Submission(made, directory, remark, handle)
 
 
 def explanation(order: Order) -> list[str]:
@@ -307,13 +308,14 @@ def _remove(directory: Path, handle: int) -> None:
 
 
 def _earlier(others: Sequence[Path]) -> Submission | None:
-    """Return the job of an interrupted submission; None if there is no such job, or it has ended.
+    """Return the job of an interrupted submission; None if there is no such job, or it has ended. A job on
+    another host may have run unseen: it is the one that the user submits.
 
     Raises:
         SchedulerError: it is not known whether there is a job.
     """
     for run in others:
-        held = intent.under_way(run)
+        held, unseen = intent.under_way(run), job_id(run) is None and places.of(run) is not None
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
             continue  # it has been completed meanwhile
@@ -322,10 +324,10 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
             raise SchedulerError(
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )
-        if state.live and state.id:
-            return Submission(
-                state.id, run, "this job was made by an earlier submission, which was interrupted"
-            )
+        if state.id and (state.live or (unseen and state.attempts)):
+            end = "" if state.live else f"; it has ended: {state.state}"
+            why = f"this job was made by an earlier submission, which was interrupted{end}"
+            return Submission(state.id, run, why)
         (intent.finish if state.id else intent.give_up)(run)
     return None
 

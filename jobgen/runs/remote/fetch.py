@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs.remote.mirror import is_growing, pull_from
+from jobgen.runs.remote.mirror import is_growing, may_have, pull_from
 from jobgen.runs.remote.place import Place
 
 DEFAULT = (
@@ -71,13 +71,13 @@ def fetch(
 
 
 def listed(place: Place) -> list[RemoteFile]:
-    """Return the files of a run at its host, by name; those with a line break in their name are left out."""
+    """Return the files of a run at its host, by name; those with a line break in their path are left out."""
     directory = shlex.quote(place.directory)
-    answer = place.host.run(f"cd {directory} && find . -type f ! -name '*\n*' -exec wc -c {{}} +")
+    answer = place.host.run(f"cd {directory} && find . -type f ! -path '*\n*' -exec wc -c {{}} +")
     files = []
-    for line in answer.out.decode("utf-8", "surrogateescape").splitlines():
-        size, _, name = line.strip().partition(" ")
-        if name.startswith("./") and size.isdecimal() and ".." not in name.split("/"):
+    for line in answer.out.decode("utf-8", "surrogateescape").split("\n"):
+        size, _, name = line.lstrip().partition(" ")
+        if name.startswith("./") and size.isdecimal() and may_have(name[2:]):
             files.append(RemoteFile(name[2:], int(size)))
     return sorted(files)
 
