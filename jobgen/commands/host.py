@@ -19,6 +19,7 @@ from jobgen.sites.search import folders
 from jobgen.values.parsers import walltime
 
 if TYPE_CHECKING:
+    from jobgen.hosts.ssh import SshHost
     from jobgen.site_making.host_making import HostSite, KnownSite
     from jobgen.site_making.remote_machine import Login, RemoteMachine
     from jobgen.sites.host_file import HostFile
@@ -82,22 +83,14 @@ def add(
     conda: str | None,
     module: tuple[str, ...],
 ) -> None:
-    from jobgen.hosts.ssh import SshHost
     from jobgen.site_making import host_making, remote_machine
-    from jobgen.sites import host_file, host_match
+    from jobgen.sites import host_file
 
     host_file.path_of(name)  # which refuses a name that cannot be one
-    command = f"host add {name}"
-    row_name = _scheduler(scheduler)
+    command, target, row_name = f"host add {name}", target or name, _scheduler(scheduler)
     given = {"account": account, "venv": venv, "conda": conda, "module": module}
     defaults = {key: value for key, value in given.items() if value}
-    plain = SshHost(name, target or name)
-    with _step(command, "connection"):
-        plain.connect()
-    with _step(command, "login shell"):
-        user = remote_machine.login(plain, host_match.variables())
-        there = SshHost(name, target or name, user.user, user.uid, user.variables)
-        machine = remote_machine.machine(there, user)
+    there, user, machine = _reached(command, name, target)
     with _step(command, "scheduler"):
         row, cluster = host_making.scheduler_at(there, row_name)
     with _step(command, "site"):
@@ -112,7 +105,7 @@ def add(
         folder = remote_machine.try_folder(there, _folder(runs, machine))
     with _step(command, "files here"):
         file = host_file.HostFile(
-            ssh=target or name,
+            ssh=target,
             scheduler=str((known and known.site.values.get("dialect")) or row.name),
             runs=folder.path,
             user=user.user,
@@ -126,6 +119,21 @@ def add(
     click.echo(f"{path}: the host", err=True)
     click.echo("Next:", err=True)
     click.echo(f"jobgen host check {name}")
+
+
+def _reached(command: str, name: str, target: str) -> tuple[SshHost, Login, RemoteMachine]:
+    """Return a host that has the variables of a login shell, the user there, and the machine."""
+    from jobgen.hosts.ssh import SshHost
+    from jobgen.site_making import remote_machine
+    from jobgen.sites import host_match
+
+    plain = SshHost(name, target)
+    with _step(command, "connection"):
+        plain.connect()
+    with _step(command, "login shell"):
+        user = remote_machine.login(plain, host_match.variables())
+        there = SshHost(name, target, user.user, user.uid, user.variables)
+        return there, user, remote_machine.machine(there, user)
 
 
 def _scheduler(name: str | None) -> str | None:

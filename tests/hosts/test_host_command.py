@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from typing import Any
 
 import pytest
 import tomllib
-from support import ROOT
 from support.hosts import SMALL
 from support.laptop import LAPTOP_HOME, PASSWORD, Done, Lab, Laptop, User
 from support.pbs import PbsCluster
@@ -319,13 +317,13 @@ def test_clean(lab: Lab, laptop: Laptop, user: User) -> None:
     (laptop.work / "big.txt").write_text("x" * 200_000)
     assert laptop.run("git", "init", "-q").status == 0
     submit = ("jobgen", "submit", "--host", "narval", *SMALL, "--name")
-    for name in ("old", "waits"):
+    for name in ("waits", "old"):
         more = ("--begin", "2099-01-01T00:00") if name == "waits" else ()
         done = laptop.run(*submit, name, *more, "--", "true")
         assert done.status == 0, done
     runs = user.files / "jobgen"
     old, waits = (next(runs.glob(f"{name}-*")) for name in ("old", "waits"))
-    assert lab.cluster.wait((old / "job-id").read_text().strip()).ok
+    assert lab.cluster.wait(done.out.strip()).ok
     done = laptop.run("jobgen", "host", "clean", "narval")
     assert (done.status, "0 files of code removed" in done.out) == (0, True), done
     for path in runs.rglob("*"):
@@ -344,13 +342,3 @@ def test_clean(lab: Lab, laptop: Laptop, user: User) -> None:
     assert (done.status, "no run is that old" in done.out) == (0, True), done
     assert laptop.run(*submit, "next", "--", "true").status == 0
     lab.cluster.exec("head", ["scancel", "--user", user.name])
-
-
-def test_the_page(laptop: Laptop, user: User) -> None:
-    """The commands of docs/hosts.md, in their order."""
-    laptop.knows("narval", user)
-    text = (ROOT / "docs/hosts.md").read_text()
-    lines = "".join(re.findall(r"^```bash\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    done = laptop.run("bash", "-euxc", lines)
-    assert done.status == 0, done
-    assert settings(laptop) == ["sites/narval.toml"]
