@@ -42,6 +42,21 @@ def test_a_host_without_the_command_of_the_scheduler(lab: Lab, laptop: Laptop) -
     assert not (user.files / "jobgen").exists()
 
 
+def test_a_folder_of_runs_that_cannot_be_used(lab: Lab, laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user, runs=user.home / "100%j")
+    done = submit(laptop, "true")
+    assert (done.status, "has a % or" in done.err) == (2, True), done
+    small = lab.user(home="small")
+    laptop.knows("small", small)
+    laptop.run("ssh", "small", "head -c 1000000 /dev/zero > full")
+    add(laptop, small, name="small")
+    done = laptop.run("jobgen", "submit", "--host", "small", *SMALL, "--", "true")
+    assert (done.status, "No space left on device" in done.err) == (2, True), done
+    assert "exp" not in laptop.run("ssh", "small", "ls jobgen").out
+    assert not (laptop.work / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("line", "status", "words"),
     [
