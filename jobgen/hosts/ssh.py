@@ -97,6 +97,10 @@ class SshHost(Host):
             raise SchedulerError(f"cannot find {words[0]} on the PATH of {self.name}")
         return Done(answer.status, answer.out.decode("utf-8", "surrogateescape"), answer.err)
 
+    def which(self, command: str) -> str:
+        answer = self.run(f"command -v {shlex.quote(command)}")
+        return answer.out.decode("utf-8", "surrogateescape").strip()
+
     def read(self, path: str, limit: int) -> bytes:
         answer = self.run(f"head -c {limit} < {shlex.quote(path)} 2> /dev/null")
         return answer.out if answer.status == 0 else b""

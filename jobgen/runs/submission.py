@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code import sides
 from jobgen.code.digests import Count, Progress
 from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
@@ -187,6 +188,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     if order.host:
         code = _code(order)
         folder = remote.folder_of_runs(order.host, scheduler.command)
+        if order.repeats is None:
+            sides.check(host_named(order.host), order.plan, code, order.directory)
     else:
         on_path(scheduler.command)
     _check_program(order)
@@ -206,7 +209,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            with order.progress("sending the code") as work:
+            with order.progress("sending the code, in KiB") as work:
                 remote.send(place, files, group, code, work)
     except BaseException:
         _remove(directory, handle)
@@ -224,6 +227,18 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         raise
     intent.record(directory, made)
     return Submission(made, directory, remark, handle)
+
+
+def explanation(order: Order) -> list[str]:
+    """Return the sentences on the code and the paths of a job on a host that a dry run prints.
+
+    Raises:
+        JobgenError: the code cannot travel.
+    """
+    if not order.host:
+        return []
+    code = remarks(selection(order.directory, order.upload)) if order.upload else []
+    return [*code, *sides.lines(order.plan)]
 
 
 def _code(order: Order) -> Selection | None:
