@@ -78,6 +78,17 @@ def send(
         JobgenError: it cannot be made; nothing is left of it.
         UnreachableError: the host does not answer.
     """
+    try:
+        _send_files(place, files, group, code)
+        if code:
+            travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
+    except BaseException:
+        with suppress(JobgenError):
+            remove(place)
+        raise
+
+
+def _send_files(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
@@ -87,16 +98,8 @@ umask 077; tar xpf - && mkdir {_TRIES}
     files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
     answer = place.host.run(script, _archive(files, group))
     if answer.status:
-        remove(place)
         why = complaint(Done(answer.status, "", answer.err))
         raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
-    if code:
-        try:
-            travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
-        except BaseException:
-            with suppress(JobgenError):
-                remove(place)
-            raise
 
 
 def _archive(files: Mapping[str, bytes], group: bool) -> bytes:
