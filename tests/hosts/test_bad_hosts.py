@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
 from support.hosts import SMALL, add, offline
 from support.laptop import Done, Lab, Laptop, User
+from support.processes import processes_of
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.xdist_group("hosts")
@@ -40,6 +42,21 @@ def test_a_host_without_the_command_of_the_scheduler(lab: Lab, laptop: Laptop) -
     assert (done.status, "cannot find sbatch on the PATH of narval" in done.err) == (1, True), done
     assert not (laptop.work / "runs").exists()
     assert not (user.files / "jobgen").exists()
+
+
+def test_a_folder_of_runs_that_cannot_be_used(lab: Lab, laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user, runs=user.home / "100%j")
+    done = submit(laptop, "true")
+    assert (done.status, "has a % or" in done.err) == (2, True), done
+    small = lab.user(home="small")
+    laptop.knows("small", small)
+    laptop.run("ssh", "small", "head -c 1000000 /dev/zero > full")
+    add(laptop, small, name="small")
+    done = laptop.run("jobgen", "submit", "--host", "small", *SMALL, "--", "true")
+    assert (done.status, "No space left on device" in done.err) == (2, True), done
+    assert "exp" not in laptop.run("ssh", "small", "ls jobgen").out
+    assert not (laptop.work / "runs").exists()
 
 
 @pytest.mark.parametrize(
@@ -172,3 +189,21 @@ def test_a_log_goes_on_where_the_connection_broke(laptop: Laptop, user: User) ->
     lines = [line for line in out.splitlines() if line.startswith("line ")]
     assert lines == [f"line {number}" for number in range(1, 21)]
     assert err.count("the log goes on when it answers") <= 2, err  # the last lines of two failures may differ
+
+
+def test_ctrl_c_while_files_are_sent_leaves_nothing(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    user.command("tar", 'sleep 5; exec "$real" "$@"')
+    with_ctrl_c = (
+        "import os, signal, sys; signal.signal(2, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])"
+    )
+    words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
+    process = laptop.start("python", "-c", with_ctrl_c, *words)
+    wait_until(lambda: user.calls("tar") == 1, 30)
+    [number] = (one.pid for one in processes_of(laptop.folder) if "bin/jobgen submit" in one.command)
+    os.kill(number, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not list((user.files / "jobgen").glob("exp-*"))
+    assert not (laptop.work / "runs").exists()

@@ -31,6 +31,7 @@ def test_no_job_is_lost_or_made_twice(laptop: Laptop, user: User, chance: random
     outcomes: dict[str, int] = {}
     for number in range(CUTS):
         name = f"cut{number}"
+        offline(laptop)  # only a new connection is cut
         relay.cut_at_random(chance, span)
         first = last = submit(laptop, name)
         offline(laptop)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import tarfile
 import time
@@ -25,12 +26,13 @@ from jobgen.hosts.calls import Done, NotStartedError, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.remote.place import Place, host_named
 from jobgen.runs.run_files import START, mode_of
-from jobgen.sites.host_file import read
+from jobgen.sites.host_file import path_of, read
 
 CODE = "code"  # the folder that `travel` makes in the directory of a run
 _TRIES = ".submission"
 _MADE_BY_OTHER = 75
 _NO_COMMAND = 127
+_UNFIT = re.compile(r"[%\\\x00-\x1f\x7f]")
 _PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
 
 
@@ -59,6 +61,11 @@ def folder_of_runs(host: str, command: str) -> str:
     if answer.status or not path.startswith("/"):
         why = complaint(Done(answer.status, "", answer.err))
         raise JobgenError(f"the folder of runs {folder} at {host} cannot be written: {why}")
+    if _UNFIT.search(path):
+        raise JobgenError(
+            f"the folder of runs {shown(path)} at {host} has a % or \\, which Slurm replaces, or a control "
+            f"character: name another as runs in {path_of(host)}"
+        )
     return path
 
 
@@ -71,6 +78,17 @@ def send(
         JobgenError: it cannot be made; nothing is left of it.
         UnreachableError: the host does not answer.
     """
+    try:
+        _send_files(place, files, group, code)
+        if code:
+            travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
+    except BaseException:
+        with suppress(JobgenError):
+            remove(place)
+        raise
+
+
+def _send_files(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
@@ -80,16 +98,8 @@ umask 077; tar xpf - && mkdir {_TRIES}
     files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
     answer = place.host.run(script, _archive(files, group))
     if answer.status:
-        remove(place)
         why = complaint(Done(answer.status, "", answer.err))
         raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
-    if code:
-        try:
-            travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
-        except BaseException:
-            with suppress(JobgenError):
-                remove(place)
-            raise
 
 
 def _archive(files: Mapping[str, bytes], group: bool) -> bytes:
