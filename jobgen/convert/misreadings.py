@@ -107,14 +107,13 @@ _INSTALLED = re.compile(
 
 def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
-    ``unknown`` that is each one whose name is not known otherwise, else one in a directory that the script
-    changes to, unless a module, an environment or a path has its name."""
+    ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
+    environment or path has."""
     step = source.scheduler.node_step
     launches = [one for one in script.launches if one.kind == step and one.program]
     starts = {one.command.node.start for one in launches}
     words = (word for one in script.commands if one.node.start not in starts for word in one.arguments)
     files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
-    moved = any(script.named("cd"))
     sources = script.named("module", "ml", "source", ".", "conda", "mamba", "spack", "eval")
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
@@ -124,8 +123,28 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or text.startswith(("source", ".")) for text in texts)
-        other = unknown or (moved and not elsewhere)
-        other = other and not _INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
+        other = (
+            (unknown or not elsewhere)
+            and not _INSTALLED.match(name)
+            and bool(re.fullmatch(r"[\w.+-]+", name))
+        )
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
             yield Remark(launch.line, name, why, lost=False)
+
+
+# Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
+_THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
+
+
+def threads_outside(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each program outside a launcher, which gets the threads of a rank, too."""
+    launched = [launch.command.node for launch in script.launches]
+    for command in script.commands:
+        inside = any(node.start <= command.node.start < node.end for node in launched)
+        program = command.node.get("name")
+        threaded = program is not None and _THREADED.match(program.text) and command.name not in STATE | TOOLS
+        python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
+        if not inside and (threaded or python):
+            why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
+            yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)

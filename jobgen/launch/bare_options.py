@@ -13,7 +13,18 @@ _OPEN_MPI = (
 # Then those of MPICH's and Intel MPI's mpiexec (hydra) and of PALS.
 MPI = (
     *(dashes + name for name in _OPEN_MPI for dashes in ("-", "--")),
-    *("-s", "-V", "-h", "-verbose", "-info", "-print-rank-map", "-prepend-rank", "-genvall", "-genvnone"),
+    *(
+        "-s",
+        "-V",
+        "-h",
+        "-verbose",
+        "-info",
+        "-print-rank-map",
+        "-prepend-rank",
+        "-genvall",
+        "-genvnone",
+        "-l",
+    ),
     *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
     *("-disable-hostname-propagation", "-check_mpi", "-localonly", "--label", "--line-buffer"),
     *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),

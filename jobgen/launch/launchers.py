@@ -186,11 +186,18 @@ LAUNCHERS = {
             from_script=("-hostfile", "-machinefile", "--machinefile"),
             more=(
                 *("--map-by", "--bind-to", "--oversubscribe", "--allow-run-as-root", "--report-bindings"),
+                *("--display-map", "--tag-output"),
                 *_MCA,
             ),
             flags=(
-                *("--allow-run-as-root", "-allow-run-as-root", "--display-map", "--report-bindings"),
-                *("--tag-output", "-q", "-l", "-v", "--oversubscribe", "-oversubscribe"),
+                *(
+                    "--allow-run-as-root",
+                    "-allow-run-as-root",
+                    "-q",
+                    "-v",
+                    "--oversubscribe",
+                    "-oversubscribe",
+                ),
                 *("-b", "-B", "-C", "-T", "-ss"),  # of aprun
             ),
             bare=bare_options.MPI,

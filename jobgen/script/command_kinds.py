@@ -1,5 +1,12 @@
 """Commands by what they do in a script: print something, change the shell, or handle files."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+# Managers of environments, and the words with which they change the shell; with others they install or run.
+_OF_ENVIRONMENTS = "conda mamba micromamba spack pyenv nvm uenv"
+_WITHIN = "activate deactivate init shell hook load unload use global local start config info list"
 _PRINT = "echo date hostname nvidia-smi npu-smi printf pwd which whoami uptime"
 _STATE = """
 module ml source . cd pushd popd conda mamba micromamba eval set shopt ulimit umask unset exec trap alias
@@ -13,4 +20,12 @@ seq kill ps nvcc sbatch qsub lscpu scontrol squeue sacct qstat seff
 """
 PRINT = frozenset(_PRINT.split())
 STATE = frozenset(_STATE.split())
+_MANAGERS = frozenset(_OF_ENVIRONMENTS.split())
+_CHANGES = frozenset(_WITHIN.split())
 TOOLS = PRINT | frozenset(_TOOLS.split())
+
+
+def changes_shell(name: str, arguments: Sequence[str]) -> bool:
+    """Return whether a command changes the shell: ``conda activate`` does, and ``conda install`` does not."""
+    words = [word for word in arguments if not word.startswith("-")][:2]
+    return name in STATE and (name not in _MANAGERS or not words or not _CHANGES.isdisjoint(words))

@@ -228,7 +228,7 @@ def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: l
         ("export PATH=/o/flex/bin:$PATH\ncd /x\nsrun flex_omp", False),
         ("source env.sh\ncd /x\nsrun flex_omp", False),
         ("cd /x\nsrun gmx_mpi", False),
-        ("srun flex_omp", False),
+        ("srun flex_omp", True),
     ],
 )
 def test_a_program_in_the_directory_of_the_script_has_a_remark(body: str, named: bool) -> None:

@@ -16,7 +16,7 @@ SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
     [
         ("-N 2 --exclusive", "cores and GPUs"),
         ("-N 2 -c 4 --exclusive", "cores and GPUs"),
-        ("-N 2 -c 4 --gpus-per-node=4 --exclusive", "cores"),
+        ("-N 2 -c 4 --gpus-per-node=4 --exclusive", "cores and GPUs"),
         ("-N 2 --exclusive=user", ""),
     ],
 )
@@ -36,6 +36,120 @@ def test_the_devices_of_whole_nodes_are_those_of_the_launcher(launcher: str) -> 
 def test_a_job_file_names_what_whole_nodes_have() -> None:
     done = job_file(SLURM.format("-N 1 -c 4 --exclusive", "./a"))
     assert ["GPUs of the node" in one.why for one in done.remarks if one.what == "exclusive"] == [True]
+
+
+@pytest.mark.parametrize("option", ["--gpus-per-node=2", "--gres=gpu:a100:2", "--gpus=4"])
+def test_whole_nodes_have_more_gpus_than_the_request(option: str) -> None:
+    text = SLURM.format(f"-N 2 -c 4 {option} --exclusive", "srun ./a")
+    why = [one.why for one in convert(text, "pbspro").remarks if one.what == "--exclusive"]
+    assert "has 2 of the GPUs of each node" in "".join(why)
+    why = [one.why for one in job_file(text).remarks if one.what == "exclusive"]
+    assert "all GPUs of the node" in "".join(why)
+    assert "2 of the GPUs" in "".join(why)
+
+
+LOGS = [
+    ("-o out.txt", "./a > out.txt", True),
+    ("-o out.txt", "for i in 1 2; do ./a; done >> ./out.txt", True),
+    ("-o out.txt -e err.txt", "./a 2> err.txt", True),
+    ("-o out.txt", 'F=out.txt\n./a &> "$F"', True),
+    ("-o out_%j.txt", "./a > out_${SLURM_JOB_ID}.txt", True),
+    ("-J name -o %x.txt", "./a > $SLURM_SUBMIT_DIR/name.txt", True),
+    ("-o out.txt", "cd $SLURM_SUBMIT_DIR\n./a > out.txt", True),
+    ("-o out.txt", "cd /data\n./a > out.txt", False),
+    ("-o /data/out.txt", "./a > out.txt", False),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "lost"), LOGS)
+def test_a_log_that_is_also_a_file_of_the_script(options: str, code: str, lost: bool) -> None:
+    """PBS copies the log over the file when the job has ended."""
+    done = convert(SLURM.format(options, code), "torque")
+    assert [one.lost for one in done.remarks if "copies the log over it" in one.why] == [lost]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("-o out.txt", "./a < out.txt"),
+        ("-o out.txt", "./a 2>&1"),
+        ("-o out.txt", "./a > results/out.txt"),
+        ("-o logs/out.txt", "./a > out.txt"),
+        ("-o /dev/null", "./a > /dev/null"),
+    ],
+)
+def test_another_file_than_the_log(options: str, code: str) -> None:
+    done = convert(SLURM.format(options, code), "pbspro")
+    assert not [one for one in done.remarks if "copies the log over it" in one.why]
+
+
+@pytest.mark.parametrize(
+    "directive", ["-l select=1:ncpus=1\n#PBS -o host:out", "-l nodes=1:ppn=1\n#PBS -o out"]
+)
+def test_slurm_writes_the_log_into_the_file_of_the_script(directive: str) -> None:
+    done = convert(f"#PBS {directive}\ncd $PBS_O_WORKDIR\n./a > out", "slurm")
+    assert [one.lost for one in done.remarks if "copies the log over it" in one.why] == [False]
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("srun solver", True),
+        ("module load gcc\nsrun -n 1 my-solver x", True),
+        ("srun ./solver", False),
+        ("srun hostname", False),
+        ("module load solver/1.0\nsrun solver", False),
+        ("export PATH=/opt/solver/bin:$PATH\nsrun solver", False),
+    ],
+)
+def test_a_program_that_srun_finds_in_the_directory(code: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", code))
+    assert any("in the working directory" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("mpirun -np 4 ./a\n./b > b.txt", [4]),
+        ("python p.py\nmpirun -np 4 ./a\n./b\necho end", [3, 5]),
+        ("mpirun -np 1 ./a\n./b", []),
+        ("export OMP_NUM_THREADS=2\nmpirun -np 4 ./a\n./b", []),
+    ],
+)
+def test_programs_beside_the_ranks_have_the_threads_of_a_rank(code: str, lines: list[int]) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l select=1:ncpus=40:mpiprocs=4\n{code}\n")
+    assert [one.line for one in done.remarks if "OMP_NUM_THREADS of one rank" in one.why] == lines
+
+
+@pytest.mark.parametrize(
+    ("last", "works"),
+    [
+        ("conda env create", True),
+        ("conda install -y numpy", True),
+        ("mamba update --all", True),
+        ("micromamba -y create -n x", True),
+        ("conda run -n x prepare", True),
+        ("spack install hdf5", True),
+        ("source work.sh", True),
+        ("conda activate x", False),
+        ("spack env activate x", False),
+        ("conda deactivate", False),
+    ],
+)
+def test_the_status_of_a_script_that_installs_something(last: str, works: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"cd /data\n{last}"))
+    assert any("the job ends with 0" in one.why for one in done.remarks) == works
+
+
+def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
+    line = "mpirun --display-map -report-bindings --tag-output -np 4 ./a"
+    text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n{line}\n"
+    options = values(job_file(text).text)
+    assert options["launcher_arg"] == ["--display-map", "-report-bindings", "--tag-output"]
+    done = convert(text, "slurm")
+    assert "srun --ntasks=4 --label" in done.text
+    printed = [(one.what, one.lost) for one in done.remarks if "does not print" in one.why]
+    assert printed == [("--display-map", False), ("-report-bindings", False)]
 
 
 CONTAINERS = [

@@ -18,7 +18,7 @@ from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
 from jobgen.rendering.runtime import names as runtime_names
-from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -42,6 +42,7 @@ _WATCH = ("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "v
 _OUTPUT = re.compile(
     r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
 )
+_READS_CODE = ("source", ".", "eval", "exec")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
 
@@ -83,7 +84,11 @@ def status(parts: Split) -> Iterator[Remark]:
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
     """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
-    works = any(command.name not in STATE | PRINT for command in commands(last))
+    works = any(
+        command.name in _READS_CODE
+        or not (command.name in PRINT or changes_shell(command.name, command.literals))
+        for command in commands(last)
+    )
     if works and not script.errexit:
         why = "if it fails, the script has its status, and the job ends with 0"
         yield Remark(last.line, shown(last), why, lost=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
-from jobgen.convert.misreadings import names_devices
+from jobgen.convert.misreadings import names_devices, threads_outside
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import JobFile
@@ -57,11 +57,11 @@ def _of_whole_nodes(
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
     no_cores = script.request.cpus_per_rank is None
     cores = no_cores and (launch is None or launch.row.once_a_node)
-    devices = not (gpus or script.is_pbs or names_devices(script))
+    devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
     if script.request.exclusive and what:
         why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
-        why += "those that are requested"
+        why += "those that are requested" + (f", {gpus} of the GPUs" if gpus and devices else "")
         yield Remark(line, "exclusive", why, lost=False)
     ranks = launch is not None and not launch.row.once_a_node
     own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
@@ -273,6 +273,17 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
         else:
             file.values["cpus_per_node"] = cores
+
+
+def threads_in_blocks(file: JobFile, script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each program in before or after that gets the threads of one of several ranks."""
+    named = "OMP_NUM_THREADS" in file.variables or any(
+        name == "OMP_NUM_THREADS" for name, _, _ in script.assignments
+    )
+    if named or file.values.get("ranks_per_node", 1) == 1:
+        return
+    blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
+    yield from (one for one in threads_outside(script, source) if one.what in blocks)
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.

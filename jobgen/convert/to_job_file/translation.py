@@ -61,6 +61,7 @@ def convert(script: Script) -> Converted:
         _body(file, script, source, launch)
         command = main_command(script, launch)
         sizes.threads(file, script, command)
+        file.remarks += sizes.threads_in_blocks(file, script, source)
     sizes.variables(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)

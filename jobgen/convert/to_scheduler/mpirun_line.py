@@ -45,7 +45,8 @@ _FLAGS = (
         "--nooversubscribe",
         "-nooversubscribe",
         "--display-allocation",
-        "-display-map",
+        "--display-map",
+        "--report-bindings",
     ),
     *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
 )
@@ -62,6 +63,7 @@ _VALUES = {
     "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
+_SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
 _SINGLE = {
     "-pernode": ("each", "1"),
     "--pernode": ("each", "1"),
@@ -101,6 +103,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _set(line, words, name, _VALUES[name], value)
         elif name not in _FLAGS and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
+        if _SHOWS.fullmatch(name):
+            line.notes.append((name, "is left out: srun does not print where the ranks run"))
     line.program = words.program
     return line
 

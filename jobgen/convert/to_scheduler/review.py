@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from jobgen.convert import misreadings
 from jobgen.convert.request_reader import has_directives
@@ -20,7 +21,6 @@ from jobgen.convert.to_scheduler.start_lines import (
     threads_of_ranks,
 )
 from jobgen.convert.variable_names import inner_names
-from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -31,12 +31,13 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
-# Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
-_THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
+# The codes in names of logs for the variables of a job.
+_CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job_id": "%A", "user": "%u"}
+_WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
     r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
@@ -78,8 +79,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.scheduler.node_step and not target.scheduler.node_step:
         yield from misreadings.in_directory(script, source)
     yield from _own_log(script, source, target, content)
+    yield from _over_log(script, source, target, content)
     if threads_of_ranks(script, source, target, content):
-        yield from _threads_outside(script, source)
+        yield from islice(misreadings.threads_outside(script, source), 1)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
@@ -150,20 +152,6 @@ def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
             yield Remark(node.line, f"${name}", why, lost=False)
 
 
-def _threads_outside(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the first program outside a launcher, which gets the threads of a rank, too."""
-    launched = [launch.command.node for launch in script.launches]
-    for command in script.commands:
-        inside = any(node.start <= command.node.start < node.end for node in launched)
-        program = command.node.get("name")
-        threaded = program is not None and _THREADED.match(program.text) and command.name not in STATE | TOOLS
-        python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
-        if not inside and (threaded or python):
-            why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
-            yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
-            return
-
-
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
     differ = script.request.array and source.copies_logs != target.copies_logs
@@ -191,6 +179,54 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
             why = f"{late} writes the log {read[0]} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
             yield Remark(command.line, text, why, lost=target.copies_logs and read[0] in words)
+
+
+def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
+    if target.copies_logs == source.copies_logs:
+        return
+    late, early = (target, source) if target.copies_logs else (source, target)
+    fields = {"output", "error"} - content.script_logs.keys()
+    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    logs = sorted(_path(script, one, source) for one in given - {"", "/dev/null"})
+    for node in script.tree.all("file_redirect"):
+        word = node.get("destination")
+        if word is None or not _WRITES.match(node.text):
+            continue
+        path = _path(script, script.constants.value(word) or word.text.strip("\"'"), source)
+        moved = _is_elsewhere(script, node, source)
+        same = (log for log in logs if _may_be_one(log, path, moved))
+        if log := next(same, ""):
+            certain = log == path and not moved
+            why = (
+                f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
+            )
+            why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
+            yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+
+
+def _path(script: Script, text: str, source: Dialect) -> str:
+    """Return the path of a log or of a redirection, with the codes of Slurm for the variables of the job."""
+    text = re.sub(r"^~(?=/)", "$HOME", re.sub(r"\$\{(\w+)\}", r"$\1", text))
+    for name, meaning in source.job_variables.items():
+        text = re.sub(rf"\${name}\b", _CODES.get(meaning, f"${name}"), text)
+    text = text.replace("%x", script.request.name or "%x")
+    return os.path.normpath(text.removeprefix(f"${source.variable('submit_dir')}/"))
+
+
+def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
+    """Return whether a command may run in another directory than that of the submission."""
+    before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
+    back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
+    return not re.fullmatch(back, before[-1].node.text) if before else source.starts_at_home
+
+
+def _may_be_one(log: str, path: str, moved: bool) -> bool:
+    """Return whether two paths may name one file; relative paths may be in another directory."""
+    if moved and not path.startswith(("/", "$")):
+        return os.path.basename(log) == os.path.basename(path)
+    long, short = sorted((log, path), key=lambda one: one[0] in "/$", reverse=True)
+    return log == path or (long[0] in "/$" and short[0] not in "/$" and long.endswith(f"/{short}"))
 
 
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

@@ -37,8 +37,9 @@ def complete(content: ScriptRequest, given: Mapping[str, Option]) -> None:
     if request.ranks is None and content.whole:
         request.ranks = request.nodes
     if request.exclusive:
-        what = "cores" if request.gpus_per_node else "cores and GPUs"
-        why = f"all {what} of the nodes are the job's: request their number"
+        why = "all cores and GPUs of the nodes are the job's: request their number"
+        if request.gpus_per_node:
+            why += f"; the new job has {request.gpus_per_node} of the GPUs of each node"
         content.unsure.append((given["--exclusive"], "--exclusive", why))
 
 
