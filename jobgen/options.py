@@ -21,6 +21,9 @@ PROSE = ("name", "comment")  # options whose value may be a sentence
 DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that of the queue
 
 
+HERE, THERE = "here", "host"
+
+
 class Option(NamedTuple):
     """An option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
 
@@ -40,6 +43,8 @@ class Option(NamedTuple):
     """A value for ``jobgen init``; by default the first allowed word, or the default."""
     directive: bool = False
     """True if a scheduler without a directive for it refuses it."""
+    place: str = ""
+    """For a path, the machine that it is of with --host: HERE, where it is read, or THERE, the host."""
 
     @property
     def flag(self) -> str:
@@ -213,6 +218,7 @@ OPTIONS = (
         "Output file; its directory must exist. %x is the job name, %j the job id, %A and %a are the id and "
         "the index of an array task.  [default: the scheduler's, beside the script]",
         example="logs/%x.log",
+        place=THERE,
     ),
     Option(
         "begin",
@@ -265,6 +271,7 @@ OPTIONS = (
         "File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. "
         "Start the script on the first host; it reaches the others by ssh.",
         example="hosts",
+        place=HERE,
     ),
     Option(
         "gpus_per_node",
@@ -497,6 +504,7 @@ OPTIONS = (
         (),
         multiple=True,
         example=["/opt/site/modules/init/bash"],
+        place=THERE,
     ),
     Option(
         "module_purge",
@@ -516,6 +524,7 @@ OPTIONS = (
         (),
         multiple=True,
         example=["/opt/site/modulefiles"],
+        place=THERE,
     ),
     Option(
         "module",
@@ -537,9 +546,20 @@ OPTIONS = (
         (),
         multiple=True,
         example=["/etc/profile.d/site.sh"],
+        place=THERE,
     ),
-    Option("conda", _ENVIRONMENT, _CONDA, "ENV", "Conda environment, by name or path.", example="train"),
-    Option("venv", _ENVIRONMENT, parsers.path, "DIR", "Python virtual environment.", example=".venv"),
+    Option(
+        "conda",
+        _ENVIRONMENT,
+        _CONDA,
+        "ENV",
+        "Conda environment, by name or path.",
+        example="train",
+        place=THERE,
+    ),
+    Option(
+        "venv", _ENVIRONMENT, parsers.path, "DIR", "Python virtual environment.", example=".venv", place=THERE
+    ),
     Option(
         "env",
         _ENVIRONMENT,
@@ -560,6 +580,7 @@ OPTIONS = (
         (),
         multiple=True,
         example=["tokens.env"],
+        place=HERE,
     ),
     Option(
         "container",
@@ -576,6 +597,7 @@ OPTIONS = (
         "IMAGE",
         "Container image: a file, or a name that the runtime accepts.",
         example="/images/train.sif",
+        place=THERE,
     ),
     Option(
         "bind",
@@ -586,6 +608,7 @@ OPTIONS = (
         (),
         multiple=True,
         example=["/data:/data:ro"],
+        place=THERE,
     ),
     Option(
         "container_arg",
@@ -629,6 +652,7 @@ OPTIONS = (
         "DIR",
         "Working directory of the program.  [default: the directory of submission]",
         example="/scratch/me",
+        place=THERE,
     ),
     Option(
         "runs_dir",
@@ -637,6 +661,7 @@ OPTIONS = (
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
+        place=HERE,
     ),
     Option(
         "group_readable",

@@ -32,6 +32,7 @@ class Archive:
     ) -> None:
         self._code, self._objects, self._compressed, self._progress = code, objects, compressed, progress
         self._error: JobgenError | None = None
+        self._bytes = 0  # of objects
         self.count = 0
 
     @contextmanager
@@ -88,17 +89,19 @@ class Archive:
     def _add_object(self, tar: tarfile.TarFile, one: File) -> None:
         member = _member(_object(one), tarfile.REGTYPE)
         member.size = one.size
-        with _Checked(opened(one.source, one.path), one, self._progress) as file:
+        with _Checked(opened(one.source, one.path), one) as file:
             tar.addfile(member, file)
             file.check()
+        self._bytes += one.size
+        self._progress.done = self._bytes >> 10
 
 
 class _Checked(io.FileIO):
     """The content of a file, whose digest must be the one that is known."""
 
-    def __init__(self, handle: int, file: File, progress: Progress) -> None:
+    def __init__(self, handle: int, file: File) -> None:
         super().__init__(handle, "rb")
-        self._file, self._progress, self._sha256 = file, progress, hashlib.sha256()
+        self._file, self._sha256 = file, hashlib.sha256()
 
     def read(self, size: int | None = -1, /) -> bytes:
         data = b""
@@ -107,7 +110,6 @@ class _Checked(io.FileIO):
         if len(data) < (size or 0):
             raise self._changed()
         self._sha256.update(data)
-        self._progress.done += len(data)
         return data
 
     def check(self) -> None:

@@ -17,6 +17,11 @@ failed() {
     printf '%s\n' "$message" | tail -n 1
     exit 0
 }
+leave() {  # removing links takes some file systems longer than all the rest
+    trap - EXIT
+    rm -rf "$own" > /dev/null 2>&1 &
+    exit 0
+}
 try() { message=$("$@" 2>&1) || failed "$1"; }
 free() {
     df -Pk "$directory" 2> /dev/null | awk '
@@ -65,7 +70,7 @@ message=$(find -L tree -type l -exec printf 'lacking %s\0' {} + 2>&1 > lacking) 
 if [ -s lacking ]; then
     free
     cat lacking
-    exit 0
+    leave
 fi
 
 available=$(free)
@@ -80,6 +85,7 @@ try rm -rf "$directory/code"
 try mv "$token" "$directory/code"
 rm -rf "$directory/code/$token"  # where another call has made the folder meanwhile
 printf 'made\n'
+leave
 """
 
 

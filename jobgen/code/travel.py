@@ -40,7 +40,8 @@ class Sent(NamedTuple):
 def travel(host: Host, runs: str, directory: str, code: Selection, progress: Progress | None = None) -> Sent:
     """Make ``code`` in the directory of a run on a host, whose folder of all runs is ``runs``.
 
-    What has arrived whole when the connection breaks stays in the store; another call completes it.
+    ``progress`` counts KiB. What has arrived whole when the connection breaks stays in the store; another
+    call completes it.
 
     Raises:
         JobgenError: the host cannot store it, or a file has changed meanwhile.
@@ -50,12 +51,13 @@ def travel(host: Host, runs: str, directory: str, code: Selection, progress: Pro
     lacking: list[File] = []
     sent, compressed = 0, True
     for _ in range(_CALLS):
-        progress.done, progress.total = 0, sum(file.size for file in lacking)
+        size = sum(file.size for file in lacking)
+        progress.done, progress.total = 0, size >> 10
         archive = Archive(code, lacking, compressed, progress)
         need = _space(code.files) >> 10
         script = store_script(runs, directory, secrets.token_hex(8), need, compressed)
         with archive.reader() as source:
-            answer = host.run(script, source, _PATIENCE + progress.total / _SLOWEST)
+            answer = host.run(script, source, _PATIENCE + size / _SLOWEST)
         sent += archive.count
         if answer.out == b"made\n":
             return Sent(code.start, sent, len(code.files), code.size)

@@ -19,10 +19,11 @@ from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, 
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
-from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, patience
+from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, memory, patience
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
+    from jobgen.code.selection import Upload
     from jobgen.plan.plan import Plan
     from jobgen.runs.submission import Submission
 
@@ -286,6 +287,9 @@ def _submit(
     submit_timeout: int,
     wait: bool,
     host: str | None,
+    upload: tuple[str, ...],
+    no_upload: bool,
+    upload_limit: int | None,
     template_dir: tuple[str, ...],
     job: str | None,
     no_job: bool,
@@ -293,15 +297,14 @@ def _submit(
     site: str | None,
     **given: Any,
 ) -> int | None:
-    from jobgen.code.selection import Upload
     from jobgen.commands.terminal import progress
     from jobgen.plan.plan import resolve
     from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
 
     if again is not None:
-        words = (scheduler, *program, job, *settings, site, host, *given.values())
-        if no_job or any(one not in (None, ()) for one in words):
+        words = (scheduler, *program, job, *settings, site, host, *upload, upload_limit, *given.values())
+        if no_job or no_upload or any(one not in (None, ()) for one in words):
             raise JobgenError("--again RUN uses the options in plan.json of that run; leave out all others")
         order = submission.again(again, tuple(template_dir))
         print_warnings(order.plan)
@@ -313,9 +316,10 @@ def _submit(
             scheduler, given = _of_machine(given)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
+        code = _upload(plan, host, upload, no_upload, upload_limit)
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(
-            plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=Upload()
+            plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=code
         )
     order = order._replace(progress=progress)
     text = order.script or render(order.plan, order.templates, cache_dir())
@@ -323,6 +327,8 @@ def _submit(
     if dry_run:
         if order.repeats is None:
             print_notes(order.plan)
+        for line in submission.explanation(order):
+            click.echo(f"jobgen: {line}", err=True)
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
@@ -332,6 +338,29 @@ def _submit(
     if order.repeats is None:
         print_notes(order.plan)
     return _report(submitted, wait)
+
+
+def _upload(
+    plan: Plan, host: str | None, paths: tuple[str, ...], no_upload: bool, limit: int | None
+) -> Upload | None:
+    """Return what the options say on the code of a job; None if none is sent.
+
+    Raises:
+        JobgenError: they need a host, or each other's absence.
+    """
+    from jobgen.code.selection import LIMIT, Upload
+
+    given = {"--upload": paths, "--no-upload": no_upload, "--upload-limit": limit}
+    used = [name for name, value in given.items() if value]
+    if host is None and used:
+        raise JobgenError(f"{used[0]} is only for --host: here the program starts where it is")
+    if no_upload and len(used) > 1:
+        raise JobgenError(f"--no-upload sends no code: leave out {one_of({*used} - {'--no-upload'})}")
+    if host is None or no_upload:
+        return None
+    workdir = plan.spec.workdir or ""  # an absolute one is of the host
+    runs = os.path.join("" if os.path.isabs(workdir) else workdir, plan.spec.runs_dir)
+    return Upload(paths, LIMIT if limit is None else limit << 20, runs)
 
 
 def _of_host(
@@ -387,6 +416,7 @@ _ELSEWHERE = {
     "doctor": "jobgen.commands.doctor",
     "fetch": "jobgen.commands.fetch",
     "help": "jobgen.commands.help:help_command",
+    "host": "jobgen.commands.host",
     "image": "jobgen.commands.image",
     "init": "jobgen.commands.init",
     "list": "jobgen.commands.runs:list_runs",
@@ -401,7 +431,7 @@ _ELSEWHERE = {
 # The commands in the order of the help, by what people do.
 _GROUPS = {
     "Make a script": (*COMMANDS, "init", "site"),
-    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff"),
+    "Run it": ("submit", "status", "logs", "list", "cancel", "fetch", "report", "diff", "host"),
     "Look at scripts": ("check", "convert", "doctor"),
     "More": ("help", "web", "image", "schema", "completion", "man"),
 }
@@ -426,6 +456,22 @@ def _submit_command() -> click.Command:
         click.Option(
             ["--host"], metavar="NAME", help="Submit at a machine that ssh reaches; see jobgen host add."
         ),
+        click.Option(
+            ["--upload"],
+            multiple=True,
+            metavar="PATH",
+            type=FILE,
+            help="With --host: send PATH with the code, whatever it is. Repeatable.",
+        ),
+        click.Option(
+            ["--no-upload"], is_flag=True, help="With --host: send no code; --workdir has the program there."
+        ),
+        click.Option(
+            ["--upload-limit"],
+            type=OptionType(memory),
+            metavar="SIZE",
+            help="With --host: the most code that is sent.  [default: 200M]",
+        ),
     ]
     command = JobCommand(
         "submit",
@@ -440,7 +486,17 @@ def _submit_command() -> click.Command:
             template_option(),
         ],
     )
-    command.own = ("again", "dry_run", "new", "submit_timeout", "wait", "host")
+    command.own = (
+        "again",
+        "dry_run",
+        "new",
+        "submit_timeout",
+        "wait",
+        "host",
+        "upload",
+        "no_upload",
+        "upload_limit",
+    )
     command.example = (
         "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
     )

@@ -8,30 +8,18 @@ import os
 import re
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from jobgen.commands.group import Group
 from jobgen.commands.parameter_types import FILE
-from jobgen.errors import JobgenError, counted, nearest, one_of, shown, visible
+from jobgen.errors import JobgenError, counted, shown, visible
 from jobgen.schedulers.table import queued
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.base import Scheduler
     from jobgen.schedulers.cluster import Facts
     from jobgen.sites.site_file import Site
-
-
-class _Group(click.Group):
-    """A group of commands that suggests the nearest name for a misspelt one."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args[0] not in self.commands:
-            known = one_of(self.commands)
-            raise JobgenError(
-                f"there is no command site {shown(args[0])}: use {known}{nearest(args[0], self.commands)}"
-            )
-        return super().resolve_command(ctx, args)
 
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -39,7 +27,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 @click.group(
     "site",
-    cls=_Group,
+    cls=Group,
     short_help="Show, find, make and check descriptions of clusters.",
     help="Sites: the queues, limits, directives, modules and rules of a cluster, in one TOML file each.",
     epilog="Example: jobgen site show polaris",
@@ -140,7 +128,7 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
     from jobgen.rendering.script_file import write_script
     from jobgen.schedulers.detection import of_machine
     from jobgen.site_making.creation import site_file, taking_jobs, without_reservations
-    from jobgen.site_making.host_facts import host_facts
+    from jobgen.site_making.host_facts import facts_of, host_facts
     from jobgen.sites import host_match
     from jobgen.sites.loader import read_site
     from jobgen.sites.search import folders
@@ -153,7 +141,7 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
         raise JobgenError(
             f"site new: there is neither {commands} on PATH; run it on a login node of the cluster"
         )
-    facts = _facts(scheduler, "site new")
+    facts = facts_of(scheduler, "site new")
     facts = taking_jobs(without_reservations(scheduler, facts))
     host = host_facts(scheduler)
     if known := host_match.detect():
@@ -168,7 +156,7 @@ def new(name: str | None, output: str | None, shared: str | None, force: bool, s
     click.echo(
         f"{path}: {counted(len(facts.queues), 'queue')} of {scheduler.title}, by {facts.commands}", err=True
     )
-    for line in _unread(facts):
+    for line in unread_lines(facts):
         click.echo(visible(f"  {line}"), err=True)
     found = read_site(path)
     submits = scheduler.cluster().try_job is not None and (submit_test or _agrees(scheduler.command))
@@ -254,25 +242,7 @@ def _site_name(typed: str | None, cluster: str) -> str:
     raise JobgenError(f"site new: NAME {shown(typed)} {rule}; -o FILE writes to any path")
 
 
-def _facts(scheduler: Scheduler, command: str) -> Facts:
-    """Return what the scheduler lists.
-
-    Raises:
-        JobgenError: it is not on this machine, does not answer, or lists no queue that can be read.
-    """
-    from jobgen.hosts.calls import SchedulerError
-
-    try:
-        facts = scheduler.cluster().facts()
-    except SchedulerError as error:
-        raise JobgenError(f"{command}: {error}") from None
-    if not facts.queues:
-        quoted = "".join(f": {line}" for line in facts.unread[:1])
-        raise JobgenError(f"{command}: no queue can be read in the output of {facts.commands}{quoted}")
-    return facts
-
-
-def _unread(facts: Facts) -> list[str]:
+def unread_lines(facts: Facts) -> list[str]:
     """Return the sentences on what cannot be read in the answers of the scheduler, the first ten."""
     more = [f"{len(facts.unread) - 10} more texts cannot be read"] if len(facts.unread) > 10 else []
     return [*facts.unread[:10], *more]
@@ -287,7 +257,7 @@ def _unread(facts: Facts) -> list[str]:
 @click.argument("name", required=False)
 def refresh(name: str | None) -> None:
     from jobgen.rendering.script_file import write_script
-    from jobgen.site_making.host_facts import user_facts
+    from jobgen.site_making.host_facts import facts_of, user_facts
     from jobgen.site_making.refresh import differences, text_of
     from jobgen.sites.host_match import detect
     from jobgen.sites.loader import load
@@ -298,7 +268,7 @@ def refresh(name: str | None) -> None:
     if name is None:
         raise JobgenError("site refresh: no site knows this machine: name one of jobgen site list")
     file = load(name, beside="", machine=False)
-    facts = _facts(file.scheduler, f"site refresh {shown(file.name)}")
+    facts = facts_of(file.scheduler, f"site refresh {shown(file.name)}")
     path = machine_file(file.name)
     text = text_of(file, facts, user_facts())
     new = merge(file, path, text)
@@ -307,7 +277,7 @@ def refresh(name: str | None) -> None:
     assert new.machine is not None
     facts_text = f"{counted(len(new.machine.site.queues), 'queue')} of {file.title} by {facts.commands}"
     click.echo(f"{path}: {facts_text}; jobs beyond them are refused", err=True)
-    for line in (*_unread(facts), *differences(file, new)):
+    for line in (*unread_lines(facts), *differences(file, new)):
         click.echo(visible(f"  {line}"), err=True)
     if fault := _judge(new):
         click.echo(visible(f"jobgen: warning: {fault}"), err=True)

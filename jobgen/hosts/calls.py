@@ -101,18 +101,6 @@ def on_path(command: str) -> None:
         raise SchedulerError(f"cannot find {command} on PATH: this works where jobs are submitted")
 
 
-def output(*words: str, patience: float = PATIENCE) -> str:
-    """Return what a command prints; bytes that are not UTF-8 are replaced.
-
-    Raises:
-        SchedulerError: it cannot be run, takes too long, or fails.
-    """
-    done = call(words, patience=patience)
-    if done.status != 0:
-        raise SchedulerError(f"{' '.join(words)} failed: {complaint(done)}")
-    return done.out.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def batched(words: Sequence[str], size: int = 200) -> Iterator[Sequence[str]]:
     """Yield the words in batches that fit on a command line."""
     return (words[at : at + size] for at in range(0, len(words), size))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -49,6 +50,10 @@ class Host:
         if done.status != 0:
             raise SchedulerError(f"{' '.join(words)} failed: {calls.complaint(done)}")
         return done.out.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def which(self, command: str) -> str:
+        """Return the path of a command on the PATH; an empty text if it is not there."""
+        return shutil.which(command) or ""
 
     def run(
         self,

@@ -31,13 +31,19 @@ def framed(script: str, mark: str) -> str:
     """Return a script with marks before and after what it prints, which the login shell's own files cannot
     print: a banner before, and nothing if the connection breaks."""
     begin = f"printf '\\n%s begin\\n' {mark}"
-    return f"{begin}; {begin} >&2\n(\n{script}\n)\nprintf '\\n%s end %d\\n' {mark} \"$?\"\n"
+    return f"{begin} >&2; {begin}\n(\n{script}\n)\nprintf '\\n%s end %d\\n' {mark} \"$?\"\n"
 
 
 def unframed(out: bytes, mark: str) -> tuple[bytes, int] | None:
     """Return what lies between the marks, and the exit status; None if a mark is missing."""
-    found = re.search(rb"\n%s begin\n(.*)\n%s end (\d+)\n" % (mark.encode(), mark.encode()), out, re.DOTALL)
+    rest = out.rpartition(b"\n%s begin\n" % mark.encode())[2]  # the last: both streams may be one
+    found = re.fullmatch(rb"(.*)\n%s end (\d+)\n.*" % mark.encode(), rest, re.DOTALL)
     return (found[1], int(found[2])) if found else None
+
+
+def has_begun(out: bytes, mark: str) -> bool:
+    """Return whether a script has begun, by what it printed."""
+    return b"\n%s begin\n" % mark.encode() in out
 
 
 def after_mark(err: bytes, mark: str) -> str:

@@ -7,14 +7,16 @@ when nothing has used it for some minutes. https://man.openbsd.org/ssh_config
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO
@@ -24,8 +26,12 @@ from jobgen.hosts import shell_text
 from jobgen.hosts.calls import PATIENCE, Done, SchedulerError, on_path
 from jobgen.hosts.host import Answer, Host
 
-CONNECT = 20  # s, without a terminal
+CONNECT = 18  # s, without a terminal
+_FIRST_ANSWER = 15  # s, of the host; then ssh itself says what is wrong
+_PROBE = 8  # s for the answer over a connection that has not been used for _UNUSED s
+_UNUSED = 30  # s; while ssh is used, it finds itself that a connection is dead
 IDLE = 300  # s, after which a connection that nothing uses is closed
+_SSH_FAILED = 255
 _LONGEST = 104 - 1 - 40 - 18  # bytes of a folder: those of a socket's path, less %C and what ssh appends
 _OPTIONS = {
     "ClearAllForwardings": "yes",
@@ -91,6 +97,10 @@ class SshHost(Host):
             raise SchedulerError(f"cannot find {words[0]} on the PATH of {self.name}")
         return Done(answer.status, answer.out.decode("utf-8", "surrogateescape"), answer.err)
 
+    def which(self, command: str) -> str:
+        answer = self.run(f"command -v {shlex.quote(command)}")
+        return answer.out.decode("utf-8", "surrogateescape").strip()
+
     def read(self, path: str, limit: int) -> bytes:
         answer = self.run(f"head -c {limit} < {shlex.quote(path)} 2> /dev/null")
         return answer.out if answer.status == 0 else b""
@@ -111,7 +121,7 @@ class SshHost(Host):
             printed, errors = _content(out), _content(err)
         found = shell_text.unframed(printed, mark)
         if found is None:
-            raise UnreachableError(self._lost(status, errors))
+            raise self._failure(status, printed, errors, mark)
         if into is not None:
             into.write(found[0])
         return Answer(found[1], b"" if into else found[0], shell_text.after_mark(errors, mark))
@@ -128,12 +138,29 @@ class SshHost(Host):
         on_path("ssh")
         if self._folder is not None:
             with _alone(self._folder):
-                if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0:
+                if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0 or self._is_dead():
                     self._open()
+                Path(self._folder, self._stamp()).touch()
+
+    def _is_dead(self) -> bool:
+        """Return whether the connection that is there carries nothing, as after a sleep of the laptop or on
+        another network. The commands that wait for it keep it."""
+        with suppress(OSError):
+            if abs(time.time() - Path(self._folder or "", self._stamp()).stat().st_mtime) < _UNUSED:
+                return False
+        if self._ssh(("true",), None, None, None, _PROBE) is not None:
+            return False
+        self._ssh(("-O", "stop"), None, None, None, CONNECT)
+        return True
+
+    def _stamp(self) -> str:
+        """Return the name of a file whose time is that of the last use of the connection."""
+        return f"used-{hashlib.sha256(self.target.encode()).hexdigest()[:16]}"
 
     def _open(self) -> None:
         """Start the process that holds the connection."""
-        words = ("-f", "-N", "-M", "-o", f"ControlPersist={IDLE}")
+        # auto replaces the socket of a process that was killed; yes (-M) does without a shared connection
+        words = ("-f", "-N", "-o", "ControlMaster=auto", "-o", f"ControlPersist={IDLE}")
         if sys.stdin and sys.stdin.isatty() and sys.stderr.isatty():
             if (status := subprocess.call(self._command(words, batch=False))) != 0:
                 raise UnreachableError(f"{self.name} cannot be reached: ssh ended with status {status}")
@@ -141,7 +168,7 @@ class SshHost(Host):
         with tempfile.TemporaryFile() as err:
             ended = self._ssh(words, None, err, err, CONNECT)
             if ended != 0:
-                raise UnreachableError(self._lost(ended, _content(err)))
+                raise self._lost(ended, _content(err))
 
     def _ssh(
         self,
@@ -169,22 +196,33 @@ class SshHost(Host):
 
     def _command(self, options: Sequence[str], batch: bool) -> list[str]:
         path = "none" if self._folder is None else f"{self._folder}/%C"
-        settings = {**_OPTIONS, "ControlPath": path, "ConnectTimeout": str(CONNECT)}
+        settings = {**_OPTIONS, "ControlPath": path, "ConnectTimeout": str(_FIRST_ANSWER)}
         settings |= {"BatchMode": "yes"} if batch else {}
         own = [word for item in settings.items() for word in ("-o", "=".join(item))]
         return ["ssh", *own, *options, "--", self.target]
 
-    def _lost(self, status: int | None, err: bytes) -> str:
-        """Return the message on a connection that failed, with ssh's own last line."""
-        lines = [line.strip() for line in err.decode(errors="replace").splitlines() if line.strip()]
-        why = _one_line(lines[-1]) if lines else "ssh prints nothing"
+    def _failure(self, status: int | None, out: bytes, err: bytes, mark: str) -> SchedulerError:
+        """Return the error of a script that did not end."""
+        if status in (None, _SSH_FAILED) or shell_text.has_begun(out, mark):
+            return self._lost(status, err)
+        last = _last_line(err) or _last_line(out) or "it prints nothing"
+        files = f"the files of the login shell there, such as ~/.bashrc, end it with status {status}"
+        return SchedulerError(f"no command runs at {self.name}: {files} ({last})")
+
+    def _lost(self, status: int | None, err: bytes) -> UnreachableError:
+        """Return the error of a connection that failed, with ssh's own last line."""
+        why, more = _last_line(err), f"ssh {self.target} shows more"
         if status is None:
-            return f"{self.name} has not answered in time ({why}); ssh {self.target} shows more"
-        return f"{self.name} cannot be reached: {why}; ssh {self.target} shows more"
+            text = f"has not answered in time ({why or 'ssh prints nothing'})"
+        else:
+            text = f"cannot be reached: {why or 'the connection has ended'}"
+        return UnreachableError(f"{self.name} {text}; {more}")
 
 
-def _one_line(line: str) -> str:
-    """Return a line of another program for a message, without control characters."""
+def _last_line(printed: bytes) -> str:
+    """Return the last line that another program printed, without control characters."""
+    lines = printed[-10_000:].decode(errors="replace").splitlines()
+    line = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return line.rstrip(".") if line.isprintable() and len(line) <= 300 else shown(line)
 
 

@@ -99,7 +99,14 @@ def show(run: Path, which: Which, write: Callable[[bytes], object] | None = None
         why = _why_none(run, attempt, which.rank)
         yet, wait = (" yet", "; -f waits for it") if _goes_on(run, which) else ("", "")
         raise JobgenError(why or f"{shown(run.name)} has no log{yet}: {_word(run)}{wait}")
-    _print(log, _fetched_begin(log, which.tail), True, write or _printer())
+    try:
+        begin = _fetched_begin(log, which.tail)
+    except JobgenError as error:
+        begin, hole = _begin(log, which.tail), mirror.hole(log.path)
+        if not (log.path.is_file() and log.path.stat().st_size) or (hole and begin <= hole):
+            raise
+        print(f"jobgen: {error}; this is what was fetched before", file=sys.stderr)
+    _print(log, begin, True, write or _printer())
 
 
 def _fetched_begin(log: Log, tail: int | None) -> int:
@@ -144,7 +151,7 @@ def follow(run: Path, which: Which) -> None:
     at = followed = 0
     queried = 0.0
     over = False
-    tail = which.tail
+    tail, warn = which.tail, _changes()
     while not over:
         if time.monotonic() - queried > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last read of the file
@@ -156,15 +163,17 @@ def follow(run: Path, which: Which) -> None:
         if log is None or (which.attempt or run_directory.last_number(run)) != followed:
             attempt, now = find(run, which)
             same = now is not None and log is not None and _same(now, log)
-            if now is not None and log is not None and not same:
+            begin = at if same or now is None else _reachable_begin(now, tail, warn)
+            if now is not None and log is not None and not same and begin is not None:
                 _drain(log, at, write, whole=True)
                 print(f"jobgen: {now.path}", file=sys.stderr)
-            if now is not None:
-                log, at, followed = now, at if same else _fetched_begin(now, tail), attempt
-            tail = None  # what comes after the first look is printed from its beginning
+            if now is not None and begin is not None:
+                log, at, followed = now, begin, attempt
+            if begin is not None:
+                tail = None  # what comes after the first look is printed from its beginning
             pause = max(beat, 10 * (time.monotonic() - looked))  # find() is slow with thousands of nodes
         if log is not None:
-            over = _fetch(log.path, over)
+            over = _fetch(log.path, over, warn)
             at = _drain(log, at, write, whole=over)
         if not over:
             time.sleep(pause)
@@ -185,17 +194,40 @@ def _look(run: Path) -> None:
     for why in mirror.refresh([run]).values():
         if find(run, Which())[1] is None:
             raise UnreachableError(why)
-        print(f"jobgen: {why}; this is what was fetched before", file=sys.stderr)
 
 
-def _fetch(log: Path, over: bool) -> bool:
+def _fetch(log: Path, over: bool, warn: Callable[[str], None]) -> bool:
     """Fetch what was added to a log at a host, and return whether it is over: while the host does not answer,
     it is not."""
     try:
-        return not mirror.pull(log) and over
+        over = not mirror.pull(log) and over
     except SchedulerError as error:
-        print(f"jobgen: {error}; the log goes on when it answers", file=sys.stderr)
+        warn(f"{error}; the log goes on when it answers")
         return False
+    warn("")
+    return over
+
+
+def _reachable_begin(log: Log, tail: int | None, warn: Callable[[str], None]) -> int | None:
+    """Return the place from which a log is printed; None while its host does not answer."""
+    try:
+        return _fetched_begin(log, tail)
+    except SchedulerError as error:
+        warn(f"{error}; the log goes on when it answers")
+        return None
+
+
+def _changes() -> Callable[[str], None]:
+    """Return a function that prints a message unless it was the last one; an empty one is never printed."""
+    last = ""
+
+    def warn(text: str) -> None:
+        nonlocal last
+        if text and text != last:
+            print(f"jobgen: {text}", file=sys.stderr)
+        last = text
+
+    return warn
 
 
 def _same(one: Log, other: Log) -> bool:

@@ -30,7 +30,6 @@ _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  #
 _OPEN = ("submitting", "unknown", "resumable")  # states after which an attempt may follow
 _ENVIRONMENT = ("env.sh", "environment")  # of the job, with the secrets that it had
 _NAMED = 8  # tasks, at most
-_LAST = "last-state.json"  # in a mirror
 
 
 class RunFiles(NamedTuple):
@@ -180,9 +179,9 @@ def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
 def _kept(run: Path, state: State) -> State:
     """Store the state of a run on a host in its mirror, for the times when the host does not answer."""
     state = state._replace(as_of=mirror.as_of(run))
-    before = run_directory.as_object(regular_file.text(run / _LAST))
+    before = run_directory.as_object(regular_file.text(run / mirror.LAST_STATE))
     with suppress(OSError):
-        (run / _LAST).write_text(json.dumps(state._asdict()), encoding="utf-8")
+        (run / mirror.LAST_STATE).write_text(json.dumps(state._asdict()), encoding="utf-8")
     if _is_over(state) and before.get("state") == state.state:  # what was written after the end is here, too
         mirror.close(run)
     return state
@@ -190,7 +189,7 @@ def _kept(run: Path, state: State) -> State:
 
 def _last(run: Path, why: str) -> State:
     """Return the last state that is known of a run whose host does not answer."""
-    before = run_directory.as_object(regular_file.text(run / _LAST))
+    before = run_directory.as_object(regular_file.text(run / mirror.LAST_STATE))
     try:
         state = State(**before)
     except TypeError:  # it was never looked at
@@ -264,7 +263,7 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         silent = answer.reason(seen.queue, seen.id, task)
         if not any(job.live for job in jobs or ()):
             seen = read(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
-    tasks = _tasks(seen, jobs)
+    tasks = {} if task else _tasks(seen, jobs)
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
         order = ("running", *LIVE, "unknown", "failed", *tasks)

@@ -11,6 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
+from jobgen.code import sides
 from jobgen.code.digests import Count, Progress
 from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
@@ -20,6 +21,7 @@ from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
 from jobgen.runs.job_query import SCHEDULERS
+from jobgen.runs.lookup import job_id
 from jobgen.runs.plan_file import PlanFile
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
@@ -185,7 +187,9 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     folder, code = "", None
     if order.host:
         code = _code(order)
-        folder = remote.folder_of_runs(order.host)
+        folder = remote.folder_of_runs(order.host, scheduler.command)
+        if order.repeats is None:
+            sides.check(host_named(order.host), order.plan, code, order.directory)
     else:
         on_path(scheduler.command)
     _check_program(order)
@@ -205,13 +209,13 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            with order.progress("sending the code") as work:
+            with order.progress("sending the code, in KiB") as work:
                 remote.send(place, files, group, code, work)
     except BaseException:
         _remove(directory, handle)
         raise
     try:
-        job_id, remark = submit_command.run(directory, scheduler, handle, patience, place)
+        made, remark = submit_command.run(directory, scheduler, handle, patience, place)
     except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         if place:
             with suppress(SchedulerError):  # the reason is that of the submission
@@ -221,8 +225,20 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     except BaseException:
         os.close(handle)
         raise
-    intent.record(directory, job_id)
-    return Submission(job_id, directory, remark, handle)
+    intent.record(directory, made)
+    return Submission(made, directory, remark, handle)
+
+
+def explanation(order: Order) -> list[str]:
+    """Return the sentences on the code and the paths of a job on a host that a dry run prints.
+
+    Raises:
+        JobgenError: the code cannot travel.
+    """
+    if not order.host:
+        return []
+    code = remarks(selection(order.directory, order.upload)) if order.upload else []
+    return [*code, *sides.lines(order.plan)]
 
 
 def _code(order: Order) -> Selection | None:
@@ -292,13 +308,14 @@ def _remove(directory: Path, handle: int) -> None:
 
 
 def _earlier(others: Sequence[Path]) -> Submission | None:
-    """Return the job of an interrupted submission; None if there is no such job, or it has ended.
+    """Return the job of an interrupted submission; None if there is no such job, or it has ended. A job on
+    another host may have run unseen: it is the one that the user submits.
 
     Raises:
         SchedulerError: it is not known whether there is a job.
     """
     for run in others:
-        held = intent.under_way(run)
+        held, unseen = intent.under_way(run), job_id(run) is None and places.of(run) is not None
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
             continue  # it has been completed meanwhile
@@ -307,10 +324,10 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
             raise SchedulerError(
                 f"the same script is submitted as {run.name}: {why}; --new makes another job"
             )
-        if state.live and state.id:
-            return Submission(
-                state.id, run, "this job was made by an earlier submission, which was interrupted"
-            )
+        if state.id and (state.live or (unseen and state.attempts)):
+            end = "" if state.live else f"; it has ended: {state.state}"
+            why = f"this job was made by an earlier submission, which was interrupted{end}"
+            return Submission(state.id, run, why)
         (intent.finish if state.id else intent.give_up)(run)
     return None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from jobgen.errors import shown
+from jobgen.hosts.host import HERE, Host
 from jobgen.values.devices import SHARD
 from jobgen.values.parsers import count
 
@@ -113,25 +114,25 @@ class Judgement(NamedTuple):
 class ClusterCommands(Protocol):
     """The commands of a scheduler that list queues and nodes: a module of functions.
 
-    Each raises SchedulerError if the scheduler does not answer.
+    Each raises SchedulerError if the scheduler does not answer. ``host``: where the commands run.
     """
 
-    def facts(self) -> Facts:
+    def facts(self, host: Host = HERE) -> Facts:
         """Return the facts about this cluster."""
 
-    def judge(self, script: str, needs: Sequence[NodeKind]) -> Judgement:
+    def judge(self, script: str, needs: Sequence[NodeKind], host: Host = HERE) -> Judgement:
         """Return the judgement of the scheduler on a job that does not run: on its script at a path, or on
         its nodes. ``needs`` are the nodes of each kind, with the cores, devices and memory of each."""
 
     @property
-    def try_job(self) -> Callable[[str], Judgement] | None:
-        """The function that submits a script, waits for the judgement on it and deletes the job; None if the
-        submission command refuses what no node can run."""
+    def try_job(self) -> Callable[[str, Host], Judgement] | None:
+        """The function that submits a script on a host, waits for the judgement on it and deletes the job;
+        None if the submission command refuses what no node can run."""
 
     def configured(self) -> str:
         """Return the name of the cluster in the configuration of this host; empty without one."""
 
-    def server(self, patience: float) -> str:
+    def server(self, patience: float, host: Host = HERE) -> str:
         """Return this name as the scheduler prints it; wait ``patience`` seconds at most."""
 
     def queues(self, patience: float) -> Iterator[str]:

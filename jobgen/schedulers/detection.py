@@ -1,15 +1,17 @@
-"""Detection of the scheduler of this machine, by the commands on PATH."""
+"""Detection of the scheduler of a machine, by the commands on its PATH."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
 
 
 class LocalScheduler(NamedTuple):
-    """The scheduler of this machine. ``dialect`` is the value of --dialect; None if its command has one only.
+    """The scheduler of a machine. ``dialect`` is the value of --dialect; None if its command has one only.
 
     ``reason`` goes on after the name of the scheduler; ``certain``: nothing speaks for another dialect.
     """
@@ -20,24 +22,27 @@ class LocalScheduler(NamedTuple):
     certain: bool
 
 
-def of_machine() -> LocalScheduler:
-    """Return the scheduler of this machine."""
-    name, reason = detect()
+def of_machine(host: Host = HERE) -> LocalScheduler:
+    """Return the scheduler of a machine."""
+    name, reason = detect(host)
     row = SCHEDULERS[name]
     return LocalScheduler(
         row, None if "dialect" in row.lacks else name, reason, reason.startswith(", because")
     )
 
 
-def detect() -> tuple[str, str]:
-    """Return the scheduler of this machine and the reason. Slurm first: it often has its own qsub."""
-    from shutil import which
-
-    if which("sbatch"):
+def detect(host: Host = HERE) -> tuple[str, str]:
+    """Return the scheduler of a machine and the reason. Slurm first: it often has its own qsub."""
+    if host.which("sbatch"):
         return "slurm", ", because sbatch is on PATH"
-    if (qsub := which("qsub")) is None:
-        return "local", ", because neither sbatch nor qsub is on PATH"
-    version = _version(qsub)
+    if host.which("qsub"):
+        return of_qsub(host)
+    return "local", ", because neither sbatch nor qsub is on PATH"
+
+
+def of_qsub(host: Host = HERE) -> tuple[str, str]:
+    """Return the scheduler to which qsub belongs, and the reason."""
+    version = _version(host)
     if "pbs_version" in version.lower():
         return "pbspro", ", because qsub says pbs_version"
     if version.lower().lstrip().startswith("version:") or "torque" in version.lower():
@@ -45,11 +50,9 @@ def detect() -> tuple[str, str]:
     return "pbspro", ", but qsub --version does not print it: it may be Torque"
 
 
-def _version(qsub: str) -> str:
-    from jobgen.hosts.calls import SchedulerError, call
-
+def _version(host: Host) -> str:
     try:
-        done = call((qsub, "--version"), patience=10)
+        done = host.call(("qsub", "--version"), patience=10)
     except SchedulerError:
         return ""
     return done.out + done.err

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.errors import counted
-from jobgen.hosts.calls import SchedulerError, call, complaint, output
+from jobgen.hosts.calls import SchedulerError, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.cluster import (
     Facts,
     Judgement,
@@ -42,29 +43,29 @@ _TORQUE = ("/var/spool/torque/server_name", "/var/lib/torque/server_name", "/etc
 _TYPES = r"(n?gpu|accel(erator)?|device)s?_?(type|model|name|arch|kind)|(gpu|accelerator)"
 
 
-def facts() -> Facts:
+def facts(host: Host = HERE) -> Facts:
     """Return the facts about this cluster.
 
     Raises:
         SchedulerError: PBS does not answer.
     """
-    found = read(output(*PROBES["queues"]), _listed_nodes(), output(*PROBES["server"]))
+    found = read(host.output(*PROBES["queues"]), _listed_nodes(host), host.output(*PROBES["server"]))
     return found._replace(commands="qstat and pbsnodes")
 
 
-def _listed_nodes() -> str:
+def _listed_nodes(host: Host) -> str:
     """Return the nodes, with the vnodes of hosts that have some: of such a host, pbsnodes -a adds up only the
     resources that PBS Pro has by itself."""
-    listed = output(*PROBES["pbsnodes"])
-    return output(*VNODES) if "<various>" in listed else listed
+    listed = host.output(*PROBES["pbsnodes"])
+    return host.output(*VNODES) if "<various>" in listed else listed
 
 
-def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
+def judge(script: str, needs: Sequence[NodeKind], host: Host = HERE) -> Judgement:
     """Compare the nodes of a job with each host that PBS lists: qsub accepts jobs that no host can run."""
-    hosts = hosts_of(_listed_nodes()).values()
+    hosts = hosts_of(_listed_nodes(host)).values()
     how = " ".join(PROBES["pbsnodes"])
     for need in needs:
-        fit = sum(has(host.kind, need) for host in hosts)
+        fit = sum(has(one.kind, need) for one in hosts)
         each = f"{need.cores} cores" + (f" and {number_of(need)} devices" if need.devices else "")
         each += f" and {need.memory} MiB" if need.memory else ""
         if fit < need.nodes:
@@ -81,14 +82,14 @@ def has(host: NodeKind, need: NodeKind) -> bool:
     )
 
 
-def try_job(script: str) -> Judgement:
+def try_job(script: str, host: Host = HERE) -> Judgement:
     """Submit a script, wait until PBS has judged it, and delete it. The comment of a job that no host can run
     begins with: Can Never Run.
 
     Raises:
         SchedulerError: qdel refuses the deletion of the job.
     """
-    done = call(("qsub", script), os.path.dirname(script))
+    done = host.call(("qsub", script), os.path.dirname(script))
     if done.status or not done.out.split():
         return Judgement(False, complaint(done), "qsub")
     job = done.out.split()[-1]
@@ -97,12 +98,12 @@ def try_job(script: str) -> Judgement:
         end = time.monotonic() + _PATIENCE
         while not comment and state in "QHW" and time.monotonic() < end:
             time.sleep(0.5)
-            fields = next((one for _, one in records(output("qstat", "-f", job), r"Job Id: (\S+)")), {})
+            fields = next((one for _, one in records(host.output("qstat", "-f", job), r"Job Id: (\S+)")), {})
             comment, state = fields.get("comment", ""), fields.get("job_state", "Q")
     except SchedulerError:
         state = "E"  # it has ended and is forgotten
     finally:
-        done = call(("qdel", job))
+        done = host.call(("qdel", job))
     if state == "Q" and done.status:
         raise SchedulerError(f"qdel {job} failed: {complaint(done)}: delete it")
     good = "Can Never Run" not in comment
@@ -119,14 +120,14 @@ def configured() -> str:
     return name.partition(".")[0]
 
 
-def server(patience: float) -> str:
+def server(patience: float, host: Host = HERE) -> str:
     """Return the name of the server's host, without its domain."""
-    return _server(output(*PROBES["server"], patience=patience))[0].partition(".")[0]
+    return _server(host.output(*PROBES["server"], patience=patience))[0].partition(".")[0]
 
 
 def queues(patience: float) -> Iterator[str]:
     """Yield the names of the queues."""
-    yield from (name for name, _ in records(output(*PROBES["queues"], patience=patience), QUEUE))
+    yield from (name for name, _ in records(HERE.output(*PROBES["queues"], patience=patience), QUEUE))
 
 
 def read(qstat: str, pbsnodes: str, server: str = "") -> Facts:
@@ -156,7 +157,7 @@ def _server(text: str) -> tuple[str, Mapping[str, str]]:
     return fields.get("server_host") or (head[1] if head else ""), fields
 
 
-def _type_resource(hosts: Sequence[Host]) -> str:
+def _type_resource(hosts: Sequence[ExecutionHost]) -> str:
     """Return the resource of PBS Pro that has the type of the devices: each host with devices has it, and its
     name says so."""
     having = [host.fields for host in hosts if number_of(host.kind)]
@@ -177,7 +178,7 @@ def _queue(
     name: str,
     fields: Mapping[str, str],
     server: Mapping[str, str],
-    hosts: Sequence[Host],
+    hosts: Sequence[ExecutionHost],
     gpu_type: str,
     reading: Reading,
 ) -> QueueFacts:
@@ -220,7 +221,7 @@ def _queue(
     )
 
 
-def _serves(host: Host, queue: str, fields: Mapping[str, str]) -> bool:
+def _serves(host: ExecutionHost, queue: str, fields: Mapping[str, str]) -> bool:
     """Return whether a host runs jobs of a queue: it is assigned to the queue, or has the resource that each
     chunk of the queue requests by default, or the property of Torque's neednodes."""
     if host.queues:
@@ -237,7 +238,7 @@ def _serves(host: Host, queue: str, fields: Mapping[str, str]) -> bool:
     return True
 
 
-def _typed(host: Host, gpu_type: str) -> NodeKind:
+def _typed(host: ExecutionHost, gpu_type: str) -> NodeKind:
     """Return the resources of a host, its devices with the type that the resource of PBS Pro has."""
     kind = host.fields.get(f"resources_available.{gpu_type}", "")
     return host.kind._replace(devices=tuple((kind, number) for _, number in host.kind.devices))
@@ -292,8 +293,8 @@ def records(text: str, head: str) -> Iterable[tuple[str, dict[str, str]]]:
             fields[key] = value
 
 
-class Host(NamedTuple):
-    """A host: the sum of its vnodes, their fields, and the queues to which they are assigned."""
+class ExecutionHost(NamedTuple):
+    """A host that runs jobs: the sum of its vnodes, their fields, and the queues that they serve."""
 
     name: str
     kind: NodeKind
@@ -301,7 +302,7 @@ class Host(NamedTuple):
     queues: frozenset[str]
 
 
-def hosts_of(pbsnodes: str, reading: Reading | None = None) -> dict[str, Host]:
+def hosts_of(pbsnodes: str, reading: Reading | None = None) -> dict[str, ExecutionHost]:
     """Return the hosts in ``pbsnodes -a`` by name; PBS Pro may divide a host into vnodes."""
     reading = reading or Reading(PROBES["pbsnodes"], [])
     vnodes: dict[str, list[Mapping[str, str]]] = {}
@@ -310,7 +311,7 @@ def hosts_of(pbsnodes: str, reading: Reading | None = None) -> dict[str, Host]:
     return {name: _host(name, parts, reading) for name, parts in vnodes.items()}
 
 
-def _host(name: str, vnodes: Sequence[Mapping[str, str]], reading: Reading) -> Host:
+def _host(name: str, vnodes: Sequence[Mapping[str, str]], reading: Reading) -> ExecutionHost:
     def total(parse: Callable[[str], int | None], *keys: str) -> int | None:
         numbers = [reading.value(one, next((key for key in keys if key in one), ""), parse) for one in vnodes]
         return sum(filter(None, numbers)) or None
@@ -324,7 +325,7 @@ def _host(name: str, vnodes: Sequence[Mapping[str, str]], reading: Reading) -> H
         devices=(("", gpus),) if gpus else (),
         features=tuple(one.strip() for one in fields.get("properties", "").split(",") if one.strip()),
     )
-    return Host(name, kind, fields, frozenset(one["queue"] for one in vnodes if "queue" in one))
+    return ExecutionHost(name, kind, fields, frozenset(one["queue"] for one in vnodes if "queue" in one))
 
 
 def _size(text: str) -> int | None:

@@ -9,7 +9,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.hosts.calls import SchedulerError, call, complaint, output
+from jobgen.hosts.calls import SchedulerError, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.cluster import (
     Facts,
     Judgement,
@@ -58,16 +59,17 @@ class Answers(NamedTuple):
     accounts: str = ""
 
 
-def facts() -> Facts:
+def facts(host: Host = HERE) -> Facts:
     """Return the facts about this cluster.
 
     Raises:
         SchedulerError: Slurm does not answer.
     """
-    config = output(*CONFIG)
-    accounts = of_user(getpass.getuser(), _setting(config, "ClusterName"))
-    answers = Answers(config, output(*NODES), output(*PARTITIONS), _optional(QOS), _optional(accounts))
-    return read(answers)
+    config = host.output(*CONFIG)
+    user = host.user if host.name else getpass.getuser()
+    accounts = of_user(user, _setting(config, "ClusterName"))
+    nodes, partitions = host.output(*NODES), host.output(*PARTITIONS)
+    return read(Answers(config, nodes, partitions, _optional(QOS, host), _optional(accounts, host)))
 
 
 def of_user(name: str, cluster: str) -> tuple[str, ...]:
@@ -75,9 +77,9 @@ def of_user(name: str, cluster: str) -> tuple[str, ...]:
     return (*ACCOUNTS, f"name={name}", f"cluster={cluster}")
 
 
-def _optional(command: tuple[str, ...]) -> str:
+def _optional(command: tuple[str, ...], host: Host) -> str:
     try:
-        return output(*command)
+        return host.output(*command)
     except SchedulerError:
         return ""
 
@@ -85,13 +87,13 @@ def _optional(command: tuple[str, ...]) -> str:
 def queues(patience: float) -> Iterator[str]:
     """Yield the names of the partitions."""
     # sinfo prints a line for each state of the nodes of a partition.
-    yield from dict.fromkeys(output("sinfo", "-h", "-o", "%R", patience=patience).splitlines())
+    yield from dict.fromkeys(HERE.output("sinfo", "-h", "-o", "%R", patience=patience).splitlines())
 
 
-def judge(script: str, needs: Sequence[NodeKind]) -> Judgement:
+def judge(script: str, needs: Sequence[NodeKind], host: Host = HERE) -> Judgement:
     """Return the judgement of ``sbatch --test-only`` on a script."""
     how = "sbatch --test-only"
-    done = call((*how.split(), script))
+    done = host.call((*how.split(), script))
     return Judgement(done.status == 0, complaint(done).removeprefix("sbatch: "), how)
 
 
@@ -106,9 +108,9 @@ def configured() -> str:
     return first_file(places, r"(?mi)^\s*ClusterName\s*=\s*(\S+)")
 
 
-def server(patience: float) -> str:
+def server(patience: float, host: Host = HERE) -> str:
     """Return the name of the cluster."""
-    return _setting(output(*CONFIG, patience=patience), "ClusterName")
+    return _setting(host.output(*CONFIG, patience=patience), "ClusterName")
 
 
 def read(answers: Answers) -> Facts:

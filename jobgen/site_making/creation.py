@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from jobgen.launch.accelerators import of_devices
@@ -93,8 +94,15 @@ def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in routes if name in names)
 
 
-def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool = False) -> str:
-    """Return the text of the file. A ``shared`` file is for all users, others for the user who makes it."""
+def site_file(
+    scheduler: Scheduler,
+    facts: Facts,
+    host: LoginNode,
+    shared: bool = False,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Return the text of the file. A ``shared`` file is for all users, others for the user who makes it.
+    ``defaults`` are further lines of its tables."""
     today = datetime.date.today()
     reasons = {} if shared else {one.name: why for one in facts.queues if (why := closed(one, facts, host))}
     open_queues = [one for one in facts.queues if one.enabled and one.name not in reasons]
@@ -107,11 +115,11 @@ def site_file(scheduler: Scheduler, facts: Facts, host: LoginNode, shared: bool 
         what=toml(f"{facts.commands or 'the scheduler'} on {host.name}"),
         detect=_detect(facts, host),
         rules=_lines(_rules(facts, chosen, on_cpus)),
-        job=_lines(_job(scheduler, chosen)),
+        job=_lines(_job(scheduler, chosen)) + defaults.get("job", ""),
         accelerator=toml(_accelerator(facts)),
         launcher=toml(scheduler.default_launcher),
         network=_network(host),
-        modules=_modules(host),
+        modules=_modules(host) + f"\n{defaults.get('environment', '')}".rstrip(),
     )
     for one in facts.queues:
         why = reasons.get(one.name, "")

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jobgen.errors import JobgenError
-from jobgen.hosts.calls import call
+from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.cluster import Facts
 from jobgen.site_making.creation import LoginNode
 from jobgen.values import parsers
 
@@ -30,11 +32,27 @@ _VIRTUAL = r"lo|docker|veth|br-|virbr|cni|flannel|cali|tun|tap|podman|ifb|dummy|
 _INFINIBAND = "32"  # https://www.kernel.org/doc/html/latest/networking/ipoib.html: ARPHRD_INFINIBAND
 
 
+def facts_of(scheduler: Scheduler, command: str, host: Host = HERE) -> Facts:
+    """Return what the scheduler lists, for a command of jobgen.
+
+    Raises:
+        JobgenError: it is not on this host, does not answer, or lists no queue that can be read.
+    """
+    try:
+        facts = scheduler.cluster().facts(host)
+    except SchedulerError as error:
+        raise JobgenError(f"{command}: {error}") from None
+    if not facts.queues:
+        quoted = "".join(f": {line}" for line in facts.unread[:1])
+        raise JobgenError(f"{command}: no queue can be read in the output of {facts.commands}{quoted}")
+    return facts
+
+
 def host_facts(scheduler: Scheduler) -> LoginNode:
     """Return the facts about this host."""
     return user_facts()._replace(
         cluster=scheduler.cluster().configured(),
-        modules=modules_in(_available_modules()),
+        modules=modules_in(available_modules()),
         interfaces=interfaces(),
     )
 
@@ -44,11 +62,11 @@ def user_facts() -> LoginNode:
     return LoginNode(socket.gethostname(), groups=tuple(_groups()), user=getpass.getuser())
 
 
-def _available_modules() -> str:
+def available_modules(host: Host = HERE) -> str:
     """Return what ``module avail`` prints, in the short form of Lmod and of Environment Modules; empty
     without modules. ``module`` is a function of login shells."""
     try:
-        done = call(("bash", "-lc", "module -t avail 2>&1"), patience=_PATIENCE)
+        done = host.call(("bash", "-lc", "module -t avail 2>&1"), patience=_PATIENCE)
     except JobgenError:
         return ""
     return done.out if done.status == 0 else ""
@@ -69,8 +87,14 @@ def modules_in(text: str) -> dict[str, tuple[str, ...]]:
 
 def interfaces(known: Path = Path("/sys/class/net")) -> tuple[str, ...]:
     """Return the network interfaces of this host without virtual ones; those of InfiniBand are the last."""
-    names = sorted(path.name for path in known.glob("*") if not re.match(_VIRTUAL, path.name))
-    return tuple(sorted(names, key=lambda name: _type(known / name) == _INFINIBAND))
+    return without_virtual({path.name: _type(path) for path in known.glob("*")})
+
+
+def without_virtual(types: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of network interfaces, by their types, without virtual ones; those of InfiniBand are
+    the last."""
+    names = sorted(name for name in types if not re.match(_VIRTUAL, name))
+    return tuple(sorted(names, key=lambda name: types[name] == _INFINIBAND))
 
 
 def _type(path: Path) -> str:

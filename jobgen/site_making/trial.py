@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from jobgen.errors import JobgenError
+from jobgen.hosts.calls import Done, complaint
+from jobgen.hosts.host import HERE, Host
 from jobgen.plan.plan import Plan, resolve
 from jobgen.rendering.render import render
 from jobgen.schedulers.cluster import Judgement, NodeKind
@@ -44,8 +49,8 @@ def _queue(site: Site) -> str:
     return queue if isinstance(queue, str) else ""
 
 
-def judgement(plan: Plan) -> Judgement:
-    """Return the judgement of the scheduler on a job.
+def judgement(plan: Plan, host: Host = HERE, folder: str | None = None) -> Judgement:
+    """Return the judgement of the scheduler on a job. Its script is in ``folder`` on the host meanwhile.
 
     Raises:
         SchedulerError: the scheduler does not answer.
@@ -60,18 +65,36 @@ def judgement(plan: Plan) -> Judgement:
         )
         for one in resources.chunks
     ]
-    with _script(plan) as path:
-        return plan.scheduler.cluster().judge(path, needs)
+    with _script(plan, host, folder) as path:
+        return plan.scheduler.cluster().judge(path, needs, host)
 
 
-def submission(plan: Plan, try_job: Callable[[str], Judgement]) -> Judgement:
-    """Return the judgement on a job that is submitted and deleted by ``try_job``."""
-    with _script(plan) as path:
-        return try_job(path)
+def submission(
+    plan: Plan,
+    try_job: Callable[[str, Host], Judgement],
+    host: Host = HERE,
+    folder: str | None = None,
+) -> Judgement:
+    """Return the judgement on a job that is submitted and deleted by ``try_job``; see `judgement`."""
+    with _script(plan, host, folder) as path:
+        return try_job(path, host)
 
 
 @contextmanager
-def _script(plan: Plan) -> Iterator[str]:
+def _script(plan: Plan, host: Host, folder: str | None) -> Iterator[str]:
+    """Write the script of a job, on another host below ``folder``; yield its path."""
+    if folder is not None:
+        made = f"{folder}/.trial-{secrets.token_hex(8)}"
+        quoted = shlex.quote(made)
+        answer = host.run(f"umask 077; mkdir {quoted} && cat > {quoted}/job.sh", render(plan).encode())
+        try:
+            if answer.status:
+                why = complaint(Done(answer.status, "", answer.err))
+                raise JobgenError(f"{folder} at {host.name} cannot be written: {why}")
+            yield f"{made}/job.sh"
+        finally:
+            host.run(f"rm -rf {quoted}")
+        return
     with tempfile.TemporaryDirectory(prefix="jobgen-site-") as folder:
         path = os.path.join(folder, "job.sh")
         with open(path, "w", encoding="utf-8") as file:

@@ -14,6 +14,7 @@ from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.ssh import SshHost
 from jobgen.jobfile.reader import decode, read_text
 from jobgen.schedulers.table import SCHEDULERS
+from jobgen.sites.display import toml
 from jobgen.sites.search import user_folder
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}"  # what can be a file name, and is no option of ssh
@@ -85,6 +86,26 @@ def read(name: str) -> HostFile:
             f"{path}: {what} is {shown(getattr(file, what))}; jobgen host add {name} writes it anew"
         )
     return file
+
+
+def write(name: str, file: HostFile) -> str:
+    """Write the file of a host, and return its path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path = path_of(name)
+    os.makedirs(folder(), exist_ok=True)
+    fields = {key: value for key, value in msgspec.structs.asdict(file).items() if value is not None}
+    variables = fields.pop("variables")
+    lines = [f"# Written by jobgen host add {name}, which writes it anew."]
+    lines += [f"{key} = {toml(value)}" for key, value in fields.items()]
+    lines += ["", "[variables]", *(f"{key} = {toml(value)}" for key, value in variables.items())]
+    temporary = f"{path}.{os.getpid()}"
+    with open(temporary, "w", encoding="utf-8") as target:
+        target.write("\n".join(lines) + "\n")
+    os.replace(temporary, path)
+    return path
 
 
 def scheduler_of(name: str, scheduler: str | None) -> tuple[str, str | None, str | None]:

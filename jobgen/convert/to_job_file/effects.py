@@ -23,7 +23,7 @@ echo date hostname printf whoami uptime true false : expr seq basename dirname w
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
 scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
-    "function": "alias trap",
+    "function": "alias unalias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
     "variable": "read mapfile readarray getopts",
     "directory": "cd pushd popd",
@@ -41,7 +41,7 @@ _FORMS = (
     (r"\S+ (--help|--citation)", "text"),
     (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
     (r"(\S*/)?generate_pbs_nodefile", "text"),
-    (r"(\S*/)?python[\d.]* -c .*\bprint\(.*", "state"),
+    (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
@@ -189,7 +189,9 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     if body is not None:
         yield from _kinds(script, body, depth + 1)
         return
-    text = " ".join(command.node.text.split())
+    around = command.node.parent
+    given = around is not None and any(one.type == "herestring_redirect" for one in around.children)
+    text = " ".join((around if around is not None and given else command.node).text.split())
     if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
         yield "files"  # of the current directory
     form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)

@@ -20,7 +20,11 @@ _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPO
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
 # Files that set none but the variables above, and those of environments.
-_KNOWN_FILES = re.compile(r"activate|profile|bashrc|conda|module|lmod|spack|/etc/")
+_KNOWN_FILES = re.compile(
+    r"activate|profile|bashrc|conda|module|lmod|spack|/etc/|^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
+)
+
+_OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions of modules
 
 
 def may_be_inherited(script: Script, name: str) -> bool:
@@ -58,7 +62,11 @@ def may_set(script: Script, statement: Node, name: str) -> bool:
     """Return whether a module or a file of a statement may set a variable."""
     of_module = PATHS.fullmatch(name) is not None or _of_module(script, name)
     found = commands(statement)
-    return any(is_own_file(one) or (of_module and one.name in ("module", "ml")) for one in found)
+    for one in found:
+        of_versions = _OF_VERSIONS.search(one.node.text) and "ver" not in name.lower()
+        if (is_own_file(one) and not of_versions) or (of_module and one.name in ("module", "ml")):
+            return True
+    return False
 
 
 def is_for_programs(script: Script, name: str) -> bool:

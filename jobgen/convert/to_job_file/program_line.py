@@ -130,9 +130,9 @@ def _code(script: Script, node: Node, found: ProgramWords) -> str:
     puts the text with their values into a variable.
     """
     values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
-    if any(value.type == "array" for value in values) or any(node.all("command_substitution")):
+    if any(value.type == "array" for value in values):
         return f'eval "{_hoisted(node, found, "export ")}"'
-    return f"eval {node.text}"
+    return f"eval {_with_output(node, found.setup)}"
 
 
 def _joined(nodes: Sequence[Node]) -> list[Node]:

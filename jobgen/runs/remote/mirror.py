@@ -20,18 +20,24 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import regular_file
+from jobgen.runs import intent, plan_file, regular_file
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
+from jobgen.runs.run_files import SCRIPT, START
 
 AS_OF = "as-of"  # its time is that of the last look
+LAST_STATE = "last-state.json"  # what the last look found
 _CLOSED = "closed"  # nothing changes any more
+_OWN = (  # files of the mirror itself
+    *(AS_OF, LAST_STATE, _CLOSED, intent.NAME, intent.UNUSED, plan_file.NAME, SCRIPT, START),
+)
 CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
 _SMALL = 256  # blocks of 512 bytes
 _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
+_METRICS = "metrics.jsonl"
 _LOGS = ("*.log", "*.o[0-9]*")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
@@ -105,6 +111,8 @@ def _script(place: Place) -> str:
     logs = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in _LOGS)
     return f"""\
 for f in {directory}/metrics.jsonl {directory}/task-*/metrics.jsonl {directory}/step-*/metrics.jsonl; do
+  case $f in *'
+'*) continue ;; esac
   [ -f "$f" ] || continue
   n=$(wc -c < "$f"); k=0
   case $f in {known}*) ;; esac
@@ -113,7 +121,8 @@ for f in {directory}/metrics.jsonl {directory}/task-*/metrics.jsonl {directory}/
   printf 'grow %d %d %s\\n' "$k" "$n" "$f"; tail -c +$((k + 1)) < "$f" | head -c "$n"; echo
 done
 [ ! -d {directory} ] ||
-  find {directory} {_pruned()} -o -type f \\( {logs} \\) -exec printf 'log 0 0 %s\\n' {{}} +
+  find {directory} {_pruned()} -o -type f ! -path '*
+*' \\( {logs} \\) -exec printf 'log 0 0 %s\\n' {{}} +
 """
 
 
@@ -135,12 +144,23 @@ def _pruned() -> str:
 
 
 def _path(name: str, some: Sequence[Place]) -> Path | None:
-    """Return the path in the mirror of a file of one of the runs; None for a name that is not safe."""
+    """Return the path in the mirror of a file of one of the runs; None for a name that is not safe, or not
+    one of the files that a look fetches."""
+    base = name.rsplit("/", 1)[-1]
+    if not any(fnmatchcase(base, pattern) for pattern in (_METRICS, *_STATE, *_LOGS)):
+        return None
     for place in some:
         inside = name.removeprefix(f"{place.directory}/")
-        if inside != name and _SAFE.fullmatch(inside) and ".." not in inside.split("/"):
+        if inside != name and _SAFE.fullmatch(inside) and may_have(inside):
             return place.mirror / inside
     return None
+
+
+def may_have(name: str) -> bool:
+    """Return whether a mirror may have a file of the host with this path in the directory of the run."""
+    base = name.rsplit("/", 1)[-1]
+    is_own = name in _OWN or base == places.NAME or fnmatchcase(base, _hole_file(Path("*")).name)
+    return not is_own and ".." not in name.split("/")
 
 
 def _grow(path: Path, at: int, data: memoryview | bytes) -> None:
@@ -211,7 +231,7 @@ printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
 
 def is_growing(name: str) -> bool:
     """Return whether a file is one that is only written at its end."""
-    return name == "metrics.jsonl" or any(fnmatchcase(name, pattern) for pattern in _LOGS)
+    return name == _METRICS or any(fnmatchcase(name, pattern) for pattern in _LOGS)
 
 
 def pull_all(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -43,7 +44,7 @@ class Place(NamedTuple):
 
     def here(self, path: str) -> Path:
         """Return the path in the mirror of a file of the host."""
-        pure = PurePosixPath(path)
+        pure = PurePosixPath(os.path.normpath(path))  # the job may have written any path
         if pure.is_relative_to(self.directory):
             return self.mirror / pure.relative_to(self.directory)
         return self.mirror.joinpath(_OUTSIDE, *(part for part in pure.parts if part not in ("/", "..")))

@@ -21,7 +21,7 @@ from jobgen.code.digests import Progress
 from jobgen.code.selection import Selection
 from jobgen.code.travel import travel
 from jobgen.errors import JobgenError, shown
-from jobgen.hosts.calls import Done, NotStartedError, complaint
+from jobgen.hosts.calls import Done, NotStartedError, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.remote.place import Place, host_named
 from jobgen.runs.run_files import START, mode_of
@@ -30,6 +30,7 @@ from jobgen.sites.host_file import read
 CODE = "code"  # the folder that `travel` makes in the directory of a run
 _TRIES = ".submission"
 _MADE_BY_OTHER = 75
+_NO_COMMAND = 127
 _PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
 
 
@@ -40,15 +41,20 @@ class Remains(NamedTuple):
     answer: str | None
 
 
-def folder_of_runs(host: str) -> str:
+def folder_of_runs(host: str, command: str) -> str:
     """Make the folder of runs at a host, and return its path without symbolic links: as Slurm records it.
 
     Raises:
         JobgenError: it cannot be made.
+        SchedulerError: the ``command`` of the scheduler is not there.
         UnreachableError: the host does not answer.
     """
     folder = shlex.quote(read(host).runs)
-    answer = host_named(host).run(f"umask 077; mkdir -p {folder} && cd {folder} && [ -w . ] && pwd -P")
+    has = f"command -v {command} > /dev/null || exit {_NO_COMMAND}"
+    answer = host_named(host).run(f"{has}; umask 077; mkdir -p {folder} && cd {folder} && [ -w . ] && pwd -P")
+    if answer.status == _NO_COMMAND:
+        again = f"jobgen host add {host} asks it for its PATH again"
+        raise SchedulerError(f"cannot find {command} on the PATH of {host}: {again}")
     path = answer.out.decode("utf-8", "surrogateescape").removesuffix("\n")
     if answer.status or not path.startswith("/"):
         why = complaint(Done(answer.status, "", answer.err))
