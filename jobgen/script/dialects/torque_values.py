@@ -79,7 +79,7 @@ def value_fault(key: str, value: str) -> str:
     """Return why qsub or the server refuses the value of an option; empty if they accept it."""
     option, _, name = key.partition(" ")
     if option == "-l" and name not in _RESOURCES:
-        near = _near_resource(name)
+        near = _near_resource(name.lower())
         return f"Torque has no resource {shown(name)}{near}" if near or name in _FOREIGN else ""
     if option == "-W" and value and name.strip().lower() not in _ATTRIBUTES:
         return f"qsub has no attribute {shown(name)} for -W{nearest(name, _ATTRIBUTES)}"
