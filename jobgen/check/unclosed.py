@@ -91,7 +91,7 @@ def fault(text: str) -> Fault | None:
         start, end = int(document[1]), document[2]
         reason = f"the here-document has no line {end}: all lines below are a part of it"
         return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", True)
-    if (quote := _odd_quote(text, reader.spans)) is not None:
+    if (quote := _open_substitution(text) or _odd_quote(text, reader.spans)) is not None:
         return quote.without_end()
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0
     if reader.fault is not None and (last <= line or reader.lacks_body):
@@ -103,6 +103,21 @@ def _ends_before(text: str, line: int) -> bool:
     """Return whether the script ends, by exit or exec, before bash reads a line."""
     ends = [one for one in _EXIT.finditer(text) if text.count("\n", 0, one.start()) + 1 < line]
     return any(not complaint(text[: one.end()]) for one in ends[:_TRIALS])
+
+
+def _open_substitution(text: str) -> _Opening | None:
+    """Return the first ``$(`` that a quote ends, if bash reads the script with a ``)`` before each."""
+    for find in (str.find, str.rfind):
+        lines, first = text.split("\n"), 0
+        for number, line in enumerate(lines, 1):
+            begin = line.rfind("$(")
+            at = find(line, '"', begin) if begin >= 0 and line.count("(") > line.count(")") else -1
+            if at >= 0:
+                lines[number - 1] = f"{line[:at]}){line[at:]}"
+                first = first or number
+        if first and not complaint("\n".join(lines)):
+            return _Opening("$(", first)
+    return None
 
 
 def _odd_quote(text: str, spans: list[_Opening]) -> _Opening | None:

@@ -91,11 +91,17 @@ def commands(root: Node) -> Iterator[Command]:
     """Yield all commands below a node."""
     for node in root.all("command"):
         name = node.get("name")
-        if name is None:
+        if name is None or _goes_on(name):
             continue
         plain = literal(name) or ""
         words = (name, *(child for child in node.children if child.field == "argument"))
         yield Command(node, os.path.basename(plain), (*words, *_behind(node)), node.line)
+
+
+def _goes_on(name: Node) -> bool:
+    """Return whether a line goes on with a part of the value above it: ``a="b "\\`` and ``"c"`` below."""
+    before = name.previous()
+    return before is not None and name.source[before.end : name.start] == b"\\\n"
 
 
 def _behind(command: Node) -> Iterator[Node]:

@@ -1,13 +1,15 @@
-"""The scripts that a script hands to sbatch or qsub in a here-document."""
+"""The scripts that a script hands to sbatch or qsub in a here-document, or writes and submits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
+from jobgen.script.written_files import written
 
 _SUBMIT = {row.command for row in DIALECTS.values() if row.command}
 # What the outer shell replaces in a here-document without quotes, before the scheduler reads it.
@@ -15,14 +17,41 @@ _REPLACED = re.compile(r"(?<!\\)(\$\{[^{}]*\}|\$\(\([^()]*\)\)|\$\([^()]*\)|\$\w
 
 
 def scripts(script: Script) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the number of lines above each script, its text, and whether the command has options."""
+    """Yield the number of lines above each script, its text, and whether further options may be given."""
     for command in script.commands:
-        if command.name not in _SUBMIT:
-            continue
-        whole = command.node.parent
-        body = next(whole.all("heredoc_body"), None) if whole is not None else None
+        body = _input(command.node) or _written(script, command) if command.name in _SUBMIT else None
         if body is not None:
-            yield body.line - 1, _read(body).encode(), bool(command.arguments)
+            text = _read(body)
+            yield body.line - 1, text.encode(), bool(command.arguments) or "##" in text.split("\n")
+
+
+def _written(script: Script, command: Command) -> Node | None:
+    """Return the here-document that cat has written to the file which a command submits."""
+    names, found = {word.text.strip("\"'") for word in command.arguments}, None
+    for node, sign, name in written(script):
+        if name not in names or node.start > command.node.start:
+            continue
+        whole = next((one for one in node.above() if one.type == "redirected_statement"), None)
+        if sign == ">>" or whole is None or not whole.text.startswith("cat"):
+            return None
+        found = next(whole.all("heredoc_body"), None)
+    return found
+
+
+def _input(command: Node) -> Node | None:
+    """Return the here-document that a command reads: its own, or that of the pipeline into it."""
+    goes_on = False
+    for above in command.above():
+        document = next(above.all("heredoc_body"), None)
+        if above.type == "pipeline":
+            goes_on = above.children[0].type == "|"
+        elif above.type == "heredoc_redirect":
+            return document if goes_on else None
+        elif above.type != "negated_command":
+            return document if above.type == "redirected_statement" else None
+        if document is not None:
+            return document
+    return None
 
 
 def _read(body: Node) -> str:

@@ -22,8 +22,12 @@ LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 MISSING = "MISSING"  # in an index by type: the words that the text should have
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
-# tree-sitter ends the word $A/$B/c before its second $; it reads $A/${B}/c correctly.
-_MISREAD = re.compile(rb"(?<=[/.:,@%+_-])\$([A-Za-z_]\w*)(?=[/.:,@%+-])")
+# tree-sitter ends the words $A/$B/c, $A/$1 and "$A "$1 before their last $; it reads $A/${B}/c correctly.
+_MISREAD = re.compile(
+    rb"(?:(?<=[/.:,@%+_^-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d))\$([A-Za-z_]\w*|\d)"
+)
+# It ends the word $A\_b before the backslash.
+_ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
@@ -143,7 +147,8 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    clear, added = _clarified(_HEREDOC.sub(rb"\1 ", source) if b"<<" in source else source)
+    plain = _ESCAPED.sub(b"-.", source)
+    clear, added = _clarified(_HEREDOC.sub(rb"\1 ", plain) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
     root, parent, depth = None, None, 0

@@ -200,7 +200,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("late-directive", f"{PBS}cd x\n#PBS -l walltime=02:00:00\nhostname", "error"),
         ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\n#SBATCH -n 8\nhostname", "note"),
         ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\nhostname", "error"),
-        ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l scratch=1gb", "warning"),
+        ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l ppn=1", "warning"),
         ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l waltime=1:00:00", "error"),
         ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2:vmem=2gb", "error"),
         ("bad-name", f"{PBS}#PBS -N a$N", "warning"),

@@ -55,7 +55,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         yield Hit(
             work.line,
             f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
-            f"{shown(last.text)}",
+            f"{_shown(last)}",
             _set(script, "-eo"),
         )
     elif lost := _ignored(script, work):
@@ -63,7 +63,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         several = first in works and _repeats(works, first)
         yield Hit(
             first.line,
-            f"without set -e the script continues if {shown(first.node.text)} fails",
+            f"without set -e the script continues if {_shown(first.node)} fails",
             _COUNT if several else _set(script, "-eo"),
             NOTE,
         )
@@ -79,6 +79,13 @@ def _run(script: Script) -> list[Command]:
 
 def _name(command: Command) -> str:
     return command.program or command.words[0].text
+
+
+def _shown(node: Node) -> str:
+    """Return the first line of a command for a message, without the variables that it sets for its program."""
+    name = node.get("name") or node
+    lines = node.source[name.start : node.end].decode("utf-8", "replace").splitlines()
+    return shown(f"{lines[0].rstrip(chr(92)).rstrip()} ..." if lines[1:] else lines[0])
 
 
 def _last(script: Script) -> Node | None:
@@ -153,7 +160,13 @@ _INFORM = {
     "echo", "printf", "date", "hostname", "pwd", "nvidia-smi", "rocm-smi", "npu-smi", "which", "type", "sleep",
     "env", "printenv", "uname", "whoami", "id", "ls", "lscpu", "free", "df", "du", "cat", "nproc", "squeue", "head",
     "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read", "clear", "deactivate",
+    "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
 }  # fmt: skip
+# Subcommands that inform, of commands that also do something else.
+_SHOWING = {
+    "scontrol": {"show", "ping", "version", "listpids", "listjobs", "liststeps"},
+    "sacctmgr": {"show", "list", "ping", "version", "dump"},
+}
 # Further tools, which are not the work of a job.
 _SMALL = {
     "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput",
@@ -176,7 +189,11 @@ def _programs(script: Script) -> list[Command]:
     common = {*TOOLS, *STATE, *_INFORM, *_SMALL, *_SHELL, *script.functions}
     found = [one for one in _run(script) if script.is_batch and one.program not in common]
     named = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
-    return [one for one in named if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one)]
+    return [
+        one
+        for one in named
+        if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one) and not _lists(one)
+    ]
 
 
 def _ignored(script: Script, work: Command) -> list[Command]:
@@ -227,7 +244,12 @@ def _matters(script: Script, command: Command) -> bool:
 
 
 def _lists(command: Command) -> bool:
-    """Return whether conda or pip only show what is installed."""
+    """Return whether conda or pip only show what is installed, or scontrol what the scheduler knows."""
+    if command.name in _SHOWING:
+        return (
+            next((word for word in command.literals if not word.startswith("-")), "")
+            in _SHOWING[command.name]
+        )
     shown = command.literals[:1] in (["list"], ["info"], ["show"], ["freeze"], ["--version"])
     return shown and command.name in ("conda", "mamba", "micromamba", "pip", "pip3", "spack", "git")
 

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import uses
+from jobgen.script.syntax import assignments, uses
 from jobgen.script.written_files import is_shared, of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
+_MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
+_NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod"}
 
 
 def _is_hostfile(script: Script, name: str) -> bool:
@@ -22,7 +24,21 @@ def _is_hostfile(script: Script, name: str) -> bool:
     ):
         return name in script.hostfiles  # nodes of a graph
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
-    return name in script.hostfiles or (named is not None and not last.endswith((".log", ".out", ".err")))
+    if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err")):
+        return name in script.hostfiles
+    return not _MAY_BE_LOG.fullmatch(named[1]) or _is_read(script, last)
+
+
+def _is_read(script: Script, last: str) -> bool:
+    """Return whether a program, an exported variable or a redirection of input names a file by its last part."""
+    words = [word for one in script.commands if one.name not in _NO_READERS for word in one.arguments]
+    for _, value, node in assignments(script.tree):
+        exported = node.parent is not None and node.parent.type in ("declaration_command", "command")
+        words += [value] if exported else []
+    for node in script.tree.all("file_redirect"):
+        file = node.get("destination")
+        words += [file] if file is not None and any(one.type == "<" for one in node.children) else []
+    return any(last in (script.constants.value(word) or word.text) for word in words)
 
 
 @rule(

@@ -63,7 +63,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         )
         yield Hit(
             launch.line,
-            f"a batch script runs {launch.kind} on the first node only: {effect}",
+            f"a batch script runs {launch.title} on the first node only: {effect}",
             f"start it with {way}",
             WARNING if count == 1 else None,
         )

@@ -121,7 +121,7 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
         if not _is_numbered(launch) and not outer.unknown and _on_all(launch) and _is_for_all(outer):
             yield Hit(
                 launch.line,
-                f"{launch.kind} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
+                f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
                 "waits for the ranks of the others, which never come",
                 _RENDEZVOUS.get(launch.kind, ""),
             )

@@ -108,6 +108,13 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
     return not script.is_sure and any(map(accepts, others))
 
 
+def without_dash(option: Option, dialect: Dialect) -> str:
+    """Return the fix for ``-time=1``, which is ``-t`` with the value ``ime=1``; empty for other options."""
+    name, equals, value = f"{option.given[1:]}{option.value}".partition("=")
+    is_long = option.given[:2] != "--" and equals and name in dialect.scheduler.grammar.long_options
+    return f"write --{name}={value}, with two dashes" if is_long else ""
+
+
 def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
     dialect, command = script.dialect, script.dialect.command
     name, equals, _ = option.given[2:].partition("=")
@@ -132,7 +139,10 @@ def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, 
     span = dialect.option_versions.get(f"--{whole[0]}")
     if span and (not span.holds(script.version) or (script.version is None and span.before)):
         reason = f"--{whole[0]} is an option of {dialect.title} {span} only: other versions refuse the script"
-        return (reason, "remove it", WARNING) if script.version is None else (reason, "remove it")
+        moves = f"--{whole[0]}" in dialect.directory_options
+        form = dialect.scheduler.request_forms["directory"] if moves else ""
+        fix = f"write {form.format(option.value)}" if moves else "remove it"
+        return (reason, fix, WARNING) if script.version is None else (reason, fix)
     if equals and not dialect.scheduler.grammar.long_options[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
@@ -231,7 +241,7 @@ def memory(script: Script) -> Iterator[Hit]:
     bare, unit, likely = script.dialect.bare_size
     for option, name, text in _memories(script):
         if matches(bare, text):
-            reason = f"{name}={text} is {text} {unit}"
+            reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
             yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
             yield Hit.at(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start
+from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
@@ -168,7 +169,7 @@ def bad_array(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if option.flag == array and not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
-            yield Hit.at(option, reason)
+            yield Hit.at(option, reason, without_dash(option, dialect))
 
 
 def rerun_array(script: Script) -> Iterator[Hit]:

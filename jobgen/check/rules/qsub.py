@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
-from jobgen.check.rules.options import accepted_elsewhere
+from jobgen.check.rules.options import accepted_elsewhere, without_dash
 from jobgen.check.rules.slurm import COUNTS
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
@@ -66,7 +66,8 @@ def bad_value(script: Script) -> Iterator[Hit]:
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
-            yield Hit.at(option, found, "correct the value, or remove the option", level)
+            fix = without_dash(option, dialect) or "correct the value, or remove the option"
+            yield Hit.at(option, found, fix, level)
     given = script.heeded
     for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
         yield Hit(given[key].line, why, "remove it, or add the other option")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.options import without_dash
 from jobgen.errors import shown
 from jobgen.script.script import Hit, Script
 
@@ -160,5 +161,5 @@ def bad_count(script: Script) -> Iterator[Hit]:
             yield Hit.at(
                 option,
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
-                f"write {option.flag}=N",
+                without_dash(option, script.dialect) or f"write {option.flag}=N",
             )

@@ -47,12 +47,11 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
         if count > request.nodes:
-            waits = (
-                "" if launch.row.line.reaches_nodes else ": its ranks wait forever for those of the others"
-            )
+            waits = ": its ranks wait for those of the others until the rendezvous times out"
             yield Hit(
                 launch.line,
-                f"{launch.kind} gets {count} nodes, but the job requests {request.nodes}{waits}",
+                f"{launch.title} gets {count} nodes, but the job requests {request.nodes}"
+                + ("" if launch.row.line.reaches_nodes else waits),
                 place=launch.place(*launch.row.line.nodes),
             )
 

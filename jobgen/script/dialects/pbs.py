@@ -43,7 +43,7 @@ class PbsDialect(Dialect):
     line_joint = r"\\\s*$"
     time_resources = frozenset({"walltime", "cput", "pcput", "min_walltime", "max_walltime"})
     bare_seconds = True
-    bare_size = (r"\d+", "bytes for PBS", "gb")
+    bare_size = (r"\d+", "byte", "gb")
     size_pattern = r"(?:\+?\d+[kmgtp]?[bw]?)?"
     size_units = "kb, mb, gb and tb"
     size_example = "write 64gb instead of 64GiB, and 1536mb instead of 1.5gb"

@@ -63,7 +63,7 @@ class SlurmDialect(Dialect):
     time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
     time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"
     unlimited = frozenset({"infinite", "unlimited"})
-    bare_size = (r"[1-9]\d?|1\d\d", "megabytes", "G")
+    bare_size = (r"[1-9]\d?|1\d\d", "megabyte", "G")
     size_pattern = r"\s*\+?\d+(?:[kmgt]b?)?"
     size_units = "K, M, G and T"
     size_example = "write 64G instead of 64GiB, and 1536M instead of 1.5G"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.errors import nearest, shown
+from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.script.dialects import value_forms
 from jobgen.script.dialects.value_forms import PBS_FORMS, Form, at_list, listed
 
@@ -58,6 +59,10 @@ mpplabel mppe pmppt ppf psds taskspn mta mtb mtc mtd mte mtf mtg mth srfs_tmp sr
 srfs_assist pe_mask energy_used
 """
 _RESOURCES = frozenset(_NAMES.split())
+# Resources of other schedulers, and a part of nodes=; any other name may be a resource of the site.
+_FOREIGN = {
+    *IN_CHUNKS, "ppn", "select", "place", "min_walltime", "max_walltime", "h_rt", "h_vmem", "mem_free",
+}  # fmt: skip
 
 
 def may_be_local(key: str) -> bool:
@@ -74,7 +79,8 @@ def value_fault(key: str, value: str) -> str:
     """Return why qsub or the server refuses the value of an option; empty if they accept it."""
     option, _, name = key.partition(" ")
     if option == "-l" and name not in _RESOURCES:
-        return f"Torque has no resource {shown(name)}{_near_resource(name)}"
+        near = _near_resource(name.lower())
+        return f"Torque has no resource {shown(name)}{near}" if near or name in _FOREIGN else ""
     if option == "-W" and value and name.strip().lower() not in _ATTRIBUTES:
         return f"qsub has no attribute {shown(name)} for -W{nearest(name, _ATTRIBUTES)}"
     return value_forms.fault(FORMS, key, value)

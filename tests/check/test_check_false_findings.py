@@ -1,0 +1,152 @@
+"""What check said of scripts that are right, and advice that was wrong: each case is a kind of script."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.check.checker import Finding, check
+from jobgen.check.unclosed import fault
+from jobgen.script.script import Script
+from jobgen.script.submitted import scripts
+
+HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
+TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
+DATA = "cat > in <<END\nkey: {\nEND\n"
+
+
+def found(text: str, rule: str) -> list[Finding]:
+    return [one for one in check(f"{text}\n".encode(), folder=".") if one.rule == rule]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{DATA}qsub a.pbs",
+        f"{DATA}qsub a.pbs | tee log",
+        f"{DATA}id=$(sbatch a.sh)",
+        f"if a; then\n{DATA}qsub a.pbs\nfi",
+        f"f() {{\n{DATA}qsub a.pbs\n}}",
+        "cat > in <<END && qsub a.pbs\nkey: {\nEND",
+        "cat > in <<END || qsub a.pbs | tee log\nkey: {\nEND",
+        "cat > a.pbs <<END\nkey: {\nEND\necho >> a.pbs\nqsub a.pbs",
+        "qsub in\ncat > in <<END\nkey: {\nEND",
+        "while read a; do qsub $a; done <<END\nkey: {\nEND",
+    ],
+)
+def test_a_here_document_of_another_command_is_no_job_script(text: str) -> None:
+    assert list(scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))) == []
+    assert found(f"#!/bin/bash\n{text}", "syntax-error") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sbatch <<END\nX\nEND",
+        "sbatch > log <<END || exit 1\nX\nEND",
+        "if ! sbatch <<END\nX\nEND\nthen a; fi",
+        "id=$(sbatch <<END | cut -f1\nX\nEND\n)",
+        "id=$(cat <<END | sed s/a/b/ | sbatch | cut -f1\nX\nEND\n)",
+        "(echo a; cat <<END\nX\nEND\n) | sbatch",
+        f"{DATA}cat > a.sh <<END\nX\nEND\nsbatch -n 1 a.sh",
+        'cat <<END > "$name.sh"\nX\nEND\nsbatch $name.sh',
+    ],
+)
+def test_the_here_document_that_a_submit_command_reads(text: str) -> None:
+    assert [text for _, text, _ in scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))] == [b"X\n"]
+
+
+def test_a_directive_that_the_outer_shell_completes() -> None:
+    text = "#!/bin/bash\ncat <<END | sbatch\n#!/bin/bash\n#SBATCH -t 00:$minutes:00\nhostname\nEND"
+    assert found(text, "no-walltime") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'A="$(srun hostname | sort"\necho\nB="$(date"\n',
+        'A="$(date" "$x"\nB="$(cat "$x" | sort)"\nC="$(date"\n',
+        'A="$(srun --export="X" a"\nB="$(srun --export="Y" b"\n',
+    ],
+)
+def test_substitutions_without_an_end_in_several_quotes(text: str) -> None:
+    begin = fault(text)
+    assert begin is not None
+    assert (begin.line, begin.reason) == (1, "$( has no )")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("sinfo -s", "scontrol show job 1", "scontrol -d show node a", "qstat -f", "seff 1", "pbsnodes -a"),
+        *("sacctmgr show user", "sacctmgr -n list qos", "sacct -j 1", "scontrol ping"),
+        # Values, which tree-sitter reads as a value and a command
+        *('a=$x" +opt "$2', "a=$x/$1", "a=$x/$1/b", "a=$x/$ref\\_b", "a=$x\\ $y", "a=$x-$1"),
+        'a="-Q 1 "\\\n"-R 2"',
+    ],
+)
+def test_commands_and_values_whose_failure_changes_nothing(command: str) -> None:
+    assert found(f"{HEAD}{command}\nsrun python3 a.py", "no-errexit") == []
+
+
+@pytest.mark.parametrize("command", ["scontrol update job=1 x=2", "sacctmgr -i add user a", "scontrol"])
+def test_commands_of_the_scheduler_that_do_something(command: str) -> None:
+    (only,) = found(f"{HEAD}{command}\nsrun python3 a.py", "no-errexit")
+    assert only.line == 3
+
+
+def test_a_command_over_several_lines_is_shown_by_its_first() -> None:
+    command = "CUDA_VISIBLE_DEVICES=1 python3 a.py \\\n  --steps 3"
+    (only,) = found(f"{HEAD}{command}\nsrun python3 b.py", "no-errexit")
+    assert only.reason == "without set -e the script continues if 'python3 a.py ...' fails"
+
+
+@pytest.mark.parametrize(
+    ("resource", "count"),
+    [("scratch=1gb", 0), ("matlab=1", 0), ("walltme=1:00", 1), ("ppn=1", 1), ("mpiprocs=4", 1)],
+)
+def test_a_resource_of_the_site(resource: str, count: int) -> None:
+    findings = check(f"{TORQUE}#PBS -l {resource}\nhostname\n".encode(), scheduler="torque")
+    assert len([one for one in findings if one.rule == "bad-value"]) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ('echo "$SLURM_JOB_NODELIST" > ./job_info/NodeList', 0),
+        ('echo "$SLURM_JOB_NODELIST" > nodelist\ncat nodelist', 0),
+        ("srun hostname > nodelist\n./a --nodes ./nodelist", 1),
+        ('list=nodelist\nsrun hostname > "$list"\n./a "$list"', 1),
+        ("srun hostname > nodelist\nexport NODES=$PWD/nodelist\n./a", 1),
+        ("srun hostname > nodelist\nwhile read a; do ssh $a b; done < nodelist", 1),
+        ("srun hostname > hostfile", 1),
+    ],
+)
+def test_a_list_of_nodes_that_nothing_reads(text: str, count: int) -> None:
+    assert len(found(f"{HEAD}set -e\n{text}", "shared-hostfile")) == count
+
+
+@pytest.mark.parametrize(
+    ("directive", "rule", "fix"),
+    [
+        ("--workdir=/a/b", "unknown-option", "write --chdir=/a/b"),
+        ("-array=1-45", "bad-array", "write --array=1-45, with two dashes"),
+        ("-mem=4G", "bad-value", "write --mem=4G, with two dashes"),
+        ("-nodes=2", "bad-count", "write --nodes=2, with two dashes"),
+        ("--array=x-", "bad-array", "write 0-9"),
+    ],
+)
+def test_the_advice_about_a_directive(directive: str, rule: str, fix: str) -> None:
+    assert [one.fix for one in found(f"{HEAD}#SBATCH {directive}\nhostname", rule)] == [fix]
+
+
+@pytest.mark.parametrize(("size", "words"), [("1", "1 megabyte"), ("2", "2 megabytes")])
+def test_a_size_without_a_unit(size: str, words: str) -> None:
+    (only,) = found(f"{HEAD}#SBATCH --mem={size}\nhostname", "memory-unit")
+    assert only.reason == f"--mem={size} is {words}"
+
+
+def test_the_name_of_a_launcher_that_is_a_module() -> None:
+    launch = "python3 -m torch.distributed.launch --nnodes=4 --node_rank=0 --master_addr=$A a.py"
+    (only,) = found(f"{HEAD}#SBATCH --nodes=2\nset -e\n{launch}", "nodes-mismatch")
+    assert only.reason.startswith("torch.distributed.launch gets 4 nodes")
+    assert only.reason.endswith("until the rendezvous times out")
