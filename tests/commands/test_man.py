@@ -75,7 +75,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert run("site", "new").stdout.startswith('.TH JOBGEN-SITE-NEW 1 "1970-01-01" "jobgen ')
     done = run("sumbit")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "did you mean jobgen-submit?" in done.stderr
+    assert "did you mean submit?" in done.stderr
     assert run("-o", "pages").returncode == 0
     assert {path.name for path in (tmp_path / "pages").iterdir()} == set(PAGES)
     (tmp_path / "file").touch()
