@@ -439,7 +439,30 @@ _GROUPS = {
 
 @cache
 def _submit_command() -> click.Command:
-    options = [
+    options = _submission_options()
+    command = JobCommand(
+        "submit",
+        callback=click.pass_obj(_submit),
+        short_help="Submit a job, and keep all about it in a directory.",
+        help="Submit a job and print its id. Its script and files are kept in a run directory.",
+        params=[
+            click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
+            *job_options(),
+            *file_options(),
+            *options,
+            template_option(),
+        ],
+    )
+    command.own = tuple(str(option.name) for option in options)
+    command.example = (
+        "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
+    )
+    return command
+
+
+def _submission_options() -> list[click.Option]:
+    """Return the options that only ``submit`` has."""
+    return [
         click.Option(["--again"], metavar="RUN", help="Submit RUN again, from its plan.json."),
         click.Option(["-n", "--dry-run"], is_flag=True, help="Print the script; submit and write nothing."),
         click.Option(
@@ -473,34 +496,6 @@ def _submit_command() -> click.Command:
             help="With --host: the most code that is sent.  [default: 200M]",
         ),
     ]
-    command = JobCommand(
-        "submit",
-        callback=click.pass_obj(_submit),
-        short_help="Submit a job, and keep all about it in a directory.",
-        help="Submit a job and print its id. Its script and files are kept in a run directory.",
-        params=[
-            click.Argument(["scheduler"], metavar="|".join(queued()), required=False),
-            *job_options(),
-            *file_options(),
-            *options,
-            template_option(),
-        ],
-    )
-    command.own = (
-        "again",
-        "dry_run",
-        "new",
-        "submit_timeout",
-        "wait",
-        "host",
-        "upload",
-        "no_upload",
-        "upload_limit",
-    )
-    command.example = (
-        "jobgen submit slurm --nodes 2 --gpus-per-node 4 --launcher torchrun -- train.py --lr 0.1"
-    )
-    return command
 
 
 @cache
