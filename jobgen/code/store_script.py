@@ -19,7 +19,7 @@ failed() {
 }
 leave() {  # removing links takes some file systems longer than all the rest
     trap - EXIT
-    rm -rf "$own" < /dev/null > /dev/null 2>&1 &
+    rm -rf "$own" > /dev/null 2>&1 &
     exit 0
 }
 try() { message=$("$@" 2>&1) || failed "$1"; }

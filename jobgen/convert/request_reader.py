@@ -19,6 +19,11 @@ _KIND = "|".join([*_KINDS, *_KINDS.values()])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 
 
+def has_directives(script: Script) -> bool:
+    """Return whether a script is for a scheduler; some of its directives may have no effect."""
+    return script.is_batch or bool(script.directives.late)
+
+
 def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptRequest:
     """Read all directives of a script. With ``whole`` what is missing has the scheduler's default; with
     ``totals`` the resources of a job without chunks are those of one chunk."""

@@ -211,10 +211,12 @@ class SshHost(Host):
 
     def _lost(self, status: int | None, err: bytes) -> UnreachableError:
         """Return the error of a connection that failed, with ssh's own last line."""
-        why, more = _last_line(err) or "ssh prints nothing", f"ssh {self.target} shows more"
+        why, more = _last_line(err), f"ssh {self.target} shows more"
         if status is None:
-            return UnreachableError(f"{self.name} has not answered in time ({why}); {more}")
-        return UnreachableError(f"{self.name} cannot be reached: {why}; {more}")
+            text = f"has not answered in time ({why or 'ssh prints nothing'})"
+        else:
+            text = f"cannot be reached: {why or 'the connection has ended'}"
+        return UnreachableError(f"{self.name} {text}; {more}")
 
 
 def _last_line(printed: bytes) -> str:

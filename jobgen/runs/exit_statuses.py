@@ -29,6 +29,7 @@ COMMANDS = {
     "convert": "a part of the script could not be translated",
     "diff": "the runs differ",
     "doctor": "there is a problem",
+    "host": "`host check`: a step fails; `host clean`: the answer to the question was no",
     "site": "`site detect`: this machine is no site that jobgen knows",
 }
 # Further statuses of a command.

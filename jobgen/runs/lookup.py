@@ -88,14 +88,25 @@ def one_run(name: str, root: Path) -> Path:
 
 def job_id(run: Path) -> str | None:
     """Return the id of the run's job; of the last one if several jobs continued the run. The id of an array
-    on PBS has brackets, which the script leaves out."""
+    on PBS has brackets, which the script leaves out. A task of an array has the array's id with its index."""
     found = text(run / "job-id").strip()
+    if not found and run.name.startswith("task-"):
+        return _task_id(job_id(run.parent), run.name.removeprefix("task-"))
     if not re.fullmatch(r"\d[\w.\[\]-]*(;[\w.-]+)?", found, re.ASCII):
         return None
     server = re.fullmatch(r"(\d+)(\.\S+)", found, re.ASCII)
     if server and any(run.glob("task-*")):
         return f"{server[1]}[]{server[2]}"
     return found
+
+
+def _task_id(array: str | None, index: str) -> str | None:
+    """Return the id of a task: 5_2 of 5 on Slurm, 5[2].server of 5[].server on PBS."""
+    parts = re.fullmatch(r"(\d+)(\[\])?(.*)", array or "")
+    if not parts:
+        return None
+    number_of_array, brackets, rest = parts.groups()
+    return f"{number_of_array}[{index}]{rest}" if brackets else f"{number_of_array}_{index}{rest}"
 
 
 def by_id(name: str, runs: Sequence[Path]) -> list[Path]:

@@ -263,7 +263,7 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         silent = answer.reason(seen.queue, seen.id, task)
         if not any(job.live for job in jobs or ()):
             seen = read(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
-    tasks = _tasks(seen, jobs)
+    tasks = {} if task else _tasks(seen, jobs)
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
         order = ("running", *LIVE, "unknown", "failed", *tasks)

@@ -60,7 +60,7 @@ def scheduler_at(host: SshHost, name: str | None) -> tuple[Scheduler, str]:
     """
     found = of_machine(host)
     row = SCHEDULERS[name] if name else found.scheduler
-    path = shown(host.variable("PATH"))
+    path = host.variable("PATH")
     if row.behaviour.one_host:
         raise JobgenError(f"neither sbatch nor qsub is on the PATH of a login shell there: {path}")
     if name and row is not found.scheduler and (why := _contradiction(host, row)):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts import shell_text
 from jobgen.hosts.calls import SchedulerError
-from jobgen.hosts.ssh import SshHost
+from jobgen.hosts.host import Host
 from jobgen.site_making.host_facts import without_virtual
 
 # What the commands of schedulers, of rsync and of tar need of a login shell; SBATCH_* are added to them.
@@ -61,7 +61,7 @@ class RunsFolder(NamedTuple):
     free: int | None
 
 
-def login(host: SshHost, signs: Collection[str]) -> Login:
+def login(host: Host, signs: Collection[str]) -> Login:
     """Return the user and the environment of a login shell, with these variables.
 
     Only ``-l`` alone makes a login shell of every shell, so it reads the commands from standard input.
@@ -103,7 +103,7 @@ done
 """
 
 
-def machine(host: SshHost, user: Login) -> RemoteMachine:
+def machine(host: Host, user: Login) -> RemoteMachine:
     """Return the facts about the machine of a host, whose commands have the variables of the login shell.
 
     Raises:
@@ -137,7 +137,7 @@ done
     rows = dict(zip(cells[::2], cells[1::2], strict=False))
     if lacking := [key.removeprefix("lacks ") for key in rows if key.startswith("lacks ")]:
         path = user.variables.get("PATH", "")
-        raise JobgenError(f"there is no {', '.join(lacking)} on the PATH of a login shell: {shown(path)}")
+        raise JobgenError(f"there is no {', '.join(lacking)} on the PATH of a login shell: {path}")
     nets = {key.removeprefix("net "): value for key, value in rows.items() if key.startswith("net ")}
     version = re.search(r"\d+(\.\d+)+", rows.get("python", ""))
     return RemoteMachine(
@@ -151,7 +151,7 @@ done
     )
 
 
-def try_folder(host: SshHost, path: str) -> RunsFolder:
+def try_folder(host: Host, path: str) -> RunsFolder:
     """Make the folder of the runs at a host, unless it is there, and write and remove a file in it.
 
     Raises:
@@ -178,5 +178,5 @@ df -Pk . | awk 'NR == 2 {{ for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+%$/) {{ pr
     resolved, _, free = answer.out.decode("utf-8", "surrogateescape").partition("\0")
     if answer.status or not resolved.startswith("/"):
         why = answer.err.strip().rpartition("\n")[2] or "it is not there after it was made"
-        raise JobgenError(f"the folder {shown(path)} cannot be written: {why}")
+        raise JobgenError(f"the folder {path} cannot be written: {why}")
     return RunsFolder(resolved, int(free) if free.strip().isdecimal() else None)

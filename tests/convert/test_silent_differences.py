@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from convert.conversions import body, convert, job_file, remarks, values
 
+from jobgen.convert.to_job_file import translation
+from jobgen.script.script import Script
+
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 
 
@@ -475,3 +478,128 @@ def test_ranks_of_python_without_mpi_are_named(options: str, line: str, named: b
 def test_a_variable_that_nothing_sets_is_named(line: str, named: bool) -> None:
     done = job_file(SLURM.format("-N 1 -n 1", line))
     assert any("is not set anywhere in the script" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "slots", "slots_of_node"),
+    [
+        ("-l nodes=1", "PBS_NP", "PBS_NUM_PPN"),
+        ("-l nodes=3", "PBS_NP", "PBS_NUM_PPN"),
+        ("-q a", "PBS_NP", "PBS_NUM_PPN"),
+        ("-l nodes=2:ppn=4", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"),
+        ("-l procs=8", "SLURM_NTASKS", "PBS_NUM_PPN"),
+    ],
+)
+def test_slots_that_no_directive_requests_are_set(options: str, slots: str, slots_of_node: str) -> None:
+    done = convert(f"#PBS {options}\nset -u\nmpirun -np $PBS_NP ./a $PBS_NUM_PPN", "slurm", "torque")
+    assert f'--ntasks="${slots}"' in done.text
+    assert f"./a ${slots_of_node}\n" in done.text
+    assert ("PBS_NP=$SLURM_JOB_NUM_NODES\n" in done.text) is (slots == "PBS_NP")
+    assert ("PBS_NUM_PPN=1\n" in done.text) is (slots_of_node == "PBS_NUM_PPN")
+
+
+def test_slots_of_different_nodes_are_the_lines_of_the_node_file() -> None:
+    done = convert("#PBS -l nodes=1:ppn=4+2:ppn=2\n./a $PBS_NP", "slurm", "torque")
+    assert "PBS_NP=$((4 * SLURM_JOB_NUM_NODES))\n" in done.text
+
+
+@pytest.mark.parametrize(
+    ("resources", "why"),
+    [
+        ("nodes=1:ppn=PPN:big", "ppn=PPN cannot be read"),
+        ("nodes=2:ppn=$N:gpus=x:a100", "ppn=$N, gpus=x cannot be read"),
+        ("nodes=2:ppn=2:gpus=x", "gpus=x cannot be read"),
+        ("nodes=2:ppn=$N:foo=3", "foo has no counterpart, and ppn=$N cannot be read"),
+        ("select=1:ncpus=N:model=bro", "ncpus=N cannot be read"),
+        ("select=2:ncpus=4:mem=big:model=bro", "mem=big cannot be read"),
+        ("select=$N:ncpus=4", "select=$N cannot be read"),
+        ("nodes=1:ppn=2:big", ""),
+        ("select=1:ncpus=2:mem=4gb:model=bro", ""),
+    ],
+)
+def test_numbers_beside_properties_that_cannot_be_read(resources: str, why: str) -> None:
+    source = "pbspro" if resources.startswith("select") else "torque"
+    script = f"#!/bin/bash\n#PBS -l {resources}\n./a\n"
+    what = f"-l {resources}"
+    new = [one.why for one in convert(script, "slurm", source).remarks if one.lost and one.what == what]
+    assert new == [f"{why} in Slurm"] * bool(why)
+    of_job_file = [one.why for one in job_file(script, source).remarks if one.lost and one.what == what]
+    assert of_job_file == [why] * bool(why)
+
+
+@pytest.mark.parametrize(
+    ("log", "named"),
+    [
+        ("a.log", True),
+        ("%x.log", True),
+        ("%N-%u.log", True),
+        ("%a.log", True),
+        ("%4a.log", True),
+        ("%%j.log", True),
+        ("%j.log", False),
+        ("%6j.log", False),
+        ("%A_%a.log", False),
+        ("%J.log", False),
+    ],
+)
+def test_a_log_without_the_number_of_the_job_is_appended_to(log: str, named: bool) -> None:
+    done = job_file(SLURM.format(f"-N 1 --array=0-3 -o {log}", "./a"))
+    assert any("appends to this log" in one.why for one in done.remarks) is named
+
+
+def test_a_script_with_late_directives_has_its_name() -> None:
+    script = Script(b"#!/bin/bash\ncd /work\n#SBATCH -N 1\n./a\n", "slurm", name="train.sh")
+    assert values(translation.convert(script).text)["name"] == "train.sh"
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 1 --exclusive --ntasks-per-node=8", "srun ./a", True),
+        ("-N 1 --exclusive --ntasks-per-node=8 -c 2", "srun ./a", False),
+        ("-N 1 --exclusive --ntasks-per-node=8", "export OMP_NUM_THREADS=4\nsrun ./a", False),
+        ("-N 1 --ntasks-per-node=8", "srun ./a", False),
+    ],
+)
+def test_the_threads_of_ranks_on_whole_nodes_are_named(options: str, lines: str, named: bool) -> None:
+    why = "jobgen sets it to the cores of a rank, 1; the script leaves it unset"
+    done = job_file(SLURM.format(options, lines))
+    assert (("OMP_NUM_THREADS", why) in [(one.what, one.why) for one in done.remarks]) is named
+
+
+@pytest.mark.parametrize(("word", "named"), [("$1", True), ('"$1"', True), ("${1:-3}", False)])
+def test_an_argument_of_the_script_may_be_missing(word: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"srun ./a {word}"))
+    assert [one.why[:25] for one in done.remarks if one.what == "$1"] == ["is an argument of the scr"] * named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("cat > x <<E\n# go to PBS_O_WORKDIR\nE", []),
+        ("cat > x <<E\n  #go to PBS_O_WORKDIR\nE", []),
+        ('cat > x.c <<"E"\n#define DIR getenv("PBS_O_WORKDIR")\nE', ["PBS_O_WORKDIR"]),
+        ("cat > x <<E\nPBS_O_WORKDIR\nE", ["PBS_O_WORKDIR"]),
+        ("./a pbs_nodes", []),
+        ("./a --hosts pbs_hostfile", []),
+        ("./a pbs_usda", ["pbs_usda"]),
+    ],
+)
+def test_comments_and_files_that_name_the_scheduler(line: str, named: list[str]) -> None:
+    done = convert(f"#PBS -l nodes=1\n{line}", "slurm", "torque")
+    assert [one.what for one in done.remarks if "PBS" in one.what.upper()] == named
+
+
+@pytest.mark.parametrize(
+    ("devices", "named"),
+    [
+        ("--gres=gpu:$N", True),
+        ("--gres=gpu:a100:$N", True),
+        ("--gpus-per-node=$T:4", True),
+        ("--gres=gpu:a100:2", False),
+        ("--gres=gpu:2(S:0-1)", False),
+    ],
+)
+def test_devices_that_cannot_be_read_are_named(devices: str, named: bool) -> None:
+    done = job_file(SLURM.format(f"-N 1 {devices}", "./a"))
+    assert ((True, 2, devices) in remarks(done)) is named

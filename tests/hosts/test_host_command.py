@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
 import tomllib
 from support.hosts import SMALL
-from support.laptop import PASSWORD, Done, Lab, Laptop, User
+from support.laptop import LAPTOP_HOME, PASSWORD, Done, Lab, Laptop, User
 from support.pbs import PbsCluster
 from support.pbs_login import pbs_login
 from support.waiting import wait_until
@@ -239,3 +240,105 @@ def test_hostile_paths(laptop: Laptop, user: User) -> None:
     there = {path.name for path in user.files.iterdir()}
     assert there & {"x", "y", "z"} == set()
     assert name in there
+
+
+def test_list_show_and_remove(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    added(laptop)
+    assert laptop.run("jobgen", "host", "list").out.split() == [
+        *("NAME", "SCHEDULER", "SITE", "RUNS"),
+        *("narval", "slurm", "narval", f"{user.home}/jobgen"),
+    ]
+    [row] = json.loads(laptop.run("jobgen", "host", "list", "--json").out)
+    path = LAPTOP_HOME / CONFIG / "hosts/narval.toml"
+    assert row == {"name": "narval", "file": str(path), **host_file(laptop)}
+    shown = tomllib.loads(laptop.run("jobgen", "host", "show", "narval").out)
+    assert shown == {"file": str(path), **host_file(laptop)}
+    near = laptop.run("jobgen", "host", "show", "narvl")
+    assert (near.status, "did you mean narval?" in near.err) == (2, True), near
+    words = laptop.run("jobgen", "host", "show", "n", env={"_JOBGEN_COMPLETE": "fish"}).out.split()
+    assert words == ["narval"]
+    words = laptop.run("jobgen", "submit", "--host", "", env={"_JOBGEN_COMPLETE": "bash"}).out.split()
+    assert words == ["narval"]
+    queues = laptop.run(
+        "jobgen", "submit", "--host", "narval", "--queue", "", env={"_JOBGEN_COMPLETE": "bash"}
+    ).out.split()
+    assert queues
+    done = laptop.run("jobgen", "host", "remove", "narval")
+    assert (done.status, f"{user.home}/jobgen stays at narval" in done.err) == (0, True), done
+    assert settings(laptop) == ["sites/narval.toml"]
+    assert laptop.run("jobgen", "host", "remove", "narval").status == 2
+
+
+def steps(done: Done) -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in done.out.splitlines())
+
+
+def test_check(laptop: Laptop, user: User) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    added(laptop)
+    done = laptop.run("jobgen", "host", "check", "narval")
+    assert done.status == 0, done
+    assert list(steps(done)) == ["connection", "folder of the runs", "scheduler", "job"]
+    assert "(sbatch --test-only)" in steps(done)["job"]
+    assert list((user.files / "jobgen").iterdir()) == []
+    user.fail("sbatch", "sbatch: error: Batch job submission failed: Invalid account", 1)
+    done = laptop.run("jobgen", "host", "check", "narval")
+    assert (done.status, "job: failed: " in done.out, "Invalid account" in done.out) == (1, True, True), done
+    (user.files / "jobgen").chmod(0o500)
+    done = laptop.run("jobgen", "host", "check", "narval")
+    assert (done.status, list(steps(done))[-1]) == (1, "folder of the runs"), done
+    assert "Permission denied" in done.out
+    laptop.disconnect()
+    relay.set(cut=("up", 0))
+    done = laptop.run("jobgen", "host", "check", "narval")
+    assert (done.status, done.out, "narval cannot be reached" in done.err) == (5, "", True), done
+
+
+@pytest.mark.parametrize("kind", ["openpbs", "torque"])
+def test_check_of_pbs(request: pytest.FixtureRequest, lab: Lab, laptop: Laptop, kind: str) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{kind}_cluster")
+    row = "pbspro" if kind == "openpbs" else "torque"
+    with pbs_login(lab, cluster) as user:
+        laptop.knows("fir", user)
+        runs = cluster.folder("runs")
+        added(laptop, "--runs", str(runs), "--scheduler", row, name="fir")
+        done = laptop.run("jobgen", "host", "check", "fir")
+        assert (done.status, "(pbsnodes -a)" in steps(done)["job"]) == (0, True), done
+        done = laptop.run("jobgen", "host", "check", "fir", "--submit-test")
+        assert (done.status, "(qsub, job " in steps(done)["job"]) == (0, True), done
+        assert list(runs.iterdir()) == []
+
+
+def test_clean(lab: Lab, laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    added(laptop)
+    (laptop.work / "big.txt").write_text("x" * 200_000)
+    assert laptop.run("git", "init", "-q").status == 0
+    submit = ("jobgen", "submit", "--host", "narval", *SMALL, "--name")
+    for name in ("waits", "old"):
+        more = ("--begin", "2099-01-01T00:00") if name == "waits" else ()
+        done = laptop.run(*submit, name, *more, "--", "true")
+        assert done.status == 0, done
+    runs = user.files / "jobgen"
+    old, waits = (next(runs.glob(f"{name}-*")) for name in ("old", "waits"))
+    assert lab.cluster.wait(done.out.strip()).ok
+    done = laptop.run("jobgen", "host", "clean", "narval")
+    assert (done.status, "0 files of code removed" in done.out) == (0, True), done
+    for path in runs.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    done = laptop.run("jobgen", "host", "clean", "narval")
+    assert (done.status, "1 file of code removed" in done.out) == (0, True), done
+    assert (old / "code/big.txt").exists()
+    assert not any(path.is_file() for path in (runs / ".store").rglob("*"))
+    done = laptop.run("jobgen", "host", "clean", "narval", "--older-than", "90d")
+    assert (done.status, str(old.name) in done.err, "--yes" in done.err) == (2, True, True), done
+    (runs / "mine").mkdir()
+    done = laptop.run("jobgen", "host", "clean", "narval", "--older-than", "90d", "--yes")
+    assert (done.status, "1 run removed" in done.out) == (0, True), done
+    assert {path.name for path in runs.iterdir()} == {".store", "mine", waits.name}
+    done = laptop.run("jobgen", "host", "clean", "narval", "--older-than", "90d")
+    assert (done.status, "no run is that old" in done.out) == (0, True), done
+    assert laptop.run(*submit, "next", "--", "true").status == 0
+    lab.cluster.exec("head", ["scancel", "--user", user.name])

@@ -91,6 +91,9 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     assert done.status == 0, done
     assert (here / "checkpoints/step-1/weights").read_bytes() == weights
     assert [path.name for path in (here / "checkpoints/step-1").iterdir()] == ["weights"]
+    inode = (here / "checkpoints/step-1/weights").stat().st_ino
+    assert laptop.run("jobgen", "fetch", run, "checkpoints/step-1").status == 0
+    assert (here / "checkpoints/step-1/weights").stat().st_ino == inode  # it was here
     done = laptop.run("jobgen", "fetch", run, "checkpoint/*")
     assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
 

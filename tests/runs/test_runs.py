@@ -217,8 +217,8 @@ def test_an_array_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     [state], _ = states.states([run])
     assert state.tasks == {"finished": 1, "failed": 1, "running": 1, "pending": 1}
     assert state.state == "running"
-    make_run(run, "task-2", "1 began 5_2\n", plan=False, job="5_2")
-    make_run(run, "task-3", "1 began 5_3\n", plan=False, job="5_3")
+    make_run(run, "task-2", "1 began 5_2\n", plan=False)
+    make_run(run, "task-3", "1 began 5_3\n", plan=False)
     found, _ = states.states([run / "task-3", run / "task-2"])
     assert [(one.name, one.state) for one in found] == [("exp/task-3", "pending"), ("exp/task-2", "running")]
     [saved], _ = states.states([make_run(run, "task-4", "1 began 5_4\n9 ended 75\n", plan=False)])
@@ -411,8 +411,8 @@ def test_tasks_that_may_be_missing_in_an_answer_are_unknown(
 ) -> None:
     run = array_of_five(tmp_path)
     make_run(run, "task-0", "1 began 5_0\n9 ended 0\n", plan=False)
-    make_run(run, "task-2", "1 began 5_2\n", plan=False, job="5_2")
-    make_run(run, "task-3", "1 began 5_3\n9 ended 75\n", plan=False, job="5_3")
+    make_run(run, "task-2", "1 began 5_2\n", plan=False)
+    make_run(run, "task-3", "1 began 5_3\n9 ended 75\n", plan=False)
     path = path_with(tmp_path / "bin", squeue=CUT_OFF, sacct=NO_SACCT)
     monkeypatch.setenv("PATH", f"{path}:/usr/bin:/bin")
     found, _ = states.states([run, *(run / f"task-{index}" for index in (0, 2, 3))])

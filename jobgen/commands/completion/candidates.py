@@ -1,4 +1,5 @@
-"""The candidates for an option or an argument: words of the tables, sites, queues, runs or file names."""
+"""The candidates for an option or an argument: words of the tables, sites, hosts, queues, runs or file
+names."""
 
 from __future__ import annotations
 
@@ -40,6 +41,10 @@ def values(
     schedulers = schedulers_of(command, arguments)
     if parameter.name == "queue":
         yield from _queues(schedulers, given)
+    elif parameter.name == "host":
+        from jobgen.sites.host_file import names as hosts
+
+        yield from map(Candidate, hosts())
     elif parameter.name == "site" or (command.name in ("show", "refresh") and metavar == "NAME"):
         from jobgen.sites.search import names
 
@@ -76,8 +81,9 @@ def flag_fits(command: click.Command, arguments: Sequence[str], parameter: click
 
 
 def _queues(schedulers: Sequence[Scheduler], given: Mapping[str, str]) -> Iterator[Candidate]:
-    """Yield the queues of the given site; without a site, those that the scheduler lists."""
-    if site := given.get("site"):
+    """Yield the queues of the given site or host; without them, those that the scheduler lists."""
+    host = given.get("host")
+    if site := given.get("site") or (_site_of(host) if host else None):
         from jobgen.sites.loader import load
 
         yield from (Candidate(name) for name, one in load(site).queues.items() if one.enabled)
@@ -88,6 +94,12 @@ def _queues(schedulers: Sequence[Scheduler], given: Mapping[str, str]) -> Iterat
         with suppress(SchedulerError):  # it is not installed, or does not answer
             for queue in one.cluster().queues(_PATIENCE) if one in schedulers else ():
                 yield Candidate(queue)
+
+
+def _site_of(host: str) -> str | None:
+    from jobgen.sites.host_file import read
+
+    return read(host).site
 
 
 def _settings(schedulers: Sequence[Scheduler], current: str) -> Iterator[Candidate]:

@@ -43,7 +43,7 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
 def set_name(file: JobFile, script: Script, source: Dialect, line: int) -> None:
     """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
     refuses, because the run directory has it."""
-    if script.is_batch and script.name:
+    if request_reader.has_directives(script) and script.name:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
     if not matches(source.scheduler.name_pattern, name):
@@ -163,7 +163,8 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
     appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
-    if option is not None and not appends and not re.search("%[^%x]", path) and not path.startswith("/dev/"):
+    of_job = re.search(r"%\d*[jJA]", path.replace("%%", ""))
+    if option is not None and not (appends or of_job or path.startswith("/dev/")):
         why = "a later job appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)

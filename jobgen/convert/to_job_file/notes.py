@@ -164,7 +164,8 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield a remark on each word of the program with a variable that nothing in the script sets."""
+    """Yield a remark on each argument of the script in the words of the program, and on each variable in them
+    that nothing in the script sets."""
     text, dialect = script.tree.text, script.dialect
     own = {name for name, _, _ in script.assignments}
     for name in names(file.list("command")):
@@ -173,10 +174,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if not ours and not re.search(rf"(?<![${{\w]){name}\b", text):
-            why = (
-                "is not set anywhere in the script: if it is missing the job ends, and the script would go on"
-            )
+        if name.isdigit() or not (ours or re.search(rf"(?<![${{\w]){name}\b", text)):
+            what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
+            why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
 
 

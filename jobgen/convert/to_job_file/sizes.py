@@ -43,23 +43,31 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
-    file.remarks += _of_whole_nodes(script, launch, gpus, line)
     _devices(file, script, gpus, each, line)
     _cores(file, script, launch, each, gpus, line)
+    file.remarks += _of_whole_nodes(script, launch, gpus, line, file.values["cpus_per_rank"])
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, f"{count} nodes", why))
 
 
-def _of_whole_nodes(script: Script, launch: Launch | None, gpus: int, line: int) -> Iterator[Remark]:
-    """Yield a remark on what a job with whole nodes has without a request."""
-    cores = script.request.cpus_per_rank is None and (launch is None or launch.row.once_a_node)
+def _of_whole_nodes(
+    script: Script, launch: Launch | None, gpus: int, line: int, cores_of_rank: object
+) -> Iterator[Remark]:
+    """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
+    no_cores = script.request.cpus_per_rank is None
+    cores = no_cores and (launch is None or launch.row.once_a_node)
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
     if script.request.exclusive and what:
         why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
         why += "those that are requested" + (f", {gpus} of the GPUs" if gpus and devices else "")
         yield Remark(line, "exclusive", why, lost=False)
+    ranks = launch is not None and not launch.row.once_a_node
+    own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
+    if script.request.exclusive and no_cores and ranks and not (own or script.dialect.sets_threads):
+        why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
+        yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
 
 
 def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
@@ -185,6 +193,10 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
         return
     if _in_one_directive(file, script, line):
         return
+    for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
+        if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
+            why = f"cannot be read: {gpus} of a node are requested"
+            file.remarks.append(Remark(script.heeded[flag].line, f"{flag}={value}", why))
     if each > gpus:  # jobgen gives each rank a device of its own
         option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
         if option and file.try_add("directive", [*file.list("directive"), option]):

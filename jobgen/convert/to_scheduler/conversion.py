@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.convert import aprun, directive_options, request_reader, submission
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import host_order, launch_translation, request_writer, review, variables
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
-from jobgen.convert.to_scheduler.start_lines import has_directives, has_first_line, line_starts, start
+from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
 from jobgen.errors import JobgenError
 from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command

@@ -57,7 +57,8 @@ def _replaced(
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
-    words = LaunchWords(call.words, script, variables.names(source, target, mpi_of(script)))
+    names = variables.names(script.request, source, target, mpi_of(script))
+    words = LaunchWords(call.words, script, names)
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")

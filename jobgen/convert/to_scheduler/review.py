@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from jobgen.convert import misreadings
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.to_scheduler.start_lines import (
     for_bash,
-    has_directives,
     has_first_line,
     line_starts,
     threads_of_ranks,
@@ -32,7 +32,9 @@ from jobgen.script.syntax import Node
 
 _TALK = ("echo", "printf")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
-_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?)\w+"
+_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
+# The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
+_COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job_id": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
@@ -367,10 +369,11 @@ def _names(
 
 
 def _printed(root: Node, at: int) -> bool:
-    """Return whether an offset is in a command that only prints, or that has been looked at as a command."""
+    """Return whether an offset is in a comment, or in a command that only prints or has been looked at."""
     node = root
     while (inner := next((one for one in node.children if one.start <= at < one.end), None)) is not None:
-        if inner.type == "comment":
+        line = node.source[node.source.rfind(b"\n", 0, at) + 1 : at]
+        if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
             return True
         if inner.type == "command" and (name := inner.get("name")) is not None:
             written = inner.parent is not None and inner.parent.type == "redirected_statement"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from jobgen.convert import start_directory
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported
@@ -41,11 +42,6 @@ _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing el
 def for_bash(script: Script) -> bool:
     """Return whether the body of a script has been read."""
     return bool(script.tree.source) or not script.source
-
-
-def has_directives(script: Script) -> bool:
-    """Return whether a script is for a scheduler; some of its directives may have no effect."""
-    return script.is_batch or bool(script.directives.late)
 
 
 def has_first_line(script: Script) -> bool:

@@ -55,14 +55,23 @@ def _node_rank(request: Request, source: Dialect, target: Dialect, mpi: str) -> 
     return dict.fromkeys(source.zeros - target.zeros, rank) if alone and rank else {}
 
 
-def names(source: Dialect, target: Dialect, mpi: str = DEFAULT_MPI) -> dict[str, str]:
-    """Return the new names of the variables."""
+def names(request: Request, source: Dialect, target: Dialect, mpi: str = DEFAULT_MPI) -> dict[str, str]:
+    """Return the new names of the variables, except those that the new request leaves unset."""
+    missing = _without_ranks(request, target)
     found = {
         name: new
         for name, meaning in meanings(source).items()
-        if name not in target.job_variables and (new := target.variable(meaning))
+        if name not in target.job_variables and (new := target.variable(meaning)) and new not in missing
     }
     return {**found, **rank_names(source, target, mpi)}
+
+
+def _without_ranks(request: Request, target: Dialect) -> set[str]:
+    """Return the variables of ranks that the target sets only if the new request names their number."""
+    if request.ranks_per_node or "ranks_per_node" not in target.set_if_requested:
+        return set()
+    unset = ["ranks_per_node", *["ranks"] * (request.ranks is None or request.nodes is not None)]
+    return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
 def unset(request: Request, source: Dialect) -> set[str]:
@@ -74,9 +83,11 @@ def unset(request: Request, source: Dialect) -> set[str]:
 def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
     ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
+    slots, nodes = request.lines_per_node or 1, target.variable("nodes")
     values = {
+        "slots": f"${nodes}" if slots == 1 else f"$(({slots} * {nodes}))",
         **target.counts,
-        "slots_per_node": str(request.lines_per_node or 1),
+        "slots_per_node": str(slots),
         "ranks": _all_ranks(request, target) if request.submitted else str(request.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
@@ -93,7 +104,7 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         values["gpus"] = str(request.gpus or request.gpus_per_node * (request.nodes or 1))
         if cpus * ranks % request.gpus_per_node == 0:
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
-    new = {*names(source, target), *target.job_variables}
+    new = {*names(request, source, target), *target.job_variables}
     known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
     return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
 
@@ -116,7 +127,7 @@ def translate(
     Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
     """
     mpi = mpi_of(script)
-    other = {**_node_rank(script.request, source, target, mpi), **names(source, target, mpi)}
+    other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
     defined = definitions(script.request, source, target)
     if indices := listed(script.request, target):
         index, new = str(source.variable("array_index")), target.variable("array_index")

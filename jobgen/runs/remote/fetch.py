@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -55,19 +55,30 @@ def fetch(
             near = nearest(pattern, [file.name for file in known])
             raise JobgenError(f"{place.mirror.name} has no file {shown(pattern)} at {place.host_name}{near}")
     for at in range(0, len(chosen), _AT_ONCE):
-        some = chosen[at : at + _AT_ONCE]
+        some = _lacking(place, chosen[at : at + _AT_ONCE])
+        parts = {file: _part(place, file) for file in some}
         for file in some:
             _download(place, file, progress)
-        for file in _different(place, some):  # it was written anew, and not only at its end
+        for file in _different(place, parts):  # it was written anew, and not only at its end
             _part(place, file).unlink(missing_ok=True)
             _download(place, file, progress)
-            if _different(place, [file]):
+            if _different(place, {file: parts[file]}):
                 raise SchedulerError(
                     f"{file.name} at {place.host_name} changes while it is fetched: try again"
                 )
         for file in some:
-            os.replace(_part(place, file), place.mirror / file.name)
+            os.replace(parts[file], place.mirror / file.name)
     return chosen
+
+
+def _lacking(place: Place, files: Sequence[RemoteFile]) -> list[RemoteFile]:
+    """Return the files that are not here as they are at the host."""
+    paths = {file: place.mirror / file.name for file in files}
+    whole = {
+        file: path for file, path in paths.items() if path.is_file() and path.stat().st_size == file.size
+    }
+    different = _different(place, whole)
+    return [file for file in files if file not in whole or file in different]
 
 
 def listed(place: Place) -> list[RemoteFile]:
@@ -112,9 +123,11 @@ def _download(place: Place, file: RemoteFile, progress: Callable[[RemoteFile, in
         more = pull_from(place, f"{place.directory}/{file.name}", path)
 
 
-def _different(place: Place, files: Sequence[RemoteFile]) -> list[RemoteFile]:
-    """Return the files whose content here is not that at the host, by SHA-256."""
-    sizes = {file: _part(place, file).stat().st_size for file in files}
+def _different(place: Place, files: Mapping[RemoteFile, Path]) -> list[RemoteFile]:
+    """Return the files whose content here, in these paths, is not that at the host, by SHA-256."""
+    if not files:
+        return []
+    sizes = {file: path.stat().st_size for file, path in files.items()}
     lines = "".join(f"h {size} {shlex.quote(file.name)}\n" for file, size in sizes.items())
     script = f"""\
 cd {shlex.quote(place.directory)} || exit
@@ -125,7 +138,7 @@ h() {{ head -c "$1" < "$2" | {{ sha256sum || shasum -a 256 || openssl dgst -sha2
         raise SchedulerError(
             f"{place.host_name} has no sha256sum, shasum or openssl: nothing can be verified"
         )
-    return [file for file, there in zip(files, found, strict=True) if _sha256(_part(place, file)) != there]
+    return [file for file, there in zip(files, found, strict=True) if _sha256(files[file]) != there]
 
 
 def _sha256(path: Path) -> str:

@@ -19,6 +19,7 @@ _PARTS = {
     "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
     "nodes": {"", "ppn", "gpus"},
 }
+_NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
 _PLACES = {"scatter", "excl", "free", "exclhost"}
 
@@ -132,6 +133,8 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
         first = content.directives.get("constraint")
         joined = f"{first.value}{dialect.feature_separator}{features}" if first else features
         content.directives["constraint"] = Directive(option, text, joined, part)
+        if part and (why := _unreadable(name, content.request.chunks[0])):
+            content.unconverted.append((option, text, why))
     elif why := _resource_fault(name, option.value, content.request):
         content.unconverted.append((option, text, why))
 
@@ -206,11 +209,12 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
     return "may be a license or a resource of the site" if license else "has no counterpart"
 
 
-def _unreadable(key: str, value: str) -> bool:
-    """Return whether a resource of a chunk is a number or a size for PBS, but is not written as one."""
-    if key == "mem":
-        return mebibytes(value, "b") is None
-    return key in ("ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn") and number(value) is None
+def _unreadable(name: str, chunk: Mapping[str, str]) -> str:
+    """Return the reason if values of a chunk are numbers or sizes for PBS, but are not written as such."""
+    given = {name: chunk.get("", "1"), **chunk}  # a node may have a name instead of a number
+    odd = [key for key in _NUMBERS if key in given and number(given[key]) is None]
+    odd += ["mem"] * ("mem" in given and mebibytes(given["mem"], "b") is None)
+    return f"{', '.join(f'{key}={given[key]}' for key in odd)} cannot be read" if odd else ""
 
 
 def _chunk_fault(name: str, request: Request) -> str:
@@ -218,8 +222,6 @@ def _chunk_fault(name: str, request: Request) -> str:
         return "different chunks have no counterpart"
     chunk = request.chunks[0] if request.chunks else {}
     host = ["names a host"] * (name == "nodes" and not chunk.get("", "1").isdigit())
-    odd = [key for key in chunk if key not in _PARTS[name]]
-    if odd:
-        return ", and ".join([*host, f"{', '.join(odd)} has no counterpart"])
-    unread = [f"{key}={value}" for key, value in chunk.items() if _unreadable(key, value)]
-    return f"{', '.join(unread)} cannot be read" if unread else "".join(host)
+    odd = ", ".join(key for key in chunk if key not in _PARTS[name])
+    others = f"{odd} has no counterpart" if odd else ""
+    return ", and ".join(filter(None, [*host, others, _unreadable(name, chunk)]))
