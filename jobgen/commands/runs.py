@@ -15,7 +15,7 @@ from jobgen.errors import INTERRUPTED, NO, JobgenError, shown
 from jobgen.values.parsers import whole
 
 if TYPE_CHECKING:
-    from jobgen.runs.job_query import Queue
+    from jobgen.runs.job_query import HostScheduler
 
 _RUNS = "RUN is a run directory, its name or the beginning of it, or a job's id."
 
@@ -104,7 +104,7 @@ def list_runs(runs_dir: str | None, as_json: bool) -> None:
     )
 
 
-def _say(text: str, silent: Mapping[Queue, str]) -> None:
+def _say(text: str, silent: Mapping[HostScheduler, str]) -> None:
     click.echo(text, nl=False)
     for why in silent.values():
         click.echo(f"jobgen: {why}", err=True)

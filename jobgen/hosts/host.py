@@ -13,7 +13,7 @@ from jobgen.hosts import calls
 from jobgen.hosts.calls import PATIENCE, Done, SchedulerError
 
 
-class Answer(NamedTuple):
+class ScriptOutput(NamedTuple):
     """What a shell script of ours printed on a host, and its exit status."""
 
     status: int
@@ -61,7 +61,7 @@ class Host:
         stdin: bytes | BinaryIO = b"",
         patience: float = PATIENCE,
         into: BinaryIO | None = None,
-    ) -> Answer:
+    ) -> ScriptOutput:
         """Run a script of POSIX sh; what it prints goes ``into`` a file, or into the answer.
 
         Raises:

@@ -24,7 +24,7 @@ from typing import BinaryIO
 from jobgen.errors import UNREACHABLE, shown
 from jobgen.hosts import shell_text
 from jobgen.hosts.calls import PATIENCE, Done, SchedulerError, on_path
-from jobgen.hosts.host import Answer, Host
+from jobgen.hosts.host import Host, ScriptOutput
 
 CONNECT = 18  # s, without a terminal
 _FIRST_ANSWER = 15  # s, of the host; then ssh itself says what is wrong
@@ -111,7 +111,7 @@ class SshHost(Host):
         stdin: bytes | BinaryIO = b"",
         patience: float = PATIENCE,
         into: BinaryIO | None = None,
-    ) -> Answer:
+    ) -> ScriptOutput:
         """Run a script of POSIX sh on the host; see Host.run."""
         self.connect()
         mark = f"jobgen-{secrets.token_hex(8)}"
@@ -124,7 +124,7 @@ class SshHost(Host):
             raise self._failure(status, printed, errors, mark)
         if into is not None:
             into.write(found[0])
-        return Answer(found[1], b"" if into else found[0], shell_text.after_mark(errors, mark))
+        return ScriptOutput(found[1], b"" if into else found[0], shell_text.after_mark(errors, mark))
 
     def connect(self) -> None:
         """Open the connection that the commands share, unless there is one.

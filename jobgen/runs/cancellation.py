@@ -14,7 +14,7 @@ from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
 from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import run_directory
-from jobgen.runs.job_query import SCHEDULERS, QueryResult, Queue
+from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult
 from jobgen.runs.remote import place as places
 from jobgen.runs.states import State, states
 from jobgen.schedulers.jobs import Job
@@ -89,7 +89,7 @@ def _jobs(state: State, answer: QueryResult) -> list[Job]:
     Raises:
         SchedulerError: the scheduler cannot be asked for them.
     """
-    queue = Queue(state.scheduler or "", state.host or "")
+    queue = HostScheduler(state.scheduler or "", state.host or "")
     known = answer.of(queue, state.id or "")
     if known is None:
         raise SchedulerError(answer.reason(queue, state.id or ""))

@@ -13,7 +13,7 @@ from jobgen.errors import JobgenError
 from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.intent import Intent
-from jobgen.runs.job_query import SCHEDULERS, Queue
+from jobgen.runs.job_query import SCHEDULERS, HostScheduler
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
 from jobgen.runs.remote.submission import recover
@@ -38,7 +38,7 @@ class Recovery(NamedTuple):
 def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
     """Query each scheduler once for the jobs of these runs, pairs of directory and scheduler; record the
     ids."""
-    queries: dict[Queue, list[Intent]] = {}
+    queries: dict[HostScheduler, list[Intent]] = {}
     found: dict[Path, Recovery] = {}
     held = {run for run, _ in runs if intent.under_way(run)}  # read first: the command may end
     for directory, scheduler in runs:
@@ -51,9 +51,9 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
             if isinstance(there, Recovery):
                 found[directory] = there
             else:
-                queries.setdefault(Queue(scheduler, place.host_name), []).append(there)
+                queries.setdefault(HostScheduler(scheduler, place.host_name), []).append(there)
         else:
-            queries.setdefault(Queue(scheduler, place.host_name if place else ""), []).append(one)
+            queries.setdefault(HostScheduler(scheduler, place.host_name if place else ""), []).append(one)
     for queue, intents in queries.items():
         found.update(_ask(queue, intents, held))
     return found
@@ -72,7 +72,7 @@ def _at_host(one: Intent, place: Place) -> Intent | Recovery:
     return intent.with_answer(one, remains.answer, place.host_name)
 
 
-def _ask(queue: Queue, intents: Sequence[Intent], held: Set[Path]) -> dict[Path, Recovery]:
+def _ask(queue: HostScheduler, intents: Sequence[Intent], held: Set[Path]) -> dict[Path, Recovery]:
     jobs = SCHEDULERS[queue.scheduler].jobs()
     paths = {path for one in intents for path in one.paths}
     ids: dict[str, str] = {}

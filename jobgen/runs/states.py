@@ -15,7 +15,7 @@ from typing import NamedTuple
 from jobgen.errors import INTERRUPTED
 from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
-from jobgen.runs.job_query import SCHEDULERS, QueryResult, Queue, ask
+from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
@@ -49,9 +49,9 @@ class RunFiles(NamedTuple):
     host: str = ""  # "": this machine
 
     @property
-    def queue(self) -> Queue | None:
+    def queue(self) -> HostScheduler | None:
         """The scheduler of its job."""
-        return Queue(self.scheduler, self.host) if self.scheduler else None
+        return HostScheduler(self.scheduler, self.host) if self.scheduler else None
 
     @property
     def may_live(self) -> bool:
@@ -245,11 +245,11 @@ def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
     ]
 
 
-def reasons(some: Iterable[State], silent: dict[Queue, str]) -> dict[Queue, str]:
+def reasons(some: Iterable[State], silent: dict[HostScheduler, str]) -> dict[HostScheduler, str]:
     """Return, by scheduler, why it does not answer, or else why the first run is unknown."""
     unknown = [one for one in some if not one.reachable or (one.scheduler and one.state == "unknown")]
     return {
-        Queue(str(state.scheduler), state.host or ""): state.reason for state in reversed(unknown)
+        HostScheduler(str(state.scheduler), state.host or ""): state.reason for state in reversed(unknown)
     } | silent
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.runs.job_query import Queue
+from jobgen.runs.job_query import HostScheduler
 from jobgen.runs.remote import place as places
 from jobgen.runs.states import State, states
 
@@ -19,7 +19,7 @@ class Look(NamedTuple):
     """The states of all runs at one time, and the errors of schedulers that did not answer."""
 
     states: list[State]
-    silent: dict[Queue, str]
+    silent: dict[HostScheduler, str]
     over: bool
 
 

@@ -182,8 +182,8 @@ def test_an_answer_that_cannot_be_read_is_not_taken_for_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, squeue: str, sacct: str, reason: str
 ) -> None:
     commands(monkeypatch, tmp_path, squeue=squeue, sacct=sacct)
-    answer = job_query.ask([(job_query.Queue("slurm"), "9")])
-    [job] = answer.jobs[job_query.Queue("slurm")]["9"]
+    answer = job_query.ask([(job_query.HostScheduler("slurm"), "9")])
+    [job] = answer.jobs[job_query.HostScheduler("slurm")]["9"]
     assert (job.state, job.reason) == ("unknown", reason)
 
 
@@ -275,9 +275,13 @@ def test_jobs_on_another_cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         'echo "12|${state:-PENDING}|1:00|None"'
     )
     log = commands(monkeypatch, tmp_path, squeue=squeue, scancel='echo "scancel $@" >> {log}')
-    answer = job_query.ask([(job_query.Queue("slurm"), "12"), (job_query.Queue("slurm"), "12;c2")])
-    assert [job.state for job in answer.of(job_query.Queue("slurm"), "12") or ()] == ["pending"]
-    assert [(job.id, job.state) for job in answer.of(job_query.Queue("slurm"), "12;c2") or ()] == [("12;c2", "running")]
+    answer = job_query.ask(
+        [(job_query.HostScheduler("slurm"), "12"), (job_query.HostScheduler("slurm"), "12;c2")]
+    )
+    assert [job.state for job in answer.of(job_query.HostScheduler("slurm"), "12") or ()] == ["pending"]
+    assert [(job.id, job.state) for job in answer.of(job_query.HostScheduler("slurm"), "12;c2") or ()] == [
+        ("12;c2", "running")
+    ]
     slurm.end(["12", "13_4;c2"])
     assert log.read_text().splitlines()[2:] == ["scancel --quiet 12", "scancel --clusters=c2 --quiet 13_4"]
 
@@ -287,9 +291,9 @@ def test_a_scheduler_that_is_not_here_is_told_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(
         "PATH", f"{tmp_path / 'bin'}:/bin" if not Path("/bin/qstat").exists() else str(tmp_path)
     )
-    answer = job_query.ask([(job_query.Queue("pbs"), "1"), (job_query.Queue("pbs"), "2")])
-    assert answer.of(job_query.Queue("pbs"), "1") is None
-    assert answer.silent[job_query.Queue("pbs")].startswith("cannot find qstat on PATH")
+    answer = job_query.ask([(job_query.HostScheduler("pbs"), "1"), (job_query.HostScheduler("pbs"), "2")])
+    assert answer.of(job_query.HostScheduler("pbs"), "1") is None
+    assert answer.silent[job_query.HostScheduler("pbs")].startswith("cannot find qstat on PATH")
 
 
 def test_slurm_finds_jobs_by_their_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

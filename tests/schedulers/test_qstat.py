@@ -199,10 +199,14 @@ def test_an_answer_of_another_server(program: str, queue: Queue) -> None:
 
 def test_equal_numbers_on_two_servers(queue: Queue) -> None:
     queue("printf 'Job Id: 1.head\\n    job_state = R\\n\\n'")
-    answer = job_query.ask([(job_query.Queue("pbs"), "1.other"), (job_query.Queue("pbs"), "1.head")])
-    assert [job.state for job in answer.of(job_query.Queue("pbs"), "1.head") or ()] == ["running"]
-    assert answer.of(job_query.Queue("pbs"), "1.other") is None
-    assert "server other, and qstat answers for head" in answer.reason(job_query.Queue("pbs"), "1.other")
+    answer = job_query.ask(
+        [(job_query.HostScheduler("pbs"), "1.other"), (job_query.HostScheduler("pbs"), "1.head")]
+    )
+    assert [job.state for job in answer.of(job_query.HostScheduler("pbs"), "1.head") or ()] == ["running"]
+    assert answer.of(job_query.HostScheduler("pbs"), "1.other") is None
+    assert "server other, and qstat answers for head" in answer.reason(
+        job_query.HostScheduler("pbs"), "1.other"
+    )
 
 
 @pytest.mark.parametrize("recorded", ["1", "1.head", "1.HEAD", "1.head.cluster", "1.head.cluster.org"])
@@ -233,11 +237,17 @@ def test_some_jobs_are_unclear(queue: Queue) -> None:
         ("1.head", "running", ""),
         ("9.far", "unknown", f"qstat does not answer: {wrong}"),
     ]
-    answer = job_query.ask([(job_query.Queue("pbs"), "1.head"), (job_query.Queue("pbs"), "8.head"), (job_query.Queue("pbs"), "9.far")])
-    assert [job.state for job in answer.of(job_query.Queue("pbs"), "1.head") or ()] == ["running"]
-    assert answer.of(job_query.Queue("pbs"), "8.head") == []
-    assert answer.of(job_query.Queue("pbs"), "9.far") is None
-    assert answer.reason(job_query.Queue("pbs"), "9.far") == f"qstat does not answer: {wrong}"
+    answer = job_query.ask(
+        [
+            (job_query.HostScheduler("pbs"), "1.head"),
+            (job_query.HostScheduler("pbs"), "8.head"),
+            (job_query.HostScheduler("pbs"), "9.far"),
+        ]
+    )
+    assert [job.state for job in answer.of(job_query.HostScheduler("pbs"), "1.head") or ()] == ["running"]
+    assert answer.of(job_query.HostScheduler("pbs"), "8.head") == []
+    assert answer.of(job_query.HostScheduler("pbs"), "9.far") is None
+    assert answer.reason(job_query.HostScheduler("pbs"), "9.far") == f"qstat does not answer: {wrong}"
 
 
 def test_a_job_that_has_finished_and_no_history(queue: Queue) -> None:

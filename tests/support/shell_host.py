@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jobgen.hosts.calls import PATIENCE
-from jobgen.hosts.host import Answer, Host
+from jobgen.hosts.host import Host, ScriptOutput
 from jobgen.hosts.ssh import UnreachableError
 
 
@@ -33,7 +33,7 @@ class ShellHost(Host):
         stdin: bytes | BinaryIO = b"",
         patience: float = PATIENCE,
         into: BinaryIO | None = None,
-    ) -> Answer:
+    ) -> ScriptOutput:
         data = stdin if isinstance(stdin, bytes) else stdin.read()
         self.inputs.append(len(data))
         cut, self.cut = self.cut, None
@@ -47,7 +47,7 @@ class ShellHost(Host):
         )
         if cut is not None:
             raise UnreachableError("the connection has ended")
-        return Answer(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+        return ScriptOutput(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
 
 def busybox(folder: Path) -> ShellHost:
