@@ -182,7 +182,8 @@ def _kept(run: Path, state: State) -> State:
     before = run_directory.as_object(regular_file.text(run / mirror.LAST_STATE))
     with suppress(OSError):
         (run / mirror.LAST_STATE).write_text(json.dumps(state._asdict()), encoding="utf-8")
-    if _is_over(state) and before.get("state") == state.state:  # what was written after the end is here, too
+    # What was written after the end is here at the second look. Other runs than finished ones may go on.
+    if state.state in ("finished", "never submitted") and before.get("state") == state.state:
         mirror.close(run)
     return state
 
@@ -330,20 +331,20 @@ def _continuation(seen: RunFiles, word: str) -> str:
         saved = [one.directory.name.removeprefix("task-") for one in seen.tasks if _ends(one).saved]
         saved.sort(key=lambda index: (len(index), index))
         some = ", ".join(saved[:_NAMED]) + (", ..." if len(saved) > _NAMED else "")
-        return f"to go on, submit task {some} of job.sh again from {_where(folder)}" if saved else ""
+        return f"to go on, submit task {some} of job.sh again{_where(folder)}" if saved else ""
     ends = _ends(seen)
     if not ends.saved:
         return ends.text
     job = "job.sh"
     if folder.name.startswith("task-"):  # job.sh is that of the array
         folder, job = folder.parent, f"{folder.name.replace('-', ' ')} of job.sh"
-    return f"{ends.text}; to go on, submit {job} again from {_where(folder)}"
+    return f"{ends.text}; to go on, submit {job} again{_where(folder)}"
 
 
 def _where(folder: Path) -> str:
-    """Return the directory of a run where its jobs are submitted."""
+    """Return where the jobs of a run are submitted, as the end of a sentence."""
     place = places.of(folder)
-    return f"{place.there(folder)} at {place.host_name}" if place else str(folder)
+    return f" at {place.host_name}, from {place.there(folder)}" if place else f" from {folder}"
 
 
 def _ends(seen: RunFiles) -> RankEnds:

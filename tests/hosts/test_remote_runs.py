@@ -276,3 +276,29 @@ def test_only_a_command_on_a_terminal_asks_for_the_second_factor(lab: Lab, lapto
     done = laptop.run_on_a_terminal(*words, answers={"assword:": PASSWORD})
     assert done.status == 0, done
     assert status(laptop)["reachable"]
+
+
+def test_the_whole_life_of_a_run_that_is_resumed(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    script = (
+        'trap \'exit 75\' USR1 TERM; echo \'{"event": "step", "step": 1, "loss": 2.5}\' >> ../metrics.jsonl; '
+        "[ ! -e ../second ] || exit 0; : > ../second; while :; do sleep 0.2; done"
+    )
+    run = submitted(laptop, script)
+    wait_until(lambda: status(laptop)["step"] == 1, 30)
+    assert laptop.run("jobgen", "cancel", run).status == 0
+    wait_until(lambda: status(laptop)["status"] == 75, 60)
+    there = folder_there(user)
+    state = status(laptop)
+    assert f"submit job.sh again at narval, from {user.home / 'jobgen' / there.name}" in state["reason"], (
+        state
+    )
+    done = laptop.run("ssh", "narval", f"cd {user.home / 'jobgen' / there.name} && sbatch job.sh")
+    assert "Submitted batch job" in done.out
+    watched = laptop.run("jobgen", "status", run, "--watch", timeout=120)
+    assert "finished" in watched.out, watched
+    assert (status(laptop)["attempts"], status(laptop)["state"]) == (2, "finished")
+    assert laptop.run("jobgen", "fetch", run).status == 0
+    assert laptop.run("jobgen", "report", run).status == 0
+    assert "2.5" in (laptop.work / "report.html").read_text()
