@@ -43,10 +43,10 @@ def test_errors_come_first_and_style_is_one_note_each() -> None:
 
 def test_the_note_names_its_lines_and_the_option_that_reports_each() -> None:
     text = jobs.jobgen("check", "job.sh").stdout
-    assert "a blank in a variable splits the path, in 3 places (lines 3, 4, 5) [unquoted-path]" in text
+    assert "a blank in a variable splits the path, in 4 places (lines 3, 4, 5) [unquoted-path]" in text
     assert "jobgen check --style reports each" in text
     rules = [rule for _, rule in findings("--style")]
-    assert (rules.count("unquoted-path"), rules.count("unchecked-cd")) == (3, 2)
+    assert (rules.count("unquoted-path"), rules.count("unchecked-cd")) == (4, 2)
 
 
 def test_style_is_no_warning_for_strict() -> None:

@@ -160,7 +160,8 @@ _INFORM = {
     "echo", "printf", "date", "hostname", "pwd", "nvidia-smi", "rocm-smi", "npu-smi", "which", "type", "sleep",
     "env", "printenv", "uname", "whoami", "id", "ls", "lscpu", "free", "df", "du", "cat", "nproc", "squeue", "head",
     "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read", "clear", "deactivate",
-    "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
+    "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes", "rocminfo", "clinfo", "lshw",
+    "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob", "nodeset", "pidof", "ps", "groups",
 }  # fmt: skip
 # Subcommands that inform, of commands that also do something else.
 _SHOWING = {

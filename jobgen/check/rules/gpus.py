@@ -89,10 +89,14 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
+        requested = script.request.gpus_per_node or script.request.gpus
         yield Hit.at(
             node,
             f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
-            "uses those of another job",
+            "uses those of another job"
+            if requested
+            else f"{name} is set by hand, and the job requests no devices: another job may use these",
+            "" if requested else "request the devices: the scheduler sets it",
             level=NOTE if own else None,
         )
 

@@ -115,20 +115,23 @@ _PATHS = (
     summary="without quotes a blank in a variable splits the path",
 )
 def unquoted(script: Script) -> Iterator[Hit]:
-    found: dict[str, list[Node]] = {}
-    for name, node in script.expansions:
-        if not re.match(r"[A-Za-z_]", name) or not _splits(node) or "[@]" in node.text:
-            continue
-        if _is_path(node) and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name):
-            found.setdefault(name, []).append(node)
-    whole = {name for name in found if not _may_split(script, name)}
-    for name, nodes in found.items():
-        if name not in whole:
+    found = [
+        (name, node)
+        for name, node in script.expansions
+        if re.match(r"[A-Za-z_]", name)
+        and _splits(node)
+        and "[@]" not in node.text
+        and _is_path(node)
+        and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
+    ]
+    split = {name for name in dict(found) if _may_split(script, name)}
+    for name, node in found:
+        if name in split:
             yield Hit.at(
-                nodes[0],
+                node,
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
-                edits=tuple(_quoted(node) for node in nodes if not _in_backquotes(node)),
+                edits=() if _in_backquotes(node) else (_quoted(node),),
             )
 
 
