@@ -53,7 +53,7 @@ def _step(command: str, step: str) -> Iterator[None]:
     help="Connect to NAME, ask it for its scheduler, its site and the variables of a login shell, make the "
     "folder of the runs there, and write a file on the host here. Nothing is installed there. If no site "
     "fits, write a site file, as jobgen site new does there.",
-    epilog="Example: jobgen host add narval --account def-me --venv /home/me/venv",
+    epilog="Example: jobgen host add narval",
 )
 @click.argument("name")
 @click.option("--ssh", "target", metavar="TARGET", help="What the command ssh takes.  [default: NAME]")
@@ -276,7 +276,7 @@ def check(host: str, submit_test: bool) -> int:
     help="Remove the store of code at a host, from which runs get copies, but for what is less than a day "
     "old. Runs stay as they are; the next submission sends again what it needs. Runs, with their "
     "checkpoints, are removed only with --older-than.",
-    epilog="Example: jobgen host clean narval --older-than 90d",
+    epilog="Example: jobgen host clean narval",
 )
 @click.argument("host", metavar="NAME")
 @click.option(

@@ -16,7 +16,7 @@ from jobgen.commands.cli import cli, run
 from jobgen.commands.streams import guarded
 
 T = TypeVar("T")
-STATUSES = (0, 1, 2)
+STATUSES = (0, 1, 2, 5)  # 5: a host is not reached
 # The arguments with which a command does something, in a directory that has these files and runs.
 BASE = {
     "submit": ["slurm", "--dry-run"],

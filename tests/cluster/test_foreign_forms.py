@@ -25,8 +25,8 @@ SLURM_FIELDS = (
 # What Slurm derives from other options is compared only if the form has one of these.
 NAMED_BY = {
     "NumNodes": r"-N|--nodes",
-    "NumTasks": r"(?<!-)-n|tasks",
-    "Cores": r"(?<!-)-c|--cpus-per-task",  # of a node: the ranks of several devices share those of a task
+    "NumTasks": r"(?<![\w-])-n|tasks",
+    "Cores": r"(?<![\w-])-c|--cpus-per-task",  # of a node: the ranks of several devices share those of a task
     "TimeMin": "--time-min",
     "JobName": r"-J|--job-name=",
     "Job_Name": "-N",
