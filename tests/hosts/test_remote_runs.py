@@ -296,8 +296,9 @@ def test_the_whole_life_of_a_run_that_is_resumed(laptop: Laptop, user: User) -> 
     )
     done = laptop.run("ssh", "narval", f"cd {user.home / 'jobgen' / there.name} && sbatch job.sh")
     assert "Submitted batch job" in done.out
+    wait_until(lambda: status(laptop)["attempts"] == 2, 60)
     watched = laptop.run("jobgen", "status", run, "--watch", timeout=120)
-    assert "finished" in watched.out, watched
+    assert "attempt 2, finished" in watched.out, watched
     assert (status(laptop)["attempts"], status(laptop)["state"]) == (2, "finished")
     assert laptop.run("jobgen", "fetch", run).status == 0
     assert laptop.run("jobgen", "report", run).status == 0
