@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 _PLAIN = re.compile(rb"[A-Za-z0-9 _./:=,@+-]")
 
@@ -49,8 +49,3 @@ def has_begun(out: bytes, mark: str) -> bool:
 def after_mark(err: bytes, mark: str) -> str:
     """Return what a script printed on standard error, without what the login shell printed before."""
     return err.rpartition(b"\n%s begin\n" % mark.encode())[2].decode("utf-8", "surrogateescape")
-
-
-def words(some: Sequence[str]) -> str:
-    """Return words as sh reads them."""
-    return shlex.join(some)

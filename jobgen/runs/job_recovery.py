@@ -16,7 +16,7 @@ from jobgen.runs.intent import Intent
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
-from jobgen.runs.remote.submission import recover
+from jobgen.runs.remote.recovery import recover
 
 _HOW = "the scheduler lists no job of its directory: submit it again"
 _NEVER = "the connection broke before the command that submits it ran: submit it again"

@@ -20,6 +20,8 @@ from jobgen.runs.exit_statuses import RESUMABLE as RESUMABLE
 from jobgen.runs.exit_statuses import meaning as meaning
 from jobgen.runs.node_files import Log, Rank
 
+SCRIPT, PLAN = "job.sh", "plan.json"
+START = "submitted-from"  # it names the directory that the job starts in
 _SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
 
 

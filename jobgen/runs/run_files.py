@@ -14,11 +14,10 @@ from jobgen.plan.plan import Plan
 from jobgen.rendering.runtime import runtime
 from jobgen.runs import plan_file
 from jobgen.runs.plan_file import Git, PlanFile
+from jobgen.runs.run_directory import SCRIPT, START
 from jobgen.spec import Specification
 from jobgen.values.parsers import read_env_file
 
-SCRIPT = "job.sh"
-START = "submitted-from"  # it names the directory that the job starts in
 ENVIRONMENT = "environment"  # the variables whose values the script does not contain
 _DIFF = "git.diff"
 _PRIVATE = (SCRIPT, ENVIRONMENT, _DIFF)  # only the user can read them, also with --group-readable

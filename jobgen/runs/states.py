@@ -21,7 +21,7 @@ from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.remote import mirror
 from jobgen.runs.remote import place as places
-from jobgen.runs.remote import submission as remote
+from jobgen.runs.remote.recovery import remove_environment
 from jobgen.schedulers.jobs import LIVE, Job
 from jobgen.secrets import masked
 from jobgen.values import arrays
@@ -208,7 +208,7 @@ def _is_over(state: State) -> bool:
 def _remove_environment(run: Path) -> None:
     if place := places.of(run):
         with suppress(SchedulerError):  # the next look tries again
-            remote.remove_environment(place, _ENVIRONMENT)
+            remove_environment(place, _ENVIRONMENT)
         return
     for folder in (run, *run.glob("task-*"), *run.glob("step-*"), *run.glob("task-*/step-*")):
         for name in _ENVIRONMENT:

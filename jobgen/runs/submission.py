@@ -26,6 +26,7 @@ from jobgen.runs.plan_file import PlanFile
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
 from jobgen.runs.remote.place import Place, host_named, upload_of
+from jobgen.runs.remote.recovery import remove
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -219,7 +220,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     except (NotStartedError, submit_command.RefusedError, submit_command.EndedPauseError):
         if place:
             with suppress(SchedulerError):  # the reason is that of the submission
-                remote.remove(place)
+                remove(place)
         _remove(directory, handle)
         raise
     except BaseException:

@@ -16,7 +16,7 @@ from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import intent
 from jobgen.runs.remote.place import Place
 from jobgen.runs.remote.submission import run_once
-from jobgen.runs.run_files import SCRIPT
+from jobgen.runs.run_directory import SCRIPT
 from jobgen.schedulers.answers import Meaning, meaning
 from jobgen.schedulers.base import Scheduler
 

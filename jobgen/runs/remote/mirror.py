@@ -11,7 +11,6 @@ import io
 import os
 import re
 import shlex
-import tarfile
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -20,16 +19,16 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import intent, plan_file, regular_file
+from jobgen.runs import intent, regular_file
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
-from jobgen.runs.run_files import SCRIPT, START
+from jobgen.runs.run_directory import PLAN, SCRIPT, START
 
 AS_OF = "as-of"  # its time is that of the last look
 LAST_STATE = "last-state.json"  # what the last look found
 _CLOSED = "closed"  # nothing changes any more
 _OWN = (  # files of the mirror itself
-    *(AS_OF, LAST_STATE, _CLOSED, intent.NAME, intent.UNUSED, plan_file.NAME, SCRIPT, START),
+    *(AS_OF, LAST_STATE, _CLOSED, intent.NAME, intent.UNUSED, PLAN, SCRIPT, START),
 )
 CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
 _SMALL = 256  # blocks of 512 bytes
@@ -176,6 +175,8 @@ def _unpack(data: bytes, some: Sequence[Place]) -> None:
     """Write the files of archives that follow each other."""
     if not data:
         return
+    import tarfile  # late: only runs on hosts need it
+
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:", ignore_zeros=True) as archive:
             for member in archive:

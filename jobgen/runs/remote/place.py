@@ -6,13 +6,15 @@ import json
 import os
 import shlex
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.code.selection import Upload
 from jobgen.errors import JobgenError
 from jobgen.hosts.host import HERE, Host
-from jobgen.hosts.ssh import SshHost
 from jobgen.runs import regular_file, run_directory
+
+if TYPE_CHECKING:
+    from jobgen.code.selection import Upload
+    from jobgen.hosts.ssh import SshHost
 
 NAME = "host.json"
 _OUTSIDE = "host-files"  # in the mirror: files of the host that are not in the directory of the run
@@ -63,6 +65,8 @@ def write(run: Path, host: str, directory: str, upload: Upload | None) -> Place:
 
 def upload_of(run: Path) -> Upload | None:
     """Return the options on the code of a run; None if no code travels."""
+    from jobgen.code.selection import Upload  # late: few commands submit
+
     facts = run_directory.as_dict(run_directory.as_object(regular_file.text(run / NAME)).get("upload"))
     try:
         return Upload(**{**facts, "paths": tuple(facts["paths"])})

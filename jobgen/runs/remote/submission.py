@@ -16,7 +16,6 @@ import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from jobgen.code.digests import Progress
 from jobgen.code.selection import Selection
@@ -25,22 +24,16 @@ from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import Done, NotStartedError, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.remote.place import Place, host_named
-from jobgen.runs.run_files import START, mode_of
+from jobgen.runs.remote.recovery import TRIES, remove
+from jobgen.runs.run_directory import START
+from jobgen.runs.run_files import mode_of
 from jobgen.sites.host_file import path_of, read
 
 CODE = "code"  # the folder that `travel` makes in the directory of a run
-_TRIES = ".submission"
 _MADE_BY_OTHER = 75
 _NO_COMMAND = 127
 _UNFIT = re.compile(r"[%\\\x00-\x1f\x7f]")
 _PATIENCE = 3600  # s; a command of a scheduler that hangs is the user's to interrupt
-
-
-class Remains(NamedTuple):
-    """What a submission left at a host: the answer of its last command; None if no command ran, and none
-    will."""
-
-    answer: str | None
 
 
 def folder_of_runs(host: str, command: str) -> str:
@@ -92,7 +85,7 @@ def _send_files(place: Place, files: Mapping[str, bytes], group: bool, code: Sel
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
-umask 077; tar xpf - && mkdir {_TRIES}
+umask 077; tar xpf - && mkdir {TRIES}
 """
     start = f"{place.directory}/{CODE}/{code.start}" if code else place.directory
     files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
@@ -123,11 +116,11 @@ def run_once(place: Place, command: Sequence[str], number: int, handle: int) -> 
     """
     script = f"""\
 cd {shlex.quote(place.directory)} || exit {_MADE_BY_OTHER}
-mkdir {_TRIES}/{number} || exit {_MADE_BY_OTHER}
+mkdir {TRIES}/{number} || exit {_MADE_BY_OTHER}
 trap '' HUP
-{shlex.join(command)} < /dev/null > {_TRIES}/{number}/answer 2>&1; s=$?
-printf '\\njobgen: status %d\\n' "$s" >> {_TRIES}/{number}/answer
-cat {_TRIES}/{number}/answer
+{shlex.join(command)} < /dev/null > {TRIES}/{number}/answer 2>&1; s=$?
+printf '\\njobgen: status %d\\n' "$s" >> {TRIES}/{number}/answer
+cat {TRIES}/{number}/answer
 """
     answer = place.host.run(script, patience=_PATIENCE)
     if answer.status == _MADE_BY_OTHER:
@@ -136,43 +129,3 @@ cat {_TRIES}/{number}/answer
     output, status = intent.ended(answer.out.decode("utf-8", "replace"))
     os.write(handle, output.encode())
     return -1 if status is None else status
-
-
-def recover(place: Place) -> Remains:
-    """Keep any further command of a submission from running, and return what the last one left.
-
-    Raises:
-        UnreachableError: the host does not answer.
-    """
-    script = f"""\
-d={shlex.quote(place.directory)}/{_TRIES}
-umask 077; mkdir -p "$d" && cd "$d" || exit
-n=1
-while [ -d $n ]; do n=$((n + 1)); done
-if [ -e $((n - 1))/recovered ]; then n=$((n - 1)); else mkdir $n && : > $n/recovered || exit; fi
-while [ $n -gt 1 ]; do
-  n=$((n - 1)); [ -e $n/recovered ] && continue
-  echo ran; cat $n/answer; break
-done
-"""
-    answer = place.host.run(script)
-    if answer.status:
-        raise JobgenError(f"{place.directory} at {place.host_name} cannot be written: {answer.err.strip()}")
-    word, newline, text = answer.out.decode("utf-8", "replace").partition("\n")
-    return Remains(text if newline and word == "ran" else None)
-
-
-def remove(place: Place) -> None:
-    """Remove the directory of a run that has no job.
-
-    Raises:
-        UnreachableError: the host does not answer.
-    """
-    place.host.run(f"rm -rf {shlex.quote(place.directory)}")
-
-
-def remove_environment(place: Place, names: Sequence[str]) -> None:
-    """Remove files with secrets of a run that is over."""
-    folders = ("", "task-*/", "step-*/", "task-*/step-*/")
-    files = " ".join(f"{folder}{name}" for folder in folders for name in names)
-    place.host.run(f"cd {shlex.quote(place.directory)} && rm -f {files}")
