@@ -238,7 +238,7 @@ def explanation(order: Order) -> list[str]:
     """
     if not order.host:
         return []
-    code = remarks(selection(order.directory, order.upload)) if order.upload else []
+    code = remarks(_selection(order, order.upload)) if order.upload else []
     return [*code, *sides.lines(order.plan)]
 
 
@@ -256,10 +256,14 @@ def _code(order: Order) -> Selection | None:
             )
         return None
     with order.progress("reading the code") as work:
-        code = selection(order.directory, order.upload, work)
+        code = _selection(order, order.upload, work)
     for text in remarks(code):
         print(f"jobgen: {text}", file=sys.stderr)
     return code
+
+
+def _selection(order: Order, upload: Upload, work: Progress | None = None) -> Selection:
+    return selection(order.directory, upload, str(_root(order)), work)
 
 
 def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -319,7 +323,9 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
         held, unseen = intent.under_way(run), job_id(run) is None and places.of(run) is not None
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
-            continue  # it has been completed meanwhile
+            if found := job_id(run):
+                return Submission(found, run, "this job was made by a submission that has ended meanwhile")
+            continue  # there is no job
         if held or state.state in ("submitting", "unknown"):
             why = "that submission has not ended" if held else state.reason or state.state
             raise SchedulerError(

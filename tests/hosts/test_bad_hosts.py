@@ -63,6 +63,8 @@ def test_a_folder_of_runs_that_cannot_be_used(lab: Lab, laptop: Laptop, user: Us
     ("line", "status", "words"),
     [
         ("echo no more >&2; exit 3", 1, "no command runs at narval: the files of the login shell there"),
+        ("cat > /dev/null", 1, "such as ~/.bashrc, read the input of each command; let them read only if"),
+        ("read -r answer", 1, "nothing can be sent to narval"),
         ("exec 2>&1", 0, "submitted"),
         ("yes x | head -c 1000000; set -u", 0, "submitted"),
     ],
@@ -74,15 +76,25 @@ def test_files_of_the_login_shell(laptop: Laptop, user: User, line: str, status:
     file.write_text(f"{line}\n{file.read_text()}")
     done = submit(laptop, "true")
     assert (done.status, words in done.err) == (status, True), done
+    assert status == 0 or not (laptop.work / "runs").exists()
 
 
 def test_a_host_that_stops_answering_is_left_in_time(laptop: Laptop, user: User) -> None:
-    laptop.knows("narval", user, relay=laptop.relay(cut=("down", 0), then="stall"))
-    add(laptop, user)
-    begin = time.monotonic()
-    done = submit(laptop, "true")
-    assert (done.status, time.monotonic() - begin < 20) == (5, True), done
-    assert "timed out" in done.err, done
+    """Before its name, in the exchange of keys, and while the user logs in."""
+    relay = laptop.relay()
+    laptop.knows("whole", user, relay=relay)
+    assert laptop.run("ssh", "whole", "exit 255").status == 255
+    begin, processes = time.monotonic(), []
+    for number, after in enumerate((0, 100, relay.connections[0].down - 800)):
+        name = f"narval{number}"
+        laptop.knows(name, user, relay=laptop.relay(cut=("down", after), then="stall"))
+        add(laptop, user, name=name)
+        words = ("jobgen", "submit", "--host", name, *SMALL, "--", "true")
+        processes += [laptop.start(*words) for _ in range(2)]  # the second one waits for the first
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, "has not answered in time" in err or "cannot be reached" in err) == (5, True)
+    assert time.monotonic() - begin < 30
     assert not (laptop.work / "runs").exists()
 
 
