@@ -12,7 +12,7 @@ from support.hosts import SMALL
 from support.laptop import LAPTOP_HOME, PASSWORD, Done, Lab, Laptop, User
 from support.pbs import PbsCluster
 from support.pbs_login import pbs_login
-from support.waiting import wait_until
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("hosts")
 
@@ -65,7 +65,7 @@ def test_a_host_is_asked_once_and_runs_a_job(lab: Lab, laptop: Laptop, shell: st
         [state] = json.loads(laptop.run("jobgen", "status", "--json").out)
         return bool(state["state"] == "finished")
 
-    wait_until(ended, 30)
+    wait_for(ended, 30)
 
 
 @pytest.mark.parametrize("kind", ["openpbs", "torque"])

@@ -41,7 +41,9 @@ def test_explain_shows_the_machine_of_each_path(tmp_path: Path, env: dict[str, s
     assert (done.returncode, "With --host" in done.stdout) == (0, False), done.stderr
 
 
-@pytest.mark.parametrize("words", [("cancel", "exp"), ("logs", "exp"), ("logs", "-f", "exp"), ("fetch", "exp")])
+@pytest.mark.parametrize(
+    "words", [("cancel", "exp"), ("logs", "exp"), ("logs", "-f", "exp"), ("fetch", "exp")]
+)
 def test_the_host_of_a_run_was_removed(tmp_path: Path, env: dict[str, str], words: tuple[str, ...]) -> None:
     run = tmp_path / "runs/exp-1"
     run.mkdir(parents=True)
