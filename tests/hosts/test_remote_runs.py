@@ -21,6 +21,16 @@ def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
     live(laptop, user.files / "jobgen", "--name", "exp")
 
 
+def test_a_whole_life_on_slurm_24(new_lab: Lab) -> None:
+    with new_lab.laptop() as laptop:
+        user = new_lab.user()
+        laptop.knows("narval", user)
+        add(laptop, user)
+        live(laptop, user.files / "jobgen", "--name", "exp")
+        assert laptop.run("jobgen", "fetch", "exp").status == 0
+        assert laptop.run("jobgen", "report", "exp").status == 0
+
+
 @pytest.mark.parametrize("login", ["openpbs", "torque"], indirect=True)
 def test_a_whole_life_on_pbs(laptop: Laptop, login: Login) -> None:
     runs = login.cluster.folder("runs")
