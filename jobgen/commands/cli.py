@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jobgen.runs.submission import Order, Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
+_OF_UNIX = ("fcntl", "pwd")  # modules of Python that Windows lacks
 _FEW = 5  # options that a beginning can stand for
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
@@ -62,6 +63,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _fail(_of_system(error))
     except ModuleNotFoundError as error:
+        if error.name in _OF_UNIX:
+            return _fail("this command needs Linux or macOS; on Windows it runs in WSL")
         if error.name != _COMPILED:
             raise
         return _fail(

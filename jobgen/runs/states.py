@@ -365,7 +365,15 @@ def _meaning(status: int) -> str:
 
 def _lives_here(local_id: str | None) -> bool:
     """Return whether the process of a local run is alive; its number is the end of the run's id."""
-    return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
+    number = str(local_id).rpartition("-")[2]
+    if not re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII):
+        return False
+    with suppress(PermissionError):  # that of somebody else is alive, too
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return False
+    return True
 
 
 def _tasks(seen: RunFiles, jobs: Sequence[Job] | None) -> dict[str, int]:

@@ -105,7 +105,8 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
     plan = resolve(plan_file.spec_of(file))
-    order = Order(plan, templates, files, file.directory, file, host=_host_of(run), upload=upload_of(run))
+    order = Order(plan, templates, files, file.directory, file)
+    order = order._replace(host=places.name_of(run) or None, upload=upload_of(run))
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -205,7 +206,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
             others = [] if new else intent.others(directory, file.script_sha256)
-        earlier = _earlier([run for run in others if _host_of(run) == order.host])
+        earlier = _earlier([run for run in others if places.name_of(run) == (order.host or "")])
         if earlier:
             _remove(directory, handle)
             return earlier
@@ -269,11 +270,6 @@ def _selection(order: Order, upload: Upload, work: Progress | None = None) -> Se
 def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of a run on a host that the mirror has: those without the secrets of the job."""
     return {name: data for name, data in files.items() if name != run_files.ENVIRONMENT}
-
-
-def _host_of(run: Path) -> str | None:
-    place = places.of(run)
-    return place.host_name if place else None
 
 
 def _check_nodes(plan: Plan) -> None:

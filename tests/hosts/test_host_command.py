@@ -164,7 +164,10 @@ def test_a_host_that_refuses_the_key(lab: Lab, laptop: Laptop) -> None:
 
 def test_a_host_without_a_scheduler(lab: Lab, laptop: Laptop) -> None:
     laptop.knows("narval", lab.user(without=["sbatch"]))
-    failed(laptop, 2, "scheduler: neither sbatch nor qsub is on the PATH of a login shell there")
+    for words in ((), ("--scheduler", "torque")):
+        failed(
+            laptop, 2, "scheduler: neither sbatch nor qsub is on the PATH of a login shell there", words=words
+        )
 
 
 def test_a_host_with_another_scheduler(laptop: Laptop, user: User) -> None:

@@ -169,6 +169,12 @@ def test_runs_of_two_hosts_and_of_this_machine(lab: Lab, laptop: Laptop, user: U
     both = {"at-narval": ("running", "narval", True), "at-fir": ("running", "fir", True)}
     here = {"here": ("finished", None, True)}
     wait_for(lambda: listed() == both | here, 60)
+    for run in (laptop.work / "runs").glob("at-*"):
+        (run / "job-id").write_text("4711\n")  # of two schedulers
+    done = laptop.run("jobgen", "cancel", "4711")
+    assert (done.status, "4711 is a job's id on several machines, of 2 runs: at-" in done.err) == (2, True), (
+        done
+    )
     offline(laptop)
     relay.set(offline=True)
     assert listed() == both | here | {"at-fir": ("running", "fir", False)}

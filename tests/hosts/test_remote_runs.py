@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 
 import pytest
+from support import ROOT
 from support.hosts import SMALL, Login, add, folder_there, live, offline, row_of, status, submitted
-from support.laptop import PASSWORD, Lab, Laptop, User
+from support.laptop import LAPTOP_HOME, PASSWORD, Lab, Laptop, User
 from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("hosts")
@@ -64,6 +66,36 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     assert (here / "checkpoints/step-1/weights").stat().st_ino == inode  # it was here
     done = laptop.run("jobgen", "fetch", run, "checkpoint/*")
     assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
+
+
+def test_the_laptop_needs_only_ssh_and_git(laptop: Laptop, user: User) -> None:
+    """As macOS has them: none of the other commands are those of GNU there."""
+    laptop.knows("narval", user)
+    programs = laptop.home / "programs"
+    programs.mkdir()
+    for name in ("ssh", "git"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    jobgen = (sys.executable, "-m", "jobgen")
+    path = f"PATH={LAPTOP_HOME}/programs"
+    assert laptop.run("git", "init", "-q").status == 0
+    commands = (
+        ("host", "add", "narval"),
+        ("host", "check", "narval"),
+        ("submit", "--host", "narval", *SMALL, "--name", "exp", "--", "sh", "-c", "echo hello"),
+        ("logs", "-f"),
+        ("status",),
+        ("fetch", "exp", "*"),
+        ("report", "exp"),
+        ("diff", "exp", "exp"),
+        ("submit", "--host", "narval", *SMALL, "--name", "other", "--", "sleep", "1000"),
+        ("cancel", "--now", "other"),
+    )
+    for words in commands:
+        done = laptop.run(
+            "/usr/bin/env", "-i", path, f"HOME={LAPTOP_HOME}", f"PYTHONPATH={ROOT}", *jobgen, *words
+        )
+        assert done.status == 0, done
+        assert words[0] != "logs" or "hello\n" in done.out
 
 
 def test_cancel_saves_first(laptop: Laptop, user: User) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from support import ROOT
 from support.jobs import jobgen
 
 from jobgen.options import OPTIONS, PLACES
@@ -55,3 +59,15 @@ def test_the_host_of_a_run_was_removed(tmp_path: Path, env: dict[str, str], word
     assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence)
     done = jobgen("status", "exp", cwd=tmp_path, env=env)
     assert (done.returncode, "jobgen host add narwal" in done.stdout) == (0, True), done
+
+
+@pytest.mark.parametrize("module", ["fcntl", "pwd"])
+def test_windows_is_refused_in_a_sentence(tmp_path: Path, module: str) -> None:
+    words = ["submit", "--host", "narval", "--", "true"]
+    code = f"import sys; sys.modules[{module!r}] = None; from jobgen.commands.cli import run; sys.exit(run({words}))"
+    (tmp_path / "jobgen/hosts").mkdir(parents=True)
+    (tmp_path / "jobgen/hosts/narval.toml").write_text(HOST)
+    env = {**os.environ, "XDG_CONFIG_HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env=env)
+    sentence = "jobgen: this command needs Linux or macOS; on Windows it runs in WSL\n"
+    assert (done.returncode, done.stderr) == (2, sentence)

@@ -90,6 +90,12 @@ def of_all(runs: Iterable[Path]) -> dict[Path, Place]:
     return {run: place for run in runs if (place := of(run))}
 
 
+def name_of(run: Path) -> str:
+    """Return the name of the host of a run; that of this machine is empty."""
+    place = of(run)
+    return place.host_name if place else ""
+
+
 def host_named(name: str) -> SshHost:
     """Return a host by its name; see sites/host_file.py."""
     if name not in _hosts:
