@@ -143,6 +143,17 @@ def test_a_terminal_is_asked_for_what_ssh_and_the_site_want(lab: Lab, laptop: La
     assert site["job"]["account"] == "def-me"
 
 
+def test_the_site_of_a_host_is_refreshed(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    added(laptop)
+    done = laptop.run("jobgen", "site", "refresh", "--host", "narval")
+    assert (done.status, "queues of minicluster by scontrol" in done.err) == (0, True), done
+    [path] = (path for path in (laptop.home / CONFIG).rglob("*.toml") if "refreshed = " in path.read_text())
+    assert tomllib.loads(path.read_text())["host"] == "login1"
+    done = laptop.run("jobgen", "submit", "--host", "narval", *SMALL, "--nodes", "50", "--", "true")
+    assert (done.status, "scontrol on " in done.err) == (2, True), done
+
+
 def failed(laptop: Laptop, status: int, *parts: str, words: tuple[str, ...] = ()) -> None:
     """Let the addition of a host fail with these parts of one sentence, and leave nothing here."""
     done = laptop.run("jobgen", "host", "add", "narval", *words)
