@@ -22,6 +22,7 @@ DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that o
 
 
 HERE, THERE = "here", "host"
+PLACES = {HERE: "a path of this machine", THERE: "a path of the host, or in the code"}
 
 
 class Option(NamedTuple):
