@@ -336,6 +336,10 @@ def _id_of(started: Node) -> str:
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     """Yield a remark if statements that became options end the job where the script goes on."""
     found = [command for one in statements for command in commands(one) if one.type == "command"]
+    for one in found:
+        if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
+            why = "the job unloads all modules but the sticky ones"
+            yield Remark(one.line, shown(one.node), why, lost=False)
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     if found and not strict:
         what = ", ".join(dict.fromkeys(one.name for one in found))
@@ -418,15 +422,16 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
-    """Yield a remark on a srun that passes less of the environment than jobgen's: by a directive --export."""
-    given = script.heeded.get("--export")
-    if given is None or "ALL" in given.value.strip("\"'").upper().split(","):
-        return
-    step = script.dialect.scheduler.node_step
-    while launch is not None and (launch.kind != step or launch.has("--export")):
+    """Yield a remark on a srun that passes less of the environment than jobgen's, by a directive or an option."""
+    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
         launch = launch.outer
-    if launch is not None and "SLURM_EXPORT_ENV" not in script.tree.text:
-        why = f"the ranks get the environment of the script, too, which --export={given.value} keeps from it"
+    if launch is None:
+        return
+    option, own = script.heeded.get("--export"), launch.options.get("--export")
+    of_job = option.value if option is not None and "SLURM_EXPORT_ENV" not in script.tree.text else "ALL"
+    value = own if launch.has("--export") else of_job
+    if "ALL" not in (value or "ALL").strip("\"'").upper().split(","):
+        why = f"the ranks get the environment of the script, too, which --export={value} keeps from it"
         yield Remark(launch.line, launch.kind, why, lost=False)
 
 
