@@ -57,8 +57,8 @@ def names_mpi_of_python(script: Script) -> bool:
 
 
 def end_together(script: Script, name: str) -> bool:
-    """Return whether the ranks of a program all end with one of them, as those of MPI, or wait for it, or need
-    no other."""
+    """Return whether the ranks of a program all end with one of them, as those of MPI, or wait for it, or
+    need no other."""
     if is_python(name) or name.endswith(".py"):
         return names_mpi_of_python(script) or re.search("MASTER_ADDR|NCCL_", script.tree.text) is not None
     return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))

@@ -609,7 +609,11 @@ def test_devices_that_cannot_be_read_are_named(devices: str, named: bool) -> Non
     ("output", "error", "lines"),
     [
         ("a%J.out", "a%j.err", ['exec > "a${PBS_JOBID%%[!0-9]*}.out"']),
-        ("a%J.out", "a%J.err", ['exec > "a${PBS_JOBID%%[!0-9]*}.out"', 'exec 2> "a${PBS_JOBID%%[!0-9]*}.err"']),
+        (
+            "a%J.out",
+            "a%J.err",
+            ['exec > "a${PBS_JOBID%%[!0-9]*}.out"', 'exec 2> "a${PBS_JOBID%%[!0-9]*}.err"'],
+        ),
         ("a%J.out", "a%J.out", ['exec > "a${PBS_JOBID%%[!0-9]*}.out" 2>&1']),
         ("a%J.out", None, ['exec > "a${PBS_JOBID%%[!0-9]*}.out" 2>&1']),
         ("a%j.out", "a%J.err", ['exec 2> "a${PBS_JOBID%%[!0-9]*}.err"']),
@@ -698,7 +702,9 @@ def test_ranks_without_the_environment_of_the_script(options: str, line: str, va
 def test_sticky_modules_are_named() -> None:
     done = job_file(SLURM.format("-N 1", "module --force purge\nmodule load gcc\n./a"))
     assert values(done.text)["module_purge"] is True
-    assert [(one.line, one.what) for one in done.remarks if "sticky" in one.why] == [(3, "module --force purge")]
+    assert [(one.line, one.what) for one in done.remarks if "sticky" in one.why] == [
+        (3, "module --force purge")
+    ]
 
 
 def test_a_word_of_several_lines_keeps_them() -> None:
@@ -734,6 +740,57 @@ def test_a_file_that_is_read_later_has_all_variables(last: str, named: list[str]
         ("ncpus=8:mpiprocs=8", "mpirun -n 8 ./a\nexport OMP_NUM_THREADS=8\n./b", []),
     ],
 )
-def test_threads_above_the_cores_that_srun_binds_a_rank_to(resources: str, lines: str, named: list[str]) -> None:
+def test_threads_above_the_cores_that_srun_binds_a_rank_to(
+    resources: str, lines: str, named: list[str]
+) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l select=1:{resources}\n{lines}\n", "slurm", "pbspro")
     assert [one.what for one in done.remarks if "to which srun binds it" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "what"),
+    [
+        ("-c 2 --exclusive", "./a", "cores and GPUs"),
+        ("-c 2 --exclusive", "srun -n 1 torchrun --nproc-per-node 1 t.py", "GPUs"),
+        ("-c 2", "./a", ""),
+    ],
+)
+def test_a_program_without_a_launcher_has_all_cores_of_whole_nodes(
+    options: str, line: str, what: str
+) -> None:
+    done = job_file(SLURM.format(f"-N 1 {options}", line))
+    why = [one.why.partition(" of the node")[0] for one in done.remarks if one.what == "exclusive"]
+    assert why == [f"the script has all {what}"] * bool(what)
+
+
+HOOK = 'eval "$(conda shell.bash hook)"'
+
+
+@pytest.mark.parametrize(
+    ("start", "after", "lines"),
+    [
+        ("", "conda activate x\n./b", [HOOK, "conda activate x", "./b"]),
+        ("set -u\n", "conda activate x\n./b", ["set +u", HOOK, "set -u", "conda activate x", "./b"]),
+        ("", "source /c/etc/profile.d/conda.sh\nconda activate x\n./b", []),
+        ("", "conda deactivate\n./b\nconda deactivate", [HOOK, "conda deactivate", "./b"]),
+        ("", "conda deactivate", []),
+        ("", "conda list", []),
+    ],
+)
+def test_commands_after_the_program_have_the_function_conda(start: str, after: str, lines: list[str]) -> None:
+    """It is defined in the shell of the script, and that of these commands is another one."""
+    script = SLURM.format("-N 1", f"{start}module load anaconda\nsrun ./a\n{after}")
+    text = str(values(job_file(script).text).get("after", ""))
+    assert (text.split("\n")[-1 - len(lines) : -1] == lines) if lines else HOOK not in text
+
+
+def test_a_program_that_is_code_has_the_function_conda() -> None:
+    code = "for i in 1 2; do\n  conda activate e$i\n  ./a\ndone"
+    done = job_file(SLURM.format("-N 1", f"source ~/.bashrc\n{code}"))
+    assert values(done.text)["command"] == ["bash", "-c", f"{HOOK}\n{code}"]
+
+
+def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
+    done = job_file(SLURM.format("-N 1", "python -m torch.distributed.launch --nproc_per_node=2 t.py"))
+    assert "--local_rank=$LOCAL_RANK" in values(done.text)["command"]
+    assert not [one for one in done.remarks if one.what == "$LOCAL_RANK"]

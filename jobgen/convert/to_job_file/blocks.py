@@ -23,7 +23,7 @@ from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, exported, parse
 
-_IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
+_IDLE = re.compile(r"(wait|true|:|deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
 # Commands that make programs or get them, and those that install commands.
@@ -52,6 +52,7 @@ def misread(assignment: Node) -> bool:
 def _working(statements: Sequence[Node]) -> list[Node]:
     """Return the statements that do more than wait, up to the end of the script, with their separators."""
     found: list[Node] = []
+    works = 0  # the length up to the last statement that does more than to leave an environment
     dropped = True
     background = False  # there is something to wait for
     for one in statements:
@@ -62,7 +63,8 @@ def _working(statements: Sequence[Node]) -> list[Node]:
             dropped = bool(_IDLE.fullmatch(text)) and not (text == "wait" and background)
         background |= one.type == "&" and not dropped
         found += [] if dropped else [one]
-    return found
+        works = works if dropped or text == "conda deactivate" else len(found)
+    return found[:works]
 
 
 def _reads_status(statement: Node, strict: bool) -> bool:

@@ -17,6 +17,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
+from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
@@ -174,7 +175,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if name.isdigit() or not (ours or re.search(rf"(?<![${{\w]){name}\b", text)):
+        if name.isdigit() or not (
+            name in RANK_VARIABLES or ours or re.search(rf"(?<![${{\w]){name}\b", text)
+        ):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
@@ -422,7 +425,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
-    """Yield a remark on a srun that passes less of the environment than jobgen's, by a directive or an option."""
+    """Yield a remark on a srun that passes less of the environment than jobgen's."""
     while launch is not None and launch.kind != script.dialect.scheduler.node_step:
         launch = launch.outer
     if launch is None:

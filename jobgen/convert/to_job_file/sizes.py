@@ -56,7 +56,7 @@ def _of_whole_nodes(
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
     no_cores = script.request.cpus_per_rank is None
-    cores = no_cores and (launch is None or launch.row.once_a_node)
+    cores = launch is None or (no_cores and launch.row.once_a_node)
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
     if script.request.exclusive and what:
@@ -313,7 +313,9 @@ def variables(file: JobFile, script: Script) -> None:
         file.values["command"] = [*words[:2], _with_values(words[2], words[2], values), *words[3:]]
     for key in ("setup", "before", "after_block"):
         code = str(file.values.get(key, ""))
-        if text := _with_values(code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values):
+        if text := _with_values(
+            code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values
+        ):
             file.values[key] = text
 
 

@@ -162,7 +162,11 @@ def _of_all(
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return
-    if not to_srun and "kill" not in line.values and not end_together(script, _program_name(call, line, script)):
+    if (
+        not to_srun
+        and "kill" not in line.values
+        and not end_together(script, _program_name(call, line, script))
+    ):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
         yield Remark(call.command.line, call.name, why, lost=False)
     if not to_srun and not mpi.passes_all and script.request.nodes != 1:
