@@ -495,6 +495,15 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "gpu_telemetry",
+        _SURVIVAL,
+        parsers.switch,
+        "",
+        "Measure the use and the memory of the devices on every node, for jobgen report and status.",
+        switch=True,
+        example=True,
+    ),
+    Option(
         "module_init",
         _ENVIRONMENT,
         parsers.path_of_job,

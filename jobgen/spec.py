@@ -128,6 +128,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    gpu_telemetry: bool | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]
