@@ -264,6 +264,14 @@ OPTIONS = (
         1,
     ),
     Option(
+        "ranks",
+        _RESOURCES,
+        parsers.whole(1),
+        "N",
+        "Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node.",
+        example=8,
+    ),
+    Option(
         "hostfile",
         _RESOURCES,
         hosts.hosts,

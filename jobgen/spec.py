@@ -101,6 +101,7 @@ class _Values(NamedTuple):
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int | tuple[Group, ...]
+    ranks: int | None
     hostfile: tuple[tuple[str, int], ...] | None
     gpus_per_node: int | Devices | None
     ranks_per_node: int | None
