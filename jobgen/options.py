@@ -265,6 +265,14 @@ OPTIONS = (
         1,
     ),
     Option(
+        "ranks",
+        _RESOURCES,
+        parsers.whole(1),
+        "N",
+        "Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node.",
+        example=8,
+    ),
+    Option(
         "hostfile",
         _RESOURCES,
         hosts.hosts,
@@ -494,6 +502,15 @@ OPTIONS = (
         "TIME",
         "End a training that makes no step for this time, and keep the stacks of all ranks.  [default: 30m]",
         example="30m",
+    ),
+    Option(
+        "gpu_telemetry",
+        _SURVIVAL,
+        parsers.switch,
+        "",
+        "Measure the use and the memory of the devices on every node, for jobgen report and status.",
+        switch=True,
+        example=True,
     ),
     Option(
         "module_init",

@@ -101,6 +101,7 @@ class _Values(NamedTuple):
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int | tuple[Group, ...]
+    ranks: int | None
     hostfile: tuple[tuple[str, int], ...] | None
     gpus_per_node: int | Devices | None
     ranks_per_node: int | None
@@ -128,6 +129,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    gpu_telemetry: bool | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]

@@ -14,6 +14,7 @@ from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words, step_words
 from jobgen.plan.steps import step_specs
@@ -68,7 +69,7 @@ def resolve(spec: Specification) -> Plan:
     """
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
-    spec = with_own_request(with_hosts(spec), scheduler)
+    spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)

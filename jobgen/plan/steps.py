@@ -47,6 +47,7 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
             program=step.program,
             launcher=launcher,
             nodes=step.nodes or resources.nodes,
+            ranks=None,
             ranks_per_node=ranks,
             cpu_bind=spec.cpu_bind or rank_binding(spec, resources, launcher, ranks),
             cpus_per_rank=resources.cpus.rank,

@@ -164,6 +164,8 @@ def _node_files(plan: Plan) -> Iterator[str]:
         yield "bind"
     if plan.container:
         yield "container"
+    if plan.spec.gpu_telemetry and (tool := plan.resources.accelerator.telemetry):
+        yield from ("telemetry", tool)
 
 
 def settings(plan: Plan) -> list[Setting]:

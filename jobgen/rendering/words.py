@@ -55,6 +55,7 @@ class Words(NamedTuple):
     needs: tuple[str, ...]  # lines that check the container, the training module and the program
     # The functions rank, program and launch
     rank_lines: tuple[str, ...]
+    telemetry: str | None  # what starts the telemetry of the node
     program_words: str
     run: str  # what ends the launcher after a time
     launcher_words: str  # --launcher-arg
@@ -104,6 +105,7 @@ def words(plan: Plan) -> Words:
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
         needs=tuple(dict.fromkeys(line for one in jobs for line in _needs(one))),
         rank_lines=launch_words.rank_lines(plan),
+        telemetry=launch_words.telemetry(plan),
         program_words=_program_words(plan),
         run=launch_words.timeout(plan),
         launcher_words=each(spec.launcher_arg),
