@@ -128,6 +128,7 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    node_limit: int | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]
@@ -144,7 +145,12 @@ class _Values(NamedTuple):
     setup: str | None
     before: str | None
     after_block: str | None
+    on_each_node: str | None
+    after_on_each_node: str | None
     workdir: str | None
+    stage: tuple[tuple[str, str], ...]
+    local_dir: str | None
+    local_caches: bool | None
     runs_dir: str
     group_readable: bool | None
     rank_logs: str
