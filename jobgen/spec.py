@@ -130,6 +130,7 @@ class _Values(NamedTuple):
     spare_nodes: int | None
     hang_timeout: int | None
     gpu_telemetry: bool | None
+    node_limit: int | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]
@@ -146,7 +147,12 @@ class _Values(NamedTuple):
     setup: str | None
     before: str | None
     after_block: str | None
+    on_each_node: str | None
+    after_on_each_node: str | None
     workdir: str | None
+    stage: tuple[tuple[str, str], ...]
+    local_dir: str | None
+    local_caches: bool | None
     runs_dir: str
     group_readable: bool | None
     rank_logs: str

@@ -13,6 +13,7 @@ from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
+from jobgen.plan.node_work import check_node_work
 from jobgen.plan.own_request import with_own_request
 from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
@@ -82,6 +83,7 @@ def resolve(spec: Specification) -> Plan:
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
+    check_node_work(spec)
     _check_training(spec, program)
     _check_interface(spec, resources)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)

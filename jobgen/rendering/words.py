@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.launch.expansion import names, of_ranks, parts
+from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.environment import environment_lines
@@ -136,6 +137,8 @@ def _plugin_words(plan: Plan) -> str:
     """Return the options of srun that start a container."""
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
+    if works_on_nodes(plan.spec):
+        folders = f'{folders[:-1]},$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
     return (
         f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '
