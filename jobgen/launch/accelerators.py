@@ -22,6 +22,7 @@ class Accelerator(NamedTuple):
     the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed`` is
     DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
     are next to a device. ``types`` is the pattern of the types that sites give such devices.
+    ``renumbered`` is the variable for some of the devices if the scheduler's variable numbers them anew.
     """
 
     title: str
@@ -41,6 +42,12 @@ class Accelerator(NamedTuple):
     deepspeed: str = ""
     topology: Tool | None = None
     types: str | None = None
+    renumbered: str | None = None
+
+    @property
+    def part_variable(self) -> str | None:
+        """Return the variable that shows a program some of the devices of its job."""
+        return self.renumbered or self.visible
 
     @property
     def cann(self) -> bool:
@@ -125,6 +132,7 @@ ACCELERATORS = {
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",
+        renumbered="HIP_VISIBLE_DEVICES",
         topology=AMD,
         types=r"mi\d{2,3}|instinct|radeon",
     ),
