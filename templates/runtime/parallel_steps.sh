@@ -78,11 +78,14 @@ job_run_parallel_step() { # it exits with the status of the step
   exit "$job_status"
 }
 
-job_pass_requests() { # those to the job are for each of its steps
+job_pass_requests() { # those to the job are for each of its steps; a step that ends with another one has nothing to save
   local requests step
   mapfile -t requests < "$logs/control"
   if ((${#requests[@]} > passed)); then
-    for step in "${!pids[@]}"; do printf '%s\n' "${requests[@]:passed}" >> "$logs/step-$step/control"; done
+    for step in "${!pids[@]}"; do
+      [[ -n ${ends[$step]} && ${requests[*]:passed} != *stop* ]] ||
+        printf '%s\n' "${requests[@]:passed}" >> "$logs/step-$step/control"
+    done
     passed=${#requests[@]}
   fi
   ((stop_at && SECONDS >= stop_at)) || return 0
@@ -99,7 +102,7 @@ job_look_at_step() {
   unset "pids[$step]"
   state[$step]=ended
   job_note step-ended "$step $job_status"
-  if grep -qs '^end' "$logs/step-$step/control"; then
+  if grep -qs '^end' "$logs/step-$step/control" || { [[ -n ${ends[$step]} ]] && job_save_requested; }; then
     job_say "$(job_step_title) was ended after $((SECONDS - began[$step])) s"
     return
   fi

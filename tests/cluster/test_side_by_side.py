@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import SLURMS, Cluster, Job
+from support.cluster import SLURMS, Cluster
 from support.processes import gone, processes_of
-from support.story import AnyCluster, finish, path_for
-from support.waiting import wait_for, wait_until
+from support.story import AnyCluster, clean, finish, lose, path_for
+from support.waiting import wait_for
 
 SERVER = """
 import http.server, os, sys, time
@@ -23,6 +26,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(os.environ.get("CUDA_VISIBLE_DEVICES", "-").encode())
 
 time.sleep(float(os.environ.get("DELAY", "0")))
+if "FAULT" in os.environ:
+    sys.exit(int(os.environ["FAULT"]))
 port = int(os.environ[f"JOBGEN_STEP_{sys.argv[1]}_PORT"])
 server = http.server.HTTPServer(("", port), Answer)
 print("listening at", port, flush=True)
@@ -57,7 +62,7 @@ command = ["server.py", "server"]
 nodes = 1
 ranks_per_node = 1
 {server}
-ready = {{ port = true, within = "60s" }}
+ready = {{ port = true, within = "{within}" }}
 ends = "with trainer"
 [[step]]
 name = "judge"
@@ -88,7 +93,7 @@ def submit(cluster: AnyCluster, folder: Path, launcher: str, act: str = "0", **w
     (folder / "server.py").write_text(SERVER)
     (folder / "train.py").write_text(TRAINER)
     (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
-    text = STEPS.format(**{**CORES, "server": "", **words}, launcher=launcher, act=act)
+    text = STEPS.format(**{**CORES, "server": "", "within": "60s", **words}, launcher=launcher, act=act)
     (folder / "job.toml").write_text(text)
     done = jobs.jobgen(
         *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh"), cwd=folder
@@ -134,3 +139,89 @@ def test_two_servers_and_a_trainer(
         assert re.search(rf"step {number} of 3, {name} is ready after \d+ s", job.output)
         assert re.search(rf"step {number} of 3, {name} was ended after \d+ s", job.output)
     check_that_nothing_is_left(folder)
+
+
+# An end of the job: what TRAINER does, what the step server has in addition, what happens from outside when the trainer
+# runs, the status of the job, a sentence, and whether the trainer has saved.
+ENDS = {
+    "the trainer fails": ("7", "", "", 7, "step 3 of 3, trainer ended with status 7", False),
+    "a server dies before it is ready": (
+        *("0", 'env = { FAULT = "3" }', "", 3),
+        *("step 1 of 3, server has ended with status 3 before it was ready: nothing listens at port", False),
+    ),
+    "a server is late": (
+        *("0", 'env = { DELAY = "300" }', "", 124),
+        *("step 1 of 3, server is not ready after 5 s, its limit: nothing listens at port", False),
+    ),
+    "a server is killed": ("wait", "", "kill", 137, "step 1 of 3, server ended with status 137", True),
+    "a signal": ("wait", "", "signal", 75, "step 1 of 3, server was ended", True),
+    "jobgen cancel": ("wait", "", "cancel", 75, "step 1 of 3, server was ended", True),
+    "the trainer is killed": (
+        "wait",
+        "",
+        "kill trainer",
+        137,
+        "step 3 of 3, trainer ended with status 137",
+        False,
+    ),
+    "scancel": ("wait", "", "delete", None, "", False),
+}
+
+
+def act_on(cluster: AnyCluster, job: str, folder: Path, act: str) -> None:
+    if act == "kill":
+        pids = [(folder / "pid-server").read_text()]
+    elif act == "kill trainer":
+        pids = [str(one.pid) for one in processes_of(folder) if "python3 train.py wait" in one.command][:1]
+    if act.startswith("kill"):
+        subprocess.run(["kill", "-9", *pids], check=True)
+    elif act == "cancel":
+        run = jobs.run_dir(folder / "runs")
+        cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", "--no-wait", run], cwd=folder)
+    elif act == "delete":
+        cluster.cancel(job)
+    else:
+        cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None:
+    cluster: Cluster = request.getfixturevalue("slurm_cluster")
+    act, more, outside, status, sentence, saved = ENDS[end]
+    folder = cluster.folder("end")
+    job_id = submit(
+        cluster, folder, "srun", act, server=more, within="5s" if "late" in end else "60s", **DEVICES
+    )
+    try:
+        if outside:
+            wait_for(lambda: len(seen(folder)) == 4, 60)
+            time.sleep(1)
+            act_on(cluster, job_id, folder, outside)
+        job = finish(cluster, job_id)
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert not left, job.output
+    if status is not None:
+        assert job.exit_code == status, job.output
+    assert sentence in job.output
+    assert len(list(folder.glob("saved-*"))) == (4 if saved else 0), job.output
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
+def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: str) -> None:
+    """The second node has two ranks of the trainer."""
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    folder = cluster.folder("lost")
+    job_id = submit(cluster, folder, "torchrun", "wait")
+    try:
+        wait_for(lambda: len(seen(folder)) == 4, 60)
+        hosts = [words[0] for words in seen(folder)]
+        job = lose(cluster, job_id, folder, hosts[-1])
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert job.exit_code != 0, job.output
+    assert f"{hosts[-1]} does not answer any more" in job.output
+    assert "step 1 of 3, server was ended" in job.output
+    assert not left, job.output
