@@ -96,6 +96,13 @@ def _shared(owners: Sequence[str], total: int, line: JobCommandLine) -> Advice:
     each = line.whole("ranks_per_node") or counts.get("ranks_per_node")
     if total and each and not nodes and total % each == 0:
         return Advice(owners, {"nodes": total // each})
+    if (
+        total
+        and not nodes
+        and (line.devices or "--site" in line.ours or each)
+        and total > (line.devices or 0)
+    ):
+        return Advice(owners, {"ranks": total})
     if not total or total % (nodes or 1):
         why = f"{total} ranks on {nodes} nodes have no counterpart: --ranks-per-node is that of each node"
         return Advice(owners, {}, (why,))

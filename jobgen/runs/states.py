@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jobgen.errors import INTERRUPTED
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory
+from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory, telemetry
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
@@ -222,7 +222,10 @@ def _remove_environment(run: Path, place: Place | None) -> None:
 
 def with_cause(state: State) -> State:
     """Return the state of a failed run with the rank that failed first and its error, or with the fault that
-    the script found; others as they are."""
+    the script found; that of a running one with its idle devices; others as they are."""
+    if state.state == "running" and state.attempts:
+        unused = telemetry.idle_now(Path(state.run) / f"attempt-{state.attempts}")
+        return state._replace(reason="; ".join(filter(None, (state.reason, unused))))
     if state.state != "failed" or not state.attempts:
         return state
     cause = rank_ends.first_failure(Path(state.run), state.attempts)
