@@ -809,5 +809,7 @@ def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
 def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command: list[str] | None) -> None:
     """A variable with one of them is one word in the program, and the job ends where it is missing."""
     done = job_file(SLURM.format("-N 1", lines))
-    assert [one.line for one in done.remarks if "is an argument of the script" in one.why] == [line] * bool(line)
+    assert [one.line for one in done.remarks if "is an argument of the script" in one.why] == [line] * bool(
+        line
+    )
     assert command is None or values(done.text)["command"] == command

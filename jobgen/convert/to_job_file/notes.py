@@ -185,7 +185,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
     in_words = any(name.isdigit() for name in names(file.list("command")))
     found = [] if in_words or ARGUMENTS in script.changed else script.expansions
-    plain = [node for _, node in found if ARGUMENT.fullmatch(node.text) and not node.under("function_definition")]
+    plain = [
+        node for _, node in found if ARGUMENT.fullmatch(node.text) and not node.under("function_definition")
+    ]
     if plain and plain[0].text in str(file.values.get("setup", "")):
         why = "is an argument of the script: if it is missing the job ends, and the script would go on"
         yield Remark(plain[0].line, plain[0].text, f"{why}; in the program it is one word", lost=False)
