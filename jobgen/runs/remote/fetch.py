@@ -22,6 +22,7 @@ DEFAULT = (
     "*.o[0-9]*",
     "report*.html",
     "*.ranks",
+    "*.devices",
     "events",
     "statuses",
 )

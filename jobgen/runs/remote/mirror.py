@@ -37,7 +37,7 @@ _STATE = (
     *("events", "control", "statuses", "*.ranks"),
 )
 _METRICS = "metrics.jsonl"
-_LOGS = ("*.log", "*.o[0-9]*")
+_LOGS = ("*.log", "*.o[0-9]*", "*.devices")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
