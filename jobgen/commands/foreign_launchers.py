@@ -60,7 +60,9 @@ def of_launcher(option: OptionWords, line: JobCommandLine) -> Advice | None:
     if own and name != word:
         return _checked(["launchers"], own.key, value)
     if key in ("remark", "script"):
-        return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
+        other = "; jobgen submit has another --host, a machine to submit at" if word == "--host" else ""
+        remark = text if key == "remark" else f"leave {word} out, the script sets it{other}"
+        return Advice(owners, {}, (remark,))
     if key == "launcher_arg":
         return _argument(owners, word if "_" in word else text, option, line)
     if key and not value:

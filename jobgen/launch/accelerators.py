@@ -23,6 +23,7 @@ class Accelerator(NamedTuple):
     DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
     are next to a device. ``types`` is the pattern of the types that sites give such devices. ``telemetry`` is
     the tool that measures the use of the devices, as the name of its file in templates/runtime/node/.
+    ``renumbered`` is the variable for some of the devices if the scheduler's variable numbers them anew.
     """
 
     title: str
@@ -43,6 +44,12 @@ class Accelerator(NamedTuple):
     topology: Tool | None = None
     types: str | None = None
     telemetry: str | None = None
+    renumbered: str | None = None
+
+    @property
+    def part_variable(self) -> str | None:
+        """Return the variable that shows a program some of the devices of its job."""
+        return self.renumbered or self.visible
 
     @property
     def cann(self) -> bool:
@@ -129,6 +136,7 @@ ACCELERATORS = {
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",
+        renumbered="HIP_VISIBLE_DEVICES",
         topology=AMD,
         telemetry="rocm_smi",
         types=r"mi\d{2,3}|instinct|radeon",

@@ -111,7 +111,8 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     """Return the options that place the ranks; mpirun must not bind ranks that bind themselves."""
     if plan.resources.mixed:
         return mpi.mixed
-    return mpi.place if plan.resources.cpus.bind is None else mpi.unbound or mpi.place
+    bound = plan.resources.cpus.bind is not None or plan.part is not None
+    return mpi.unbound or mpi.place if bound else mpi.place
 
 
 def rank_lines(plan: Plan) -> tuple[str, ...]:
