@@ -16,13 +16,13 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
+from jobgen.jobfile.schema import COMPONENT_KEYS, WORD, CheckTable, JobFile, fits
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import check_words, read_program
 from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.schedulers.table import COMMANDS
-from jobgen.spec import SET, Layer, OwnValues, SiteName, Step, Text
+from jobgen.spec import SET, Component, Layer, OwnValues, SiteName, Step, Text
 from jobgen.values import text_files
 
 
@@ -154,9 +154,11 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
         swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
     tables = {name: [(one, name) for one in OWN_OPTIONS] for name in OF_SCHEDULERS if getattr(job, name)}
     own = {name: OwnValues(*_read(job, table, origin), origin((name,))) for name, table in tables.items()}
-    return Layer(
-        values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept, steps, own
+    components = _components(job, origin)
+    origins |= ({"program": whence} if whence else {}) | (
+        {"components": origin(("component",))} if components else {}
     )
+    return Layer(values, origins, words, scheduler, site, swept, steps, components, own)
 
 
 def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Step, ...]:
@@ -278,20 +280,50 @@ def _read_steps(tables: Sequence[Mapping[str, Any]], origin: str) -> tuple[Step,
     return steps
 
 
-def _step(table: Mapping[str, Any], where: str) -> Step:
+def _check_keys(table: Mapping[str, Any], known: Sequence[str], noun: str, where: str) -> None:
     for key in table:
-        if key not in _STEP_KEYS:
+        if key not in known:
             raise JobgenError(
-                f"{shown(key)} ({where}): a step has no such key: "
-                f"use {one_of(_STEP_KEYS)}{nearest(key, _STEP_KEYS)}"
+                f"{shown(key)} ({where}): a {noun} has no such key: use {one_of(known)}{nearest(key, known)}"
             )
+
+
+def _number_of_nodes(table: Mapping[str, Any], nodes: object, where: str) -> None:
+    if not isinstance(nodes, int) or nodes < 1:
+        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+
+
+def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...]:
+    """Return the components in their order; none without [[component]].
+
+    Raises:
+        JobgenError: a key is unknown, a value is wrong, or there is only one.
+    """
+    if job.component is msgspec.UNSET:
+        return ()
+    where = origin(("component",))
+    if len(job.component) < 2:
+        raise JobgenError(
+            f"component ({where}): must be two tables [[component]] or more; for equal nodes use [resources]"
+        )
+    components = []
+    for number, table in enumerate(job.component, 1):
+        place = f"{where}, [[component]] {number}"
+        _check_keys(table, COMPONENT_KEYS, "component", place)
+        values = {key: parse(BY_KEY[key], str(value), place)[0] for key, value in table.items()}
+        _number_of_nodes(table, values.get("nodes", 1), place)
+        components.append(Component(**values))
+    return tuple(components)
+
+
+def _step(table: Mapping[str, Any], where: str) -> Step:
+    _check_keys(table, _STEP_KEYS, "step", where)
     command = table.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
         raise JobgenError(f'command ({where}): must be a list of texts, such as ["train.py", "--lr", "0.1"]')
     _check_command(command, where)
     values = {key: parse(BY_KEY[key], str(table[key]), where)[0] for key in _STEP_OPTIONS if key in table}
-    if not isinstance(values.get("nodes", 1), int) or values.get("nodes", 1) < 1:
-        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+    _number_of_nodes(table, values.get("nodes", 1), where)
     parallel = table.get("parallel", False)
     if not isinstance(parallel, bool):
         raise JobgenError(f"parallel = {shown(str(parallel))} ({where}): must be true or false")

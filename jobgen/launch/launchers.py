@@ -350,6 +350,7 @@ class MpiFlavour(NamedTuple):
     them. ``dialects`` are the schedulers whose jobs it can start (empty: all). ``by_scheduler``: it starts
     its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` is as that of
     an accelerator.
+    ``over_components`` are the settings of a job with components, whose first one it would take for all.
     ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
     ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
@@ -372,6 +373,7 @@ class MpiFlavour(NamedTuple):
     dialects: tuple[str, ...] = ()
     by_scheduler: bool = False
     network: tuple[str, ...] = ()
+    over_components: tuple[str, ...] = ()
     overcommit: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     modules: str = ""
@@ -406,6 +408,9 @@ MPI_FLAVOURS = {
         knows_slurm=False,
         runtime=("mpi", "openmpi"),
         network=("OMPI_MCA_btl_tcp_if_include={names}",),
+        over_components=(
+            *("OMPI_MCA_ras=^slurm", "PRTE_MCA_ras=^slurm", "OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh"),
+        ),
         overcommit=("--oversubscribe",),
         modules="openmpi|hpcx",
     ),

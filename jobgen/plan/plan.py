@@ -6,6 +6,7 @@ from jobgen.errors import counted, one_of
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
+from jobgen.plan.components import component_specs, components_of, joined, with_components
 from jobgen.plan.container import Container, container
 from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
-    ``steps`` are the plans of its steps, each with its number as ``step``.
+    ``steps`` are the plans of its steps, each with its number as ``step``; ``components`` those of its
+    components, as jobs of equal nodes.
     """
 
     version: str
@@ -48,6 +50,7 @@ class Plan(NamedTuple):
     directives: JobDirectives
     steps: tuple[Any, ...] = ()
     step: int = 0
+    components: tuple[Any, ...] = ()
 
     @property
     def queue(self) -> str | None:
@@ -57,7 +60,8 @@ class Plan(NamedTuple):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about limits of the site, and about the devices."""
-        return (*self.site.warnings, *device_warnings(self.spec))
+        of_components = (line for one in self.components for line in one.warnings)
+        return (*self.site.warnings, *(device_warnings(self.spec) if not self.components else of_components))
 
 
 def resolve(spec: Specification) -> Plan:
@@ -71,13 +75,16 @@ def resolve(spec: Specification) -> Plan:
     spec = with_own_request(with_hosts(spec), scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
+    components = tuple(resolve(one) for one in component_specs(spec, components_of(spec, scheduler)))
+    program = read_program(spec.program)
+    if components:
+        spec = with_components(spec, components, program)
     launch = launch_of(spec, scheduler)
-    resources = resources_of(spec, scheduler)
+    resources = joined(spec, components) if components else resources_of(spec, scheduler)
     steps = tuple(resolve(one) for one in step_specs(spec, resources))
     spec, resources = _bound(spec, resources)
     if steps:
         spec = spec._replace(preflight=False)
-    program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
@@ -104,6 +111,7 @@ def resolve(spec: Specification) -> Plan:
             one._replace(step=number, site=step_words(spec, scheduler, one.resources))
             for number, one in enumerate(steps, 1)
         ),
+        components=components,
     )
 
 
