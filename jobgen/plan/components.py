@@ -98,12 +98,23 @@ def with_components(spec: Specification, parts: Sequence[Plan], program: Program
     groups = tuple(Group(one.resources.nodes, one.resources.ranks_per_node) for one in parts)
     texts = {**spec.texts, "nodes": groups_text(groups) or ""}
     spec = spec._replace(nodes=groups, texts=texts)
+    _check_empty_lines(spec)
     if len({one.resources.accelerator_name for one in parts}) > 1:
         if program.is_ours or spec.preflight:
             what = "the training module" if program.is_ours else "the preflight"
             raise spec.refuse("nodes", f"{what} needs devices in each component, or in none")
         spec = spec._replace(preflight=False)
     return spec
+
+
+def _check_empty_lines(spec: Specification) -> None:
+    """Refuse values that sbatch of Slurm 22.05 would change: it takes empty lines out of the script of a
+    heterogeneous job."""
+    why = "has an empty line, which sbatch takes out of the script of a heterogeneous job"
+    if any("\n\n" in value for _, value in spec.variables):
+        raise spec.refuse("env", f"{why}; use --env-file, or --env NAME")
+    if any("\n\n" in word for word in spec.program):
+        raise JobgenError(f"the program ({spec.program_origin}): {why}; put it into a file")
 
 
 def joined(spec: Specification, parts: Sequence[Plan]) -> Resources:

@@ -197,7 +197,12 @@ def reach(spec: Specification, scheduler: Scheduler, agents: tuple[str, ...]) ->
 
 def agents(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """Return the replacements of ssh between nodes in the order of use: names of templates in remote/."""
-    if scheduler.component_line and scheduler.agent and not isinstance(spec.nodes, int) and spec.remote != "ssh":
+    if (
+        scheduler.component_line
+        and scheduler.agent
+        and not isinstance(spec.nodes, int)
+        and spec.remote != "ssh"
+    ):
         return (scheduler.agent,)  # a host is reached by a step in its component
     if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()

@@ -87,4 +87,6 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
             nodes = f"--nodes {groups_text(spec.nodes)}" if not spec.components else "[[component]]"
             raise spec.refuse(key, reason.replace("--nodes {nodes}", nodes))
     if spec.components and spec.hostfile is not None:
-        raise spec.refuse("hostfile", "has the nodes of the job, and so has [[component]]; remove one of the two")
+        raise spec.refuse(
+            "hostfile", "has the nodes of the job, and so has [[component]]; remove one of the two"
+        )

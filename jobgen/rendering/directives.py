@@ -58,9 +58,7 @@ def directive_lines(plan: Plan) -> DirectiveLines:
     at = scheduler.directive_order.index("request")
     before, after = scheduler.directive_order[:at], scheduler.directive_order[at + 1 :]
     others = (line for one in components[1:] for line in _component_lines(plan, one))
-    return DirectiveLines(
-        _joined(parts, before), parts["request"], (*_joined(parts, after), *others), option
-    )
+    return DirectiveLines(_joined(parts, before), parts["request"], (*_joined(parts, after), *others), option)
 
 
 def _of_component(plan: Plan, component: Plan) -> Plan:
@@ -81,7 +79,10 @@ def _component_lines(plan: Plan, component: Plan) -> Lines:
     one = component._replace(spec=component.spec._replace(directive=plan.spec.directive))
     request = scheduler.node_lines(one.resources, "", "")
     parts = {**_fixed_parts(one), **_replaceable_parts(one, request)}
-    return (scheduler.component_line, *_joined(parts, [n for n in scheduler.directive_order if n in _OF_COMPONENT]))
+    return (
+        scheduler.component_line,
+        *_joined(parts, [n for n in scheduler.directive_order if n in _OF_COMPONENT]),
+    )
 
 
 def _joined(parts: Mapping[str, Lines], order: Iterable[str]) -> Lines:

@@ -117,8 +117,9 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
 
 
 class StepPart(NamedTuple):
-    """The part of a command of srun for a component, or for all nodes: its numbers of nodes and ranks, and the
-    cores of a rank and of a node. ``group`` is the option for the component, and ends with a blank."""
+    """The part of a command of srun for a component, or for all nodes: the numbers of its nodes, of their ranks
+    and of those of a node, and the cores of a rank and of a node. ``group`` is the option for the component,
+    and ends with a blank."""
 
     group: str
     nodes: str
@@ -132,9 +133,7 @@ def step_parts(plan: Plan) -> tuple[StepPart, ...]:
     """Return the parts of a step of all ranks: one for each component of the scheduler."""
     cpus = plan.resources.cpus
     if not plan.components:
-        return (
-            StepPart("", nodes(plan), world(plan), plan.resources.ranks_per_node, cpus.rank, cpus.node),
-        )
+        return (StepPart("", nodes(plan), world(plan), plan.resources.ranks_per_node, cpus.rank, cpus.node),)
     return tuple(
         StepPart(
             f"--het-group={number} ",

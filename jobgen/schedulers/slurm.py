@@ -52,10 +52,10 @@ class Slurm(Scheduler):
         },
     )
     behaviour = Behaviour(sends_signal=True, requeues_tasks=True, sets_devices=True, equal_tasks=True)
-    lacks_if_mixed = {
-        key: "Slurm refuses arrays of heterogeneous jobs, which nodes that differ are; submit single jobs"
-        for key in ("array", "sweep")
-    }
+    lacks_if_mixed = dict.fromkeys(
+        ("array", "sweep"),
+        "Slurm refuses arrays of heterogeneous jobs, which nodes that differ are; submit single jobs",
+    )
     component_line = "hetjob"
     prefix = "#SBATCH"
     family = "Slurm"

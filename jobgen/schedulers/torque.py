@@ -108,7 +108,9 @@ class Torque(Pbs):
         return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
-        parts = (_chunk(one.nodes or "N", one.cpus, one.devices) + (one.more or chunk) for one in resources.chunks)
+        parts = (
+            _chunk(one.nodes or "N", one.cpus, one.devices) + (one.more or chunk) for one in resources.chunks
+        )
         return [f"-l nodes={'+'.join(parts)}"]
 
     def ranges(self, ranges: Ranges) -> Ranges:
