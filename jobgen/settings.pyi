@@ -43,7 +43,7 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
+    r"""Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
     hostfile: str | None
     r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
@@ -150,6 +150,8 @@ class Settings(TypedDict, total=False):
     r"""The table [sweep] of a job file."""
     step: Mapping[str, Any] | None
     r"""The table [step] of a job file."""
+    component: Mapping[str, Any] | None
+    r"""The table [component] of a job file."""
 
 class Changes(Settings, total=False):
     scheduler: str

@@ -117,9 +117,10 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
 
 
 class StepPart(NamedTuple):
-    """The part of a command of srun for a component, or for all nodes: the numbers of its nodes, of their ranks
-    and of those of a node, and the cores of a rank and of a node. ``group`` is the option for the component,
-    and ends with a blank."""
+    """The part of a command of srun for a component, or for all nodes: the numbers of its nodes, of all its
+    ranks and of those of a node, and the cores of a rank and of a node. ``group`` is the option for the
+    component, and ends with a blank.
+    """
 
     group: str
     nodes: str

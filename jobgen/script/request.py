@@ -44,13 +44,14 @@ def of_components(requests: Sequence[Request]) -> Request:
     if len(requests) == 1:
         return requests[0]
     counts = [one.nodes for one in requests]
-    same = {key: getattr(requests[0], key) for key in _OF_NODES}
-    differing = {key: None for key in same if any(getattr(one, key) != same[key] for one in requests)}
-    return dataclasses.replace(
+    joined = dataclasses.replace(
         requests[0],
         nodes=None if None in counts else sum(filter(None, counts)),
         ranks=None,
         gpus=None,
         chunks=tuple({"": str(count or 1)} for count in counts),
-        **differing,
     )
+    for key in _OF_NODES:
+        if len({getattr(one, key) for one in requests}) > 1:
+            setattr(joined, key, None)
+    return joined

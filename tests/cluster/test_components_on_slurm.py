@@ -9,6 +9,7 @@ import pytest
 from support import jobs, warm_python
 from support.cluster import ROOT, Cluster
 from support.jobs import PROBE, probing
+from support.mpich import mpich_bin
 from support.processes import gone
 from support.waiting import wait_for
 
@@ -44,14 +45,30 @@ def test_one_world_over_all_components(each_slurm: Cluster, launcher: str) -> No
     one_world(each_slurm, launcher)
 
 
-@pytest.mark.parametrize("launcher", ["deepspeed", "accelerate"])
-def test_one_world_of_launchers_that_start_slowly(slurm_cluster: Cluster, launcher: str) -> None:
-    one_world(slurm_cluster, launcher)
+OTHERS = {
+    "deepspeed": ("deepspeed", "", ()),
+    "accelerate": ("accelerate", "", ()),
+    "torchrun-ssh": ("torchrun", "", ("--remote", "ssh")),
+    "mpirun-debian": ("mpirun", "debian", ()),
+    "mpich": ("mpirun", "mpich", ("--mpi", "mpich")),
+}
 
 
-def one_world(cluster: Cluster, launcher: str) -> None:
+@pytest.mark.parametrize("name", OTHERS)
+def test_one_world_of_other_launchers(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    launcher, first, words = OTHERS[name]
+    path = slurm_cluster.env["PATH"]
+    if first == "debian":
+        path = jobs.debian_path(tmp_path / "bin")
+    elif first == "mpich":
+        path = f"{mpich_bin()}:{path}"
+    one_world(slurm_cluster, launcher, *words, path=path)
+
+
+def one_world(cluster: Cluster, launcher: str, *words: str, path: str = "") -> None:
     folder = cluster.folder(launcher)
-    job = cluster.wait(cluster.sbatch(rendered(folder, launcher, *probing(folder)), folder))
+    script = rendered(folder, launcher, *words, *probing(folder))
+    job = cluster.wait(cluster.sbatch(script, folder, env={"PATH": path or cluster.env["PATH"]}))
     assert job.ok, job.output
     assert "5 ranks in all" in job.output
     assert "was edited" not in job.output  # the runtime
@@ -66,7 +83,8 @@ def one_world(cluster: Cluster, launcher: str) -> None:
         *((rank, 5, (rank - 1) % 2, 2, 1) for rank in range(1, 5)),
     ]
     assert {rank.env["MASTER_ADDR"] for rank in ranks} == {hosts[0][0]}
-    assert {rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks[1:]} == {"0,1"}
+    if "ssh" not in words:  # it passes nothing of Slurm
+        assert {rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks[1:]} == {"0,1"}
 
 
 def test_a_killed_rank_of_the_last_component_ends_all(each_slurm: Cluster) -> None:
