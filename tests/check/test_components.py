@@ -35,7 +35,7 @@ def test_the_request_is_that_of_all_components() -> None:
     assert script.requests[0].nodes == 1
 
 
-@pytest.mark.parametrize("target", ["toml", "torque"])
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_a_conversion_is_refused_in_one_sentence(target: str, tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(TEXT.format("hetjob"))
     done = jobs.jobgen("convert", tmp_path / "job.sh", "--to", target)
