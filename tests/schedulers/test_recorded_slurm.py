@@ -14,7 +14,7 @@ from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.schedulers import slurm_jobs as slurm
 
 VERSIONS = ("22.05", "24.11")
-IDS = [*map(str, range(1, 10)), "999998", "999999"]
+IDS = [*map(str, range(1, 11)), "999998", "999999"]
 STATES = {
     "1": "finished",
     "2": "failed",
@@ -25,6 +25,7 @@ STATES = {
     "7": "held",
     **{f"8_{index}": "running" if index < 2 else "pending" for index in (0, 1, 2, 3, 7)},
     **{f"9_{index}": "cancelled" for index in range(4)},
+    "10+0": "running",  # of two components
 }
 
 
@@ -77,7 +78,7 @@ def test_the_paths_of_scripts(
     monkeypatch.setattr(os, "getuid", lambda: 0)
     found = [*slurm.find(["/home/me/runs"], 4e9)]
     assert {path for path, _ in found} == {"/home/me/runs"}
-    assert {job for _, job in found} == {*map(str, range(1, 10))}
+    assert {job for _, job in found} == {*map(str, range(1, 11))}
 
 
 def test_ids_and_refusals(answers: Callable[[str], list[Answer]]) -> None:
