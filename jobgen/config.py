@@ -50,12 +50,11 @@ def read_spec(
     fields["steps"] = below.steps if below is not None else ()
     fields["components"] = below.components if below is not None else ()
     if below is not None and below.components:
-        if "nodes" in origins:
-            name = setting("nodes", origins["nodes"])
+        if key := next((one for one in ("nodes", "ranks") if one in origins), None):
             raise JobgenError(
-                f"{name} {texts['nodes']} ({origins['nodes']}): each [[component]] "
-                f"({below.origins['components']}) has its own nodes; leave out one of the two",
-                "nodes",
+                f"{setting(key, origins[key])} {texts[key]} ({origins[key]}): each [[component]] "
+                f"({below.origins['components']}) has its own {key}; leave out one of the two",
+                key,
             )
         origins["nodes"] = origins["components"] = below.origins["components"]
         texts["nodes"] = "+".join(str(one.nodes) for one in below.components)

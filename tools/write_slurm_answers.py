@@ -28,9 +28,9 @@ JOBS: dict[str, tuple[tuple[str, ...], str]] = {
     "never": (("--hold",), LONG),
     "live": (("--time=60", "--comment=two words"), LONG),
     "held": (("--hold",), LONG),
-    "array": (("--array=0-3,7%2",), LONG),
     "ended": (("--hold", "--array=0-3"), LONG),
     "components": ((), LONG.replace("\n", "\n#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=1\n", 1)),
+    "array": (("--array=0-3,7%2",), LONG),  # the last one: tasks that begin take numbers
 }
 CANCELLED = ("deleted", "never", "ended")
 QUEUE = ("squeue", "--noheader", "--states=all", "--array")

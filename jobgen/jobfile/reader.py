@@ -17,6 +17,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import COMPONENT_KEYS, WORD, CheckTable, JobFile, fits
+from jobgen.jobfile.step_tables import check_keys, check_number_of_nodes, read_steps
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import check_words, read_program
@@ -177,7 +178,7 @@ def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
     if not job.step:
         raise JobgenError(f"step ({where}): must be one or more tables [[step]]")
 
-    return _read_steps(job.step, where)
+    return read_steps(job.step, where, _check_command)
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
@@ -264,35 +265,6 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
     return [] if value is False else words
 
 
-_STEP_OPTIONS = ("launcher", "nodes", "ranks_per_node")
-_STEP_KEYS = ("command", *_STEP_OPTIONS, "parallel")
-
-
-def _read_steps(tables: Sequence[Mapping[str, Any]], origin: str) -> tuple[Step, ...]:
-    """Return the steps in their order.
-
-    Raises:
-        JobgenError: a key is unknown, or a value is wrong.
-    """
-    steps = tuple(_step(table, f"{origin}, [[step]] {number}") for number, table in enumerate(tables, 1))
-    if steps[0].parallel:
-        raise JobgenError(f"parallel = true ({origin}, [[step]] 1): there is no step before the first one")
-    return steps
-
-
-def _check_keys(table: Mapping[str, Any], known: Sequence[str], noun: str, where: str) -> None:
-    for key in table:
-        if key not in known:
-            raise JobgenError(
-                f"{shown(key)} ({where}): a {noun} has no such key: use {one_of(known)}{nearest(key, known)}"
-            )
-
-
-def _number_of_nodes(table: Mapping[str, Any], nodes: object, where: str) -> None:
-    if not isinstance(nodes, int) or nodes < 1:
-        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
-
-
 def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...]:
     """Return the components in their order; none without [[component]].
 
@@ -309,22 +281,8 @@ def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...
     components = []
     for number, table in enumerate(job.component, 1):
         place = f"{where}, [[component]] {number}"
-        _check_keys(table, COMPONENT_KEYS, "component", place)
+        check_keys(table, COMPONENT_KEYS, "component", place)
         values = {key: parse(BY_KEY[key], str(value), place)[0] for key, value in table.items()}
-        _number_of_nodes(table, values.get("nodes", 1), place)
+        check_number_of_nodes(values, table, place)
         components.append(Component(**values))
     return tuple(components)
-
-
-def _step(table: Mapping[str, Any], where: str) -> Step:
-    _check_keys(table, _STEP_KEYS, "step", where)
-    command = table.get("command")
-    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
-        raise JobgenError(f'command ({where}): must be a list of texts, such as ["train.py", "--lr", "0.1"]')
-    _check_command(command, where)
-    values = {key: parse(BY_KEY[key], str(table[key]), where)[0] for key in _STEP_OPTIONS if key in table}
-    _number_of_nodes(table, values.get("nodes", 1), where)
-    parallel = table.get("parallel", False)
-    if not isinstance(parallel, bool):
-        raise JobgenError(f"parallel = {shown(str(parallel))} ({where}): must be true or false")
-    return Step(tuple(command), **values, parallel=parallel)

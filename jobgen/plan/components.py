@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jobgen.errors import JobgenError
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.allocation import DeviceSelection, Resources
 from jobgen.spec import Component, Specification
 from jobgen.values.devices import Devices, number_of
@@ -80,6 +81,7 @@ def component_specs(spec: Specification, components: Sequence[Component]) -> Ite
             **own,
             components=(),
             steps=(),
+            ranks=None,
             sweep=None,
             array=None,
             directive=(),
@@ -89,7 +91,9 @@ def component_specs(spec: Specification, components: Sequence[Component]) -> Ite
         )
 
 
-def with_components(spec: Specification, parts: Sequence[Plan], program: Program) -> Specification:
+def with_components(
+    spec: Specification, parts: Sequence[Plan], scheduler: Scheduler, program: Program
+) -> Specification:
     """Return the specification with the groups of its components, whose plans are ``parts``.
 
     Raises:
@@ -99,6 +103,10 @@ def with_components(spec: Specification, parts: Sequence[Plan], program: Program
     texts = {**spec.texts, "nodes": groups_text(groups) or ""}
     spec = spec._replace(nodes=groups, texts=texts)
     _check_empty_lines(spec)
+    row = LAUNCHERS[spec.launcher]
+    if spec.remote == "ssh" and row.remote_shell and scheduler.component_line and row.renumbers_devices:
+        why = f"{row.remote_shell} finds the devices of the first component only; use --remote auto"
+        raise spec.refuse("remote", why)
     if len({one.resources.accelerator_name for one in parts}) > 1:
         if program.is_ours or spec.preflight:
             what = "the training module" if program.is_ours else "the preflight"

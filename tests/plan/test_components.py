@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobgen.config import read_spec
@@ -17,15 +17,15 @@ from jobgen.rendering.render import render
 from jobgen.script.script import Script
 
 
-def planned(tables: Sequence[Mapping[str, object]], text: str = "", **settings: str | list[str]) -> Plan:
+def planned(tables: Sequence[Mapping[str, object]], text: str = "", **options: str | list[str]) -> Plan:
     """The plan of a job file with these components."""
     text += "".join(
         "\n[[component]]\n" + "".join(f"{key} = {one!r}\n" for key, one in table.items()) for table in tables
     )
     layer = layer_of(decode(text, "job.toml"), ("./a",), lambda place: "job.toml, line 1")
-    scheduler = str(settings.pop("scheduler", "slurm"))
+    scheduler = str(options.pop("scheduler", "slurm"))
     launcher = "srun" if scheduler == "slurm" else "mpirun"
-    return resolve(read_spec(scheduler, {"launcher": launcher, **settings}, (), layer))
+    return resolve(read_spec(scheduler, {"launcher": launcher, **options}, (), layer))
 
 
 def value(expression: str, rank: int) -> int:
@@ -39,6 +39,7 @@ def value(expression: str, rank: int) -> int:
 COMPONENTS = st.lists(st.tuples(*(st.integers(1, 9) for _ in range(3))), min_size=2, max_size=5)
 
 
+@settings(deadline=None, max_examples=30)
 @given(COMPONENTS)
 def test_the_numbers_of_all_components_agree(groups: list[tuple[int, int, int]]) -> None:
     tables = [
@@ -84,6 +85,8 @@ def test_a_component_has_what_the_job_has_unless_it_says_otherwise() -> None:
 TWO = [{"ranks_per_node": 1}, {"ranks_per_node": 2}]
 REFUSED = [
     (TWO, {"nodes": "3"}, "each [[component]] (job.toml, line 1) has its own nodes; leave out one of the two"),
+    (TWO, {"ranks": "3"}, "has its own ranks; leave out one of the two"),
+    (TWO, {"launcher": "deepspeed", "remote": "ssh"}, "pdsh finds the devices of the first component only"),
     (TWO, {"array": "0-3"}, "--array 0-3 (command line): Slurm refuses arrays of heterogeneous jobs"),
     (TWO, {"spare_nodes": "1"}, "a spare node cannot replace every node of [[component]]"),
     (TWO, {"launcher": "mpirun", "mpi": "intel"}, "use openmpi or mpich"),
@@ -102,10 +105,10 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("tables", "settings", "why"), REFUSED)
+@pytest.mark.parametrize(("tables", "options", "why"), REFUSED)
 def test_what_components_cannot_have_is_refused_by_name(
-    tables: list[dict[str, object]], settings: dict[str, str | list[str]], why: str
+    tables: list[dict[str, object]], options: dict[str, str | list[str]], why: str
 ) -> None:
     with pytest.raises(JobgenError) as refused:
-        planned(tables, **settings)
+        planned(tables, **options)
     assert why in str(refused.value)
