@@ -153,7 +153,7 @@ CASES = [
     ("doctor slurm -N 2", f"{SBATCH}--nodes 2"),
     ("slurm --ppn 4", "of mpirun; use --ranks-per-node 4"),
     ("slurm -n 16 --gres=gpu:4", "use --ranks-per-node 16 --launcher srun --accelerator cpu --directive=--gpus-per-node=4; 16 ranks share 4 devices"),
-    ("slurm --gpus-per-node 4 -n 16", "--directive=--gpus-per-node=4 --gpus-per-node 0; 16 ranks share 4 devices"),
+    ("slurm --gpus-per-node 4 -n 18", "--directive=--gpus-per-node=4 --gpus-per-node 0; 18 ranks share 4 devices"),
     ("pbs -n 16 --gres=gpu:4", "--directive='-l select=1:ncpus=32:mpiprocs=16:ngpus=4'; 16 ranks share 4 devices"),
     ("slurm -c 8 --gres=gpu:4", "use --gpus-per-node 4 --cpus-per-rank 2; 4 ranks, one for each device, share the 8 cores"),
     ("slurm -c 6 --gres=gpu:4", "--cpus-per-rank 6 --ranks-per-node 1 --launcher none; 4 ranks, one for each device, cannot share 6 cores"),
