@@ -193,9 +193,9 @@ def _numbers(plan: Plan) -> tuple[str, ...]:
 
 def telemetry(plan: Plan) -> str | None:
     """Return the command with which the first rank of a node starts the telemetry; None without it."""
-    if not plan.spec.gpu_telemetry:
-        return None
     resources = plan.resources
+    if not plan.spec.gpu_telemetry or not resources.accelerator.telemetry:
+        return None
     devices = '"$LOCAL_WORLD_SIZE"' if resources.mixed else resources.gpus_per_node
     words = f'"$JOBGEN_RUN_DIR/telemetry.sh" {resources.accelerator.telemetry} $$ "$job_node" {devices}'
     return f"[[ -z ${{job_node:-}} || $job_local != 0 ]] || (setsid bash {words} < /dev/null &> /dev/null &)"

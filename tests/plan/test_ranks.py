@@ -78,7 +78,7 @@ def test_the_nodes_of_a_site(
         ("pbs", {"ranks": 12, "gpus_per_node": 8, "launcher": "mpirun", "mpi": "intel"}, "needs 1 node of 8 ranks and 1 of 4, but --mpi intel (command line): supports only equal nodes here; use openmpi or mpich, or the launcher deepspeed, torchrun or accelerate; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
         ("pbs", {"ranks": 13, "gpus_per_node": "a100:4"}, "needs 3 nodes of 4 ranks and 1 of 1, but --gpus-per-node a100:4 (command line): is the same on each node; use --ranks 12 or 16"),
         ("slurm", {"ranks": 64, "nodes": 4, "gpus_per_node": 8}, "is 16 a node, which has 8 devices; use --nodes 8 or --ranks 32"),
-        ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of the three"),
+        ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of them"),
         ("slurm", {"ranks": 2, "nodes": 3}, "does not fill 3 nodes; use --nodes 2, or fewer"),
         ("pbs", {"ranks": 8, "nodes": "2x4+1x8"}, "--nodes 2x4+1x8 has 16 ranks; remove one of the two"),
         ("slurm", {"ranks": 8, "nodes": "submitted"}, "the nodes of --nodes submitted are not known; use --ranks-per-node"),
