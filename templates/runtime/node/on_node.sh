@@ -101,7 +101,7 @@ run_save() { # with what other jobs have saved in the meantime; the file is whol
 
 run_hook() { # NAME: a function of the job
   # shellcheck disable=SC2154  # of settings.sh
-  exec env JOBGEN_ON_NODE="$work" bash -euo pipefail -c "umask $job_umask"$'\n'"$(declare -f "$1")"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"}
+  exec env JOBGEN_ON_NODE="$work/$host" bash -euo pipefail -c "umask $job_umask"$'\n'"$(declare -f "$1")"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"}
 }
 
 if [[ -n $part ]]; then
@@ -195,7 +195,7 @@ begin() { # what precedes the ranks
 }
 
 remainder() { # the processes that the commands have left
-  grep -lszxF "JOBGEN_ON_NODE=$work" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+  grep -lszxF "JOBGEN_ON_NODE=$work/$host" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
 }
 
 end_remainder() {
