@@ -22,6 +22,7 @@ DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that o
 
 
 HERE, THERE = "here", "host"
+PLACES = {HERE: "a path of this machine", THERE: "a path of the host, or in the code"}
 
 
 class Option(NamedTuple):
@@ -264,6 +265,14 @@ OPTIONS = (
         1,
     ),
     Option(
+        "ranks",
+        _RESOURCES,
+        parsers.whole(1),
+        "N",
+        "Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node.",
+        example=8,
+    ),
+    Option(
         "hostfile",
         _RESOURCES,
         hosts.hosts,
@@ -493,6 +502,15 @@ OPTIONS = (
         "TIME",
         "End a training that makes no step for this time, and keep the stacks of all ranks.  [default: 30m]",
         example="30m",
+    ),
+    Option(
+        "gpu_telemetry",
+        _SURVIVAL,
+        parsers.switch,
+        "",
+        "Measure the use and the memory of the devices on every node, for jobgen report and status.",
+        switch=True,
+        example=True,
     ),
     Option(
         "node_limit",

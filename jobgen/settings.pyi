@@ -44,6 +44,8 @@ class Settings(TypedDict, total=False):
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
     r"""Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
+    ranks: int | str | None
+    r"""Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node."""
     hostfile: str | None
     r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
@@ -98,6 +100,8 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""End a training that makes no step for this time, and keep the stacks of all ranks. [default: 30m]"""
+    gpu_telemetry: bool | None
+    r"""Measure the use and the memory of the devices on every node, for jobgen report and status."""
     node_limit: str | timedelta | None
     r"""Time in which shell code must end on each node, and a file be staged there. [default: 10m]"""
     module_init: Sequence[str] | str | None

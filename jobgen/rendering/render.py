@@ -31,6 +31,9 @@ _OF_JOB = (
     "job_parallel_steps",
     "job_cpus_per_node",
     "job_faster_networks",
+    "job_preflight_mode",
+    "job_preflight_seconds",
+    "job_needed_nodes",
 )  # settings that the steps do not change
 
 
@@ -164,12 +167,18 @@ def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
     """Return the functions of the steps, step_1 and so on; they define those that a job without steps has."""
     template = env.get_template("step.sh.j2")
     values = [{one.name: one.value for one in settings(job)} for job in (plan, *plan.steps)]
+    lists = {name for own in values for name, value in own.items() if isinstance(value, tuple)}
     names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
     return [
         template.render(
             words(one)._asdict(),
-            changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB]
-            + step_lines(plan, one.step),
+            own_variables=any(step.own_env for step in plan.spec.steps),
+            changes=[
+                assignment(Setting(name, own.get(name, () if name in lists else "")))
+                for name in names
+                if name not in _OF_JOB
+            ]
+            + step_lines(plan, one),
         )
         .replace("\n\n", "\n")
         .rstrip("\n")
