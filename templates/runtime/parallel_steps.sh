@@ -57,7 +57,7 @@ job_start_steps() { # those that have to wait for no other step any more
     pids[$step]=$!
     job_launcher=$!  # a signal has ranks to ask
     [[ -n $main || -n ${ends[$step]} ]] || main=$step
-    job_note step-began "$step"
+    job_note_begin
   done
 }
 
@@ -101,8 +101,8 @@ job_look_at_step() {
   job_wait "${pids[$step]}"
   unset "pids[$step]"
   state[$step]=ended
-  job_note step-ended "$step $job_status"
   if grep -qs '^end' "$logs/step-$step/control" || { [[ -n ${ends[$step]} ]] && job_save_requested; }; then
+    job_note step-ended "$step stopped"
     job_say "$(job_step_title) was ended after $((SECONDS - began[$step])) s"
     return
   fi
