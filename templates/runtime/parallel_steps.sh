@@ -70,12 +70,24 @@ job_run_parallel_step() { # it exits with the status of the step
   job_report_save
   job_optional job_end_containers
   if grep -qs '^end' "$job_logs/control"; then
-    job_read_ends
+    job_end_ranks
     exit 0
   fi
   job_judge
   job_optional job_judge_at_limit
   exit "$job_status"
+}
+
+job_end_ranks() { # of a step that was ended: its launcher may have ended without them
+  local pids _
+  for _ in {1..5}; do
+    job_read_ends
+    ((job_silent_count)) || break
+    mapfile -t pids < <(grep -lszxF "JOBGEN_LOGS=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+    kill -TERM "${pids[@]}" 2> /dev/null || true
+    sleep 1
+  done
+  job_control stop ended
 }
 
 job_pass_requests() { # those to the job are for each of its steps; a step that ends with another one has nothing to save

@@ -209,7 +209,7 @@ def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None
     )
     try:
         if outside:
-            wait_for(lambda: len(seen(folder)) == 4, 60)
+            wait_for(lambda: len(seen(folder)) == 4, 150)
             time.sleep(1)
             act_on(cluster, job_id, folder, outside)
         job = finish(cluster, job_id)
@@ -230,7 +230,7 @@ def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: s
     folder = cluster.folder("lost")
     job_id = submit(cluster, folder, "torchrun", "wait")
     try:
-        wait_for(lambda: len(seen(folder)) == 4, 60)
+        wait_for(lambda: len(seen(folder)) == 4, 150)
         hosts = [words[0] for words in seen(folder)]
         job = lose(cluster, job_id, folder, hosts[-1])
         left = gone(folder, 40)
@@ -246,7 +246,7 @@ def test_the_commands_show_the_steps(slurm_cluster: Cluster) -> None:
     folder = slurm_cluster.folder("shown")
     job_id = submit(slurm_cluster, folder, "srun", "wait")
     try:
-        wait_for(lambda: len(seen(folder)) == 4, 60)
+        wait_for(lambda: len(seen(folder)) == 4, 150)
         run = jobs.run_dir(folder / "runs")
         shown = slurm_cluster.exec("head", [sys.executable, "-m", "jobgen", "status", run]).stdout
         assert re.search(
