@@ -127,6 +127,8 @@ class _Values(NamedTuple):
     requeue_on: str
     preflight: bool | None
     spare_nodes: int | None
+    restarts: int | None
+    min_nodes: int | None
     hang_timeout: int | None
     module_init: tuple[str, ...]
     module_purge: bool | None

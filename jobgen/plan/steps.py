@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jobgen.spec import Specification
 
 # Options that need one program, or all nodes of the job.
-_AGAINST = ("include", "exclude", "spare_nodes", "preflight", "hostfile", "container")
+_AGAINST = ("include", "exclude", "spare_nodes", "min_nodes", "preflight", "hostfile", "container")
 
 
 def step_specs(spec: Specification, resources: Resources) -> Iterator[Specification]:

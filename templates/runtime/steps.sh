@@ -57,6 +57,7 @@ job_show_step() { # jobgen logs reads its logs
 }
 
 job_end_step() {
+  job_hosts=("${all[@]}")
   if ((job_status)); then
     job_say "step $step of $job_steps ended with status $job_status"
   else
