@@ -118,6 +118,7 @@ job_begin_restart() { # the next attempt, with a rendezvous of its own
   [[ -z ${JOBGEN_DEADLINE:-} ]] || job_note deadline "$JOBGEN_DEADLINE"
   job_logs=$before job_note ended "$job_status"  # now: a run whose last attempt has ended is over
   [[ ! -e $job_dir/cancelled ]] || job_control save cancel
+  export SLURM_OVERLAP=1  # Slurm ends a step of a lost node, which holds the cores of the others, only when it has noticed the loss
   job_export
   job_starts_itself || job_rendezvous
   job_optional job_find_address || job_say "$job_fault"

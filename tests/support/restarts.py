@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from support import jobs, warm
-from support.cluster import Cluster, Job, ended
+from support.cluster import Cluster, ClusterError, Job, ended
 from support.pbs import PbsCluster
 from support.story import path_for
 from support.waiting import wait_until
@@ -102,15 +102,18 @@ class Story:
         self._wait(job, lambda: self._saved() >= before + steps)
 
     def _wait(self, job: str, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 240
+        end = time.monotonic() + 150
         while not condition():
             over = int(end - time.monotonic()) % 8 == 0 and self.cluster.ended(job)
             assert time.monotonic() < end and not over, self._output(job)
             time.sleep(0.1)
 
     def _output(self, job: str) -> str:
-        if not self.cluster.ended(job):
-            self.cluster.purge(job)
+        """Return the output of a job that is not as expected; it is ended, and its nodes are revived."""
+        with contextlib.suppress(ClusterError):
+            self.cluster.cancel(job)
+        while self.dead:
+            self.cluster.revive(self.dead.pop())
         return self.cluster.wait(job).output
 
     def _saved(self) -> int:
@@ -146,7 +149,7 @@ def _processes_of(attempt: Path) -> Iterator[str]:
 
 def weights(run: Path) -> bytes:
     """Return the exported weights of a run."""
-    file = run.parent / f"{run.name}.safetensors"
+    file = run.parent.parent / "weights.safetensors"
     trained(["export", run, file], run)
     return file.read_bytes()
 
