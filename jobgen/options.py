@@ -491,8 +491,8 @@ OPTIONS = (
         _SURVIVAL,
         parsers.whole(1, 1000),
         "N",
-        "Start the ranks again in the same allocation, up to N times, after a rank has failed, hangs, or a node "
-        "is lost, if the run has made progress.",
+        "Start the ranks again in the same allocation, up to N times, after a rank has failed or hangs, or a "
+        "node is lost, if the run has made progress.",
         example=3,
     ),
     Option(
@@ -509,8 +509,9 @@ OPTIONS = (
         _SURVIVAL,
         parsers.walltime,
         "TIME",
-        "End a training that makes no step for this time, and keep the stacks of all ranks; or your own program "
-        "that has touched the file $JOBGEN_PROGRESS, and not again for this time.  [default: 30m, of a training]",
+        "End a training that makes no step for this time, and keep the stacks of all ranks; or your own "
+        "program, if it touches the file $JOBGEN_PROGRESS, and then not again for this time.  "
+        "[default: 30m, for a training]",
         example="30m",
     ),
     Option(

@@ -97,11 +97,11 @@ class Settings(TypedDict, total=False):
     spare_nodes: int | str | None
     r"""Request K more nodes, to replace nodes on which the preflight fails, or that --restarts finds lost."""
     restarts: int | str | None
-    r"""Start the ranks again in the same allocation, up to N times, after a rank has failed, hangs, or a node is lost, if the run has made progress."""
+    r"""Start the ranks again in the same allocation, up to N times, after a rank has failed or hangs, or a node is lost, if the run has made progress."""
     min_nodes: int | str | None
     r"""With --restarts, go on with fewer nodes, M at least, if too few are left. The program must support another number of ranks, as the training module does."""
     hang_timeout: str | timedelta | None
-    r"""End a training that makes no step for this time, and keep the stacks of all ranks; or your own program that has touched the file $JOBGEN_PROGRESS, and not again for this time. [default: 30m, of a training]"""
+    r"""End a training that makes no step for this time, and keep the stacks of all ranks; or your own program, if it touches the file $JOBGEN_PROGRESS, and then not again for this time. [default: 30m, for a training]"""
     module_init: Sequence[str] | str | None
     r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path or ~/FILE."""
     module_purge: bool | None

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 6d719c8815bc65094f8c51bfc684b4a55efa80f067d5b0ec84f2aa911d625f3b ========
+# ======== jobgen runtime 0.2.0, SHA-256 56beb23fa425281f9be726cf1db7a84e277eac3e7386212112dcb0b24653c4db ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -846,6 +846,7 @@ job_show_log() { # RANK HOST: the last lines of a rank
 }
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
+  local bad
   if ((job_start_count)); then
     job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
   else
@@ -854,11 +855,12 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
   # A job that is ending cannot reach other hosts: this is no fault of the host.
   if ! job_save_requested && ((job_signals == 0)); then
     if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
-    mapfile -t job_silent_hosts < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
+    mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
-    if ((${#job_silent_hosts[@]})); then
-      job_say "${job_silent_hosts[*]:0:8} does not answer"
-      printf '%s\tdoes not answer\n' "${job_silent_hosts[@]}" >> "$job_dir/bad-hosts"
+    if ((${#bad[@]})); then
+      job_silent_hosts=("${bad[@]}")
+      job_say "${bad[*]:0:8} does not answer"
+      printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1
       [[ -z ${job_runs_training_module:-}${job_max_requeues:-} ]] || job_status=75
     fi

@@ -19,8 +19,8 @@ class Survival(NamedTuple):
     it. With ``short_grace`` the grace is at most a tenth of the limit, which only the queue knows. With
     ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
     ``requeue_at_limit``: the job is requeued at the end of its time whatever the program's status.
-    ``timeout`` ends the launcher if the scheduler has no limit. ``min_nodes`` is 0 if the job never goes on with
-    fewer nodes.
+    ``timeout`` ends the launcher if the scheduler has no limit. ``min_nodes`` is 0 if the job never goes on
+    with fewer nodes.
     """
 
     walltime: int | None
@@ -91,8 +91,8 @@ def note(spec: Specification, program: Program) -> str:
         return ""
     if spec.hang_timeout is not None:
         return (
-            f"{spec.setting_text('hang_timeout')} finds a hang of your own program only after it has touched the "
-            "file that JOBGEN_PROGRESS names"
+            f"{spec.setting_text('hang_timeout')} finds a hang of your own program only after it has touched "
+            "the file that JOBGEN_PROGRESS names"
         )
     if spec.grace is None or spec.signal or spec.requeue:
         return ""
@@ -131,5 +131,5 @@ def _check_min_nodes(spec: Specification) -> None:
     if not spec.restarts:
         raise spec.refuse("min_nodes", "needs --restarts N, the number of restarts")
     if isinstance(spec.nodes, int) and spec.min_nodes >= spec.nodes:
-        most = f"use {spec.nodes - 1} or less" if spec.nodes > 1 else "a job of one node has no fewer; remove it"
+        most = f"use {spec.nodes - 1} or less" if spec.nodes > 1 else "remove it"
         raise spec.refuse("min_nodes", f"must be less than --nodes, which is {spec.nodes}: {most}")

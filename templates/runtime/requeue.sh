@@ -3,7 +3,7 @@
 job_find_reason_to_stop() { # in job_stop_reason
   local saved
   job_stop_reason=
-  job_start=$((job_attempt - $(cat "$job_dir"/attempt-*/events | grep -c '^[0-9]* restart ' || true)))
+  job_start=$((job_attempt - $(cat "$job_dir"/attempt-*/events 2> /dev/null | grep -c '^[0-9]* restart ' || true)))
   ((job_start <= job_max_requeues)) || job_stop_reason="this was attempt $job_start, of $job_max_requeues + 1"
   saved=$(cat "$job_dir/saved-step" 2> /dev/null) || true
   # This is required neither with --requeue-on limit, nor of a user's program that never writes saved-step.

@@ -60,7 +60,7 @@ job_end_attempt() { # sets job_bad_hosts to those that do not answer, or where p
   mkdir "$JOBGEN_LOGS"
   job_end_words="logs=$(job_quote "$job_logs")"$'\n'"$(declare -f job_end_processes)"$'\n'job_end_processes
   if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_end_on_host; else job_end_on_host "$JOBGEN_HERE"; fi
-  mapfile -t job_bad_hosts < <(find "$JOBGEN_LOGS" -name '*.bad' -exec cat {} + | tee -a "$job_dir/bad-hosts" | cut -f 1)
+  mapfile -t job_bad_hosts < <(find "$JOBGEN_LOGS" -name '*.bad' -exec cat {} + -exec sh -c 'cat "$@" >> "$0"' "$job_dir/bad-hosts" {} + | cut -f 1)
   rm -rf "$JOBGEN_LOGS"
   job_bad_hosts+=(${job_silent_hosts[@]+"${job_silent_hosts[@]}"})
 }

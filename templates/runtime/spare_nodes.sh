@@ -6,8 +6,11 @@ job_choose_hosts() { # by the preflight; return 1 if too few are left, with the 
   local fault
   job_use_hosts "${job_hosts[@]}" ${job_spare_hosts[@]+"${job_spare_hosts[@]}"}
   until job_check_hosts; do
-    job_fault="the preflight ended with status $job_status and names no host"
-    ((${#job_bad_hosts[@]})) && job_leave_hosts "$fault" || return
+    if ((${#job_bad_hosts[@]} == 0)); then
+      job_fault="the preflight ended with status $job_status and names no host"
+      return 1
+    fi
+    job_leave_hosts "$fault" || return
     job_use_hosts "${job_hosts[@]}"
   done
   job_use_needed_hosts

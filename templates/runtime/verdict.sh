@@ -73,6 +73,7 @@ job_show_log() { # RANK HOST: the last lines of a rank
 }
 
 job_judge_silent() { # ranks that recorded no status: killed by the launcher, or lost with their node
+  local bad
   if ((job_start_count)); then
     job_say "rank $job_silent_ranks recorded no status: killed by the launcher, or lost with its node"
   else
@@ -81,11 +82,12 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
   # A job that is ending cannot reach other hosts: this is no fault of the host.
   if ! job_save_requested && ((job_signals == 0)); then
     if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_check_silent_host; else job_check_silent_host "$JOBGEN_HERE"; fi
-    mapfile -t job_silent_hosts < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
+    mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
-    if ((${#job_silent_hosts[@]})); then
-      job_say "${job_silent_hosts[*]:0:8} does not answer"
-      printf '%s\tdoes not answer\n' "${job_silent_hosts[@]}" >> "$job_dir/bad-hosts"
+    if ((${#bad[@]})); then
+      job_silent_hosts=("${bad[@]}")
+      job_say "${bad[*]:0:8} does not answer"
+      printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1
       [[ -z ${job_runs_training_module:-}${job_max_requeues:-} ]] || job_status=75
     fi

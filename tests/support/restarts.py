@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ class Story:
         pid, host = jobs.process_of(attempt, rank)
         begun = time.monotonic()
         if act == "rank":
-            os.kill(_outer(attempt, rank), 9)
+            os.kill(_outer(attempt, pid), 9)
         else:
             self.dead.append(host)
             self.cluster.kill(host)
@@ -105,7 +106,8 @@ class Story:
         end = time.monotonic() + 150
         while not condition():
             over = int(end - time.monotonic()) % 8 == 0 and self.cluster.ended(job)
-            assert time.monotonic() < end and not over, self._output(job)
+            if over or time.monotonic() > end:
+                raise AssertionError(self._output(job))
             time.sleep(0.1)
 
     def _output(self, job: str) -> str:
@@ -125,17 +127,15 @@ class Story:
         return " ended " in (attempts[-1] / "events").read_text()
 
 
-def _outer(attempt: Path, rank: int) -> int:
-    """Return the process id of a rank's program on this machine, where the hosts are namespaces."""
+def _outer(attempt: Path, pid: str) -> int:
+    """Return the process id on this machine, where the hosts are namespaces, of a rank's program."""
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             words = Path("/proc", name, "environ").read_bytes().split(b"\0")
-            command = Path("/proc", name, "cmdline").read_bytes()
-            if f"RANK={rank}".encode() in words and any(
-                word.startswith(f"JOBGEN_NODE={attempt}/".encode()) for word in words
-            ) and b"jobgen.train" in command:
+            [inner] = re.findall(r"(?m)^NSpid:.*\t(\d+)$", Path("/proc", name, "status").read_text())
+            if inner == pid and any(word.startswith(f"JOBGEN_NODE={attempt}/".encode()) for word in words):
                 return int(name)
-    raise AssertionError(f"rank {rank} of {attempt} has no process")
+    raise AssertionError(f"the process {pid} of {attempt} has ended")
 
 
 def _processes_of(attempt: Path) -> Iterator[str]:
