@@ -23,7 +23,7 @@ job_may_restart() {
     job_say "not restarted in place: $reason"
     return 1
   fi
-  ((job_restart_count < job_max_restarts)) || reason="it was restarted $job_restart_count times"
+  ((job_restart_count < job_max_restarts)) || reason="none of $job_max_restarts restarts is left"
   job_has_time || reason="the wall time is nearly over"
   [[ -z $reason ]] || job_leave_to_queue "$reason"
 }

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import FIRST, Cluster, shared_cluster
+from support.cluster import FIRST, Cluster, ended, shared_cluster
 from support.pbs import PbsCluster
 from support.processes import gone
 from support.require import need_cluster, need_package
-from support.restarts import STEPS, TRAINING, Story, trained, weights
+from support.restarts import PAIR, TRAINING, Story, trained, weights
+from support.waiting import wait_for
 
 pytestmark = [pytest.mark.xdist_group("restarts"), pytest.mark.timeout(900)]
 
@@ -81,8 +82,28 @@ def test_ranks_and_nodes_die(
     assert not story.left
     assert not gone(folder)
     assert len(list(story.run.glob("attempt-*"))) == len(acts) + 1
-    status = jobs.status_of(story.run)
-    assert (status["state"], status["step"]) == ("finished", STEPS)
+    assert jobs.status_of(story.run)["state"] == "finished"
     lost = "".join(f"{host}\tdoes not answer\n" for host in story.dead)
     assert (story.run / "bad-hosts").read_text() == lost if lost else not (story.run / "bad-hosts").exists()
     assert weights(story.run) == undisturbed
+
+
+def test_fewer_nodes(slurm_cluster: Cluster) -> None:
+    """A program that waits for its lost rank goes on without it."""
+    folder = slurm_cluster.folder("fewer")
+    program = (
+        'touch "$JOBGEN_RUN_DIR/up-$JOBGEN_ATTEMPT-$RANK-$WORLD_SIZE"; ((JOBGEN_ATTEMPT > 1)) || sleep 300'
+    )
+    options = ("--launcher", "mpirun", "--restarts", "2", "--min-nodes", "1", "--no-preflight")
+    script = jobs.render("slurm", *PAIR, *options, program=["bash", "-c", program])
+    job = slurm_cluster.sbatch(script, folder)
+    wait_for(lambda: len(list(folder.glob("runs/*/up-1-?-2"))) == 2)
+    slurm_cluster.kill("node2")
+    try:
+        wait_for(lambda: list(folder.glob("runs/*/up-2-0-1")))
+    finally:
+        slurm_cluster.revive("node2")
+    done = ended(slurm_cluster, job)
+    assert done.ok, done.output
+    assert "excluding node2: lost" in done.output
+    assert not gone(folder)

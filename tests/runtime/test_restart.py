@@ -69,8 +69,8 @@ def test_a_spare_node_takes_the_place_of_a_lost_one(shell: Shell) -> None:
     [
         ("job_hosts=(a dead)", 137, "dead is lost, and the job has no other nodes"),
         ("job_hosts=(a dead); job_max_requeues=1", 75, "dead is lost, and the job has no other nodes"),
-        ("job_restart_count=2; job_saved_before=no", 137, "it was restarted 2 times"),
-        ("job_restart_count=2; job_saved_before=no job_max_requeues=1", 75, "it was restarted 2 times"),
+        ("job_restart_count=2; job_saved_before=no", 137, "none of 2 restarts is left"),
+        ("job_restart_count=2; job_saved_before=no job_max_requeues=1", 75, "none of 2 restarts is left"),
         ("JOBGEN_DEADLINE=$(($(date +%s) + 50))", 137, "the wall time is nearly over"),
         ("JOBGEN_DEADLINE=$(($(date +%s) + 90)) job_grace_seconds=99", 137, "the wall time is nearly over"),
         (
@@ -110,7 +110,7 @@ def test_a_second_death_after_a_saved_step(shell: Shell) -> None:
     again = "job_run_unless_ending() { job_status=137; echo run; echo $job_attempt > $job_dir/saved-step; };"
     did, said = restarted(shell, again)
     assert did.count("run") == 2
-    assert said[-1] == "jobgen: not restarted in place: it was restarted 2 times"
+    assert said[-1] == "jobgen: not restarted in place: none of 2 restarts is left"
 
 
 def test_the_preflight_again(shell: Shell) -> None:

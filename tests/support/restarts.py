@@ -18,7 +18,6 @@ from support.story import path_for
 from support.waiting import wait_until
 
 SUPPORT = Path(__file__).parent
-STEPS = 6 * 12  # 186 samples in batches of 2 x 8
 TRAINING = (
     *("--dataset", "slow:data", "--model", "slow:build", "--batch-size", "8", "--epochs", "6"),
     *("--save-every", "1", "--engine", "ddp"),
