@@ -102,7 +102,7 @@ class Story:
         self._wait(job, lambda: self._saved() >= before + steps)
 
     def _wait(self, job: str, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 150
+        end = time.monotonic() + 400
         while not condition():
             over = int(end - time.monotonic()) % 8 == 0 and self.cluster.ended(job)
             if over or time.monotonic() > end:
