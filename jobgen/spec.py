@@ -1,6 +1,6 @@
 """The specification of a job, with the origin of each value."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,12 +11,13 @@ from jobgen.schedulers.table import scheduler_of
 from jobgen.secrets import masked_data
 from jobgen.values.arrays import Array
 from jobgen.values.devices import Devices
-from jobgen.values.node_groups import Group
+from jobgen.values.node_groups import Group, total
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
 COMMAND_LINE = "command line"
+NO_CONTAINER = "none"  # of a step in a job with a container
 SET = "--set"
 
 Filter = tuple[tuple[str, tuple[int, ...]], ...]
@@ -30,11 +31,24 @@ class SweepRequest(NamedTuple):
     values: tuple[tuple[str, tuple[Any, ...]], ...]
 
 
+class Ready(NamedTuple):
+    """When a step is ready: a file exists, its port (0: the one chosen for it) is open, or a line of its
+    output has a text. ``within`` are the seconds until then at most."""
+
+    file: str
+    by_port: bool
+    port: int
+    line: str
+    within: int
+
+
 class Step(NamedTuple):
     """A table [[step]]: its program, and the options that differ from those of the job.
 
-    ``parallel``: it starts together with the step before, on the next nodes. ``env`` are the environment
-    variables of the site that the steps do not have in common, as their launchers differ.
+    ``parallel``: it starts together with the step before. ``env`` are the environment variables of the site
+    that the steps do not have in common, as their launchers differ; ``own_env`` are those of the table.
+    With ``gpus`` or ``cores``, a number or which ones, it has a part of each of its nodes, else whole nodes.
+    ``starts`` are the steps that must be ready before it starts, ``ends`` is the step with which it is ended.
     """
 
     program: tuple[str, ...]
@@ -43,6 +57,35 @@ class Step(NamedTuple):
     ranks_per_node: int | None = None
     parallel: bool = False
     env: tuple[tuple[str, str | None], ...] = ()
+    container: str | None = None
+    image: str | None = None
+    name: str | None = None
+    gpus: int | tuple[int, ...] | None = None
+    cores: int | tuple[int, ...] | None = None
+    own_env: tuple[tuple[str, str | None], ...] = ()
+    starts: tuple[str, ...] = ()
+    ends: str | None = None
+    ready: Ready | None = None
+
+    @property
+    def shares_nodes(self) -> bool:
+        """Return whether it has a part of each of its nodes."""
+        return self.gpus is not None or self.cores is not None
+
+
+def first_nodes(steps: Sequence[Step], nodes: int) -> Iterator[int]:
+    """Yield the first node of each step, from 0. Steps at the same time have the next nodes, except those
+    that follow each other with parts of nodes: they begin on the same node."""
+    first = end = 0
+    before: Step | None = None
+    for step in steps:
+        if not step.parallel or before is None:
+            first = end = 0
+        elif not (step.shares_nodes and before.shares_nodes):
+            first = end
+        end = max(end, first + (step.nodes or nodes))
+        yield first
+        before = step
 
 
 class SiteName(NamedTuple):
@@ -101,6 +144,7 @@ class _Values(NamedTuple):
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int | tuple[Group, ...]
+    ranks: int | None
     hostfile: tuple[tuple[str, int], ...] | None
     gpus_per_node: int | Devices | None
     ranks_per_node: int | None
@@ -130,6 +174,8 @@ class _Values(NamedTuple):
     restarts: int | None
     min_nodes: int | None
     hang_timeout: int | None
+    gpu_telemetry: bool | None
+    node_limit: int | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]
@@ -146,7 +192,12 @@ class _Values(NamedTuple):
     setup: str | None
     before: str | None
     after_block: str | None
+    on_each_node: str | None
+    after_on_each_node: str | None
     workdir: str | None
+    stage: tuple[tuple[str, str], ...]
+    local_dir: str | None
+    local_caches: bool | None
     runs_dir: str
     group_readable: bool | None
     rank_logs: str
@@ -209,9 +260,14 @@ class Specification(_Values):
         ranks = step.ranks_per_node or self.ranks_per_node
         nodes = step.nodes or self.nodes
         alone = self._replace(
-            steps=(), away=step.parallel, program=step.program, ranks_per_node=ranks, nodes=nodes
+            steps=(), away=self.is_away(step), program=step.program, ranks_per_node=ranks, nodes=nodes
         )
         return alone.default_launcher.name
+
+    def is_away(self, step: Step) -> bool:
+        """Return whether a step has not the first node of the job, which is the host of the script."""
+        firsts = first_nodes(self.steps, total(self.nodes))
+        return any(first for one, first in zip(self.steps, firsts, strict=True) if one is step)
 
     def origin(self, key: str) -> str:
         """Return the origin of the value of ``key``."""

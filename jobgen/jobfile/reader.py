@@ -17,10 +17,11 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
+from jobgen.jobfile.step_tables import read_steps
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import check_words, read_program
-from jobgen.options import BY_KEY, OPTIONS, Option, parse
+from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
 from jobgen.spec import SET, Layer, OwnValues, SiteName, Step, Text
 from jobgen.values import text_files
@@ -175,7 +176,7 @@ def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
     if not job.step:
         raise JobgenError(f"step ({where}): must be one or more tables [[step]]")
 
-    return _read_steps(job.step, where)
+    return read_steps(job.step, where, _check_command)
 
 
 def options_of(tables: Any, origin: Callable[[Path], str]) -> tuple[dict[str, Text], dict[str, str]]:
@@ -260,39 +261,3 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
     except training_options.OptionError as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words
-
-
-_STEP_OPTIONS = ("launcher", "nodes", "ranks_per_node")
-_STEP_KEYS = ("command", *_STEP_OPTIONS, "parallel")
-
-
-def _read_steps(tables: Sequence[Mapping[str, Any]], origin: str) -> tuple[Step, ...]:
-    """Return the steps in their order.
-
-    Raises:
-        JobgenError: a key is unknown, or a value is wrong.
-    """
-    steps = tuple(_step(table, f"{origin}, [[step]] {number}") for number, table in enumerate(tables, 1))
-    if steps[0].parallel:
-        raise JobgenError(f"parallel = true ({origin}, [[step]] 1): there is no step before the first one")
-    return steps
-
-
-def _step(table: Mapping[str, Any], where: str) -> Step:
-    for key in table:
-        if key not in _STEP_KEYS:
-            raise JobgenError(
-                f"{shown(key)} ({where}): a step has no such key: "
-                f"use {one_of(_STEP_KEYS)}{nearest(key, _STEP_KEYS)}"
-            )
-    command = table.get("command")
-    if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
-        raise JobgenError(f'command ({where}): must be a list of texts, such as ["train.py", "--lr", "0.1"]')
-    _check_command(command, where)
-    values = {key: parse(BY_KEY[key], str(table[key]), where)[0] for key in _STEP_OPTIONS if key in table}
-    if not isinstance(values.get("nodes", 1), int) or values.get("nodes", 1) < 1:
-        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
-    parallel = table.get("parallel", False)
-    if not isinstance(parallel, bool):
-        raise JobgenError(f"parallel = {shown(str(parallel))} ({where}): must be true or false")
-    return Step(tuple(command), **values, parallel=parallel)

@@ -74,8 +74,9 @@ _SWEEP = Meta(
 )
 _STEP = Meta(
     description="Programs that run one after another in one job, instead of [program]: each has command, and "
-    "launcher, nodes and ranks_per_node if they differ from those of the job. "
-    "With parallel = true a step starts together with the step before, on the next nodes."
+    "name, env, and launcher, nodes, ranks_per_node, container and image if they differ from those of the "
+    "job. With parallel = true a step starts together with the step before, on the next nodes, or on the same"
+    ' ones if both have gpus or cores. starts = "after NAME is ready" and ends = "with NAME" order them.'
 )
 _CHECK = Meta(description="What jobgen check reports of this file and the scripts beside it.")
 _SILENCE = Meta(description="Rules that jobgen check leaves out.")
@@ -126,7 +127,7 @@ JobFile: Any = msgspec.defstruct(
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
         ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
         ("check", Annotated[CheckTable, _CHECK] | UnsetType, UNSET),
-        ("step", Annotated[list[dict[str, WORD]], _STEP] | UnsetType, UNSET),
+        ("step", Annotated[list[dict[str, WORD | dict[str, bool | int | str]]], _STEP] | UnsetType, UNSET),
     ],
     frozen=True,
     forbid_unknown_fields=True,

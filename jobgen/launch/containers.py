@@ -36,6 +36,8 @@ RUNTIMES = {
     "shifter": ContainerRuntime("Shifter", "shifter", "shifter"),
 }
 
+# Their containers are no processes of the job, and are found by its id.
+DAEMONS = ("docker", "podman")
 # Variables that modules of the host set to paths of the host.
 LEAKS = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "LIBRARY_PATH", "CPATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"),

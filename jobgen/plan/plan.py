@@ -13,10 +13,13 @@ from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
+from jobgen.plan.node_parts import NodePart
+from jobgen.plan.node_work import check_node_work
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
-from jobgen.plan.site_directives import SiteWords, site_words, step_words
-from jobgen.plan.steps import step_specs
+from jobgen.plan.site_directives import SiteWords, site_words
+from jobgen.plan.steps import StepPlace, site_of_step, step_requests
 from jobgen.plan.survival import Survival, survival
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import scheduler_of
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
-    ``steps`` are the plans of its steps, each with its number as ``step``.
+    ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node.
     """
 
     version: str
@@ -47,7 +50,13 @@ class Plan(NamedTuple):
     sweep: "Sweep | None"
     directives: JobDirectives
     steps: tuple[Any, ...] = ()
-    step: int = 0
+    place: StepPlace | None = None
+    part: NodePart | None = None
+
+    @property
+    def step(self) -> int:
+        """Return the number of the step; 0 is the job."""
+        return self.place.number if self.place else 0
 
     @property
     def queue(self) -> str | None:
@@ -68,19 +77,20 @@ def resolve(spec: Specification) -> Plan:
     """
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
-    spec = with_own_request(with_hosts(spec), scheduler)
+    spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)
     resources = resources_of(spec, scheduler)
-    steps = tuple(resolve(one) for one in step_specs(spec, resources))
+    steps = _steps(spec, scheduler, resources)
     spec, resources = _bound(spec, resources)
-    if steps:
-        spec = spec._replace(preflight=False)
+    if steps and not spec.spare_nodes:  # only on request
+        spec = spec._replace(preflight=bool(spec.preflight))
     program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
+    check_node_work(spec)
     _check_training(spec, program)
     _check_interface(spec, resources)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)
@@ -100,10 +110,17 @@ def resolve(spec: Specification) -> Plan:
         site=site,
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
-        steps=tuple(
-            one._replace(step=number, site=step_words(spec, scheduler, one.resources))
-            for number, one in enumerate(steps, 1)
-        ),
+        steps=steps,
+    )
+
+
+def _steps(spec: Specification, scheduler: Scheduler, resources: Resources) -> tuple[Plan, ...]:
+    """Return the plans of the steps."""
+    requests = step_requests(spec, scheduler, resources)
+    plans = [(resolve(one.spec), one.place, one.part) for one in requests]
+    return tuple(
+        plan._replace(site=site_of_step(spec, scheduler, plan.resources, part), place=place, part=part)
+        for plan, place, part in plans
     )
 
 

@@ -2,35 +2,72 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, nearest
+from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.launch_method import start_nodes
+from jobgen.plan.node_parts import NodePart, PartRequest, divide
 from jobgen.plan.site_binding import rank_binding
+from jobgen.plan.site_directives import SiteWords, step_words
+from jobgen.spec import NO_CONTAINER, first_nodes
+from jobgen.values.devices import SHARD, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jobgen.plan.allocation import Resources
-    from jobgen.spec import Specification
+    from jobgen.schedulers.base import Scheduler
+    from jobgen.spec import Ready, Specification, Step
 
 # Options that need one program, or all nodes of the job.
-_AGAINST = ("include", "exclude", "spare_nodes", "min_nodes", "preflight", "hostfile", "container")
+_AGAINST = ("include", "exclude", "hostfile", "min_nodes")
 
 
-def step_specs(spec: Specification, resources: Resources) -> Iterator[Specification]:
-    """Yield the specification of each step; ``resources`` are those of the job.
+class StepPlace(NamedTuple):
+    """The place of a step among the others: its number and name, its first node, from 0, the numbers of the
+    steps for which it waits and of the one with which it is ended, and when it is ready."""
+
+    number: int
+    name: str | None
+    first_node: int
+    waits_for: tuple[int, ...]
+    ends_with: int | None
+    ready: Ready | None
+
+
+class StepRequest(NamedTuple):
+    """The specification of a step, its place, and its part of each of its nodes (None: whole nodes)."""
+
+    spec: Specification
+    place: StepPlace
+    part: NodePart | None
+
+
+def step_requests(spec: Specification, scheduler: Scheduler, resources: Resources) -> Iterator[StepRequest]:
+    """Yield the requests of the steps; ``resources`` are those of the job.
 
     Raises:
         JobgenError: a step does not fit the allocation, or an option is for a job without steps.
     """
-    for key in _AGAINST if spec.steps else ():
+    if not spec.steps:
+        return
+    for key in _AGAINST:
         if getattr(spec, key):
             raise spec.refuse(key, "is for a job without [[step]]")
-    if spec.steps and (resources.mixed or not resources.nodes):
+    if resources.mixed or not resources.nodes:
         raise spec.refuse("nodes", "the steps of a job need a number of equal nodes")
-    _check_parallel(spec, resources)
-    for number, step in enumerate(spec.steps, 1):
+    check = "preflight" if spec.preflight else "spare_nodes"
+    if getattr(spec, check) and "launcher" not in spec.origins:
+        raise spec.refuse(check, "checks all nodes of the job with one launcher: add --launcher torchrun")
+    places = list(_places(spec))
+    parts: dict[int, NodePart] = {}
+    for group in _groups(spec):
+        _check_nodes(spec, resources, group)
+        parts.update(_parts(spec, resources, group))
+    for number, (step, place) in enumerate(zip(spec.steps, places, strict=True), 1):
         most = {"nodes": resources.nodes, "ranks_per_node": resources.ranks_per_node}
         for key, limit in most.items():
             if (getattr(step, key) or 0) > limit:
@@ -38,37 +75,213 @@ def step_specs(spec: Specification, resources: Resources) -> Iterator[Specificat
                     f"{key} = {getattr(step, key)} ([[step]] {number}): the job has {limit}; "
                     f"increase {key} in [resources]"
                 )
-        launcher = spec.launcher_of(step)
-        most_ranks = 1 if LAUNCHERS[launcher].one_process else resources.ranks_per_node
-        ranks = step.ranks_per_node or most_ranks
-        yield spec._replace(
-            steps=(),
-            away=step.parallel,
-            program=step.program,
-            launcher=launcher,
-            nodes=step.nodes or resources.nodes,
-            ranks_per_node=ranks,
-            cpu_bind=spec.cpu_bind or rank_binding(spec, resources, launcher, ranks),
-            cpus_per_rank=resources.cpus.rank,
-            cpus_per_node=None,
-            env=(*step.env, *spec.env),
-            accelerator=resources.accelerator_name,
-            gpus_per_node=resources.gpus_per_node if resources.gpus_per_node else None,
-            preflight=False,
-            directive=(),
-            site=None,
-            network=None,
-            mpi=spec.mpi if launcher == spec.launcher else None,
+        own = _with_part(spec, resources, step, parts.get(number))
+        own = _with_container(spec, own, step)
+        _check_side_by_side(own, scheduler, step, place, parts.get(number), _has_others(spec, number))
+        yield StepRequest(own, place, parts.get(number))
+
+
+def site_of_step(
+    spec: Specification, scheduler: Scheduler, resources: Resources, part: NodePart | None
+) -> SiteWords:
+    """Return what the site of the job ``spec`` adds to a step with these resources.
+
+    Raises:
+        JobgenError: the site gives each rank devices of whole nodes, which a part of a node has not.
+    """
+    if part is None:
+        return step_words(spec, scheduler, resources)
+    words = step_words(spec._replace(cpu_bind=("none", ())), scheduler, resources)
+    if found := re.search(r"\S*gpu\S*|\S*gres\S*", words.srun_ranks + words.srun_nodes):
+        raise spec.refuse(
+            "launcher",
+            f"the site starts ranks with {found[0]}, which is for whole nodes: leave out gpus and cores",
+        )
+    return words
+
+
+def _groups(spec: Specification) -> list[list[int]]:
+    """Return the numbers of the steps at the same time, in groups."""
+    groups: list[list[int]] = []
+    for number, step in enumerate(spec.steps, 1):
+        if step.parallel:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return groups
+
+
+def _has_others(spec: Specification, number: int) -> bool:
+    return any(number in group and len(group) > 1 for group in _groups(spec))
+
+
+def _with_part(spec: Specification, resources: Resources, step: Step, part: NodePart | None) -> Specification:
+    """Return the specification of a step on its part of the nodes, or on whole nodes."""
+    launcher = spec.launcher_of(step)
+    row, whole = LAUNCHERS[launcher], resources.ranks_per_node
+    most = part.ranks(whole, resources.gpus_per_node, resources.cpus.node) if part else whole
+    ranks = step.ranks_per_node or (1 if row.one_process else most)
+    devices = len(part.devices) if part else resources.gpus_per_node
+    return spec._replace(
+        steps=(),
+        away=spec.is_away(step),
+        program=step.program,
+        launcher=launcher,
+        nodes=step.nodes or resources.nodes,
+        ranks=None,
+        ranks_per_node=ranks,
+        cpu_bind=spec.cpu_bind or (None if part else rank_binding(spec, resources, launcher, ranks)),
+        cpus_per_rank=max(1, len(part.cores) // ranks) if part else resources.cpus.rank,
+        cpus_per_node=None,
+        env=(
+            *step.env,
+            *((name, value) for name, value in spec.env if name not in dict(step.own_env)),
+            *step.own_env,
+        ),
+        accelerator=resources.accelerator_name if devices else "cpu",
+        gpus_per_node=devices or None,
+        preflight=False,
+        spare_nodes=None,
+        directive=(),
+        site=None,
+        network=None,
+        mpi=spec.mpi if launcher == spec.launcher else None,
+    )
+
+
+def _with_container(spec: Specification, own: Specification, step: Step) -> Specification:
+    """Return the specification of a step with its container: that of the job, its own, or none."""
+    if step.container == NO_CONTAINER:
+        return own._replace(container=None, image=None, bind=(), container_arg=())
+    return own._replace(container=step.container or spec.container, image=step.image or spec.image)
+
+
+def _check_nodes(spec: Specification, resources: Resources, group: list[int]) -> None:
+    """Refuse steps at the same time that need more nodes than the job has."""
+    firsts = tuple(first_nodes(spec.steps, resources.nodes))
+    for number in group[1:]:
+        end = firsts[number - 1] + (spec.steps[number - 1].nodes or resources.nodes)
+        if end > resources.nodes:
+            raise JobgenError(
+                f"parallel = true ([[step]] {number}): steps at the same time need {end} nodes, "
+                f"but the job has {resources.nodes}; give each fewer nodes, or a part of each with gpus or "
+                "cores, or increase nodes in [resources]"
+            )
+
+
+def _parts(spec: Specification, resources: Resources, group: list[int]) -> Iterator[tuple[int, NodePart]]:
+    """Yield the numbers of the steps with a part of their nodes, and the parts."""
+    firsts = tuple(first_nodes(spec.steps, resources.nodes))
+    numbers = [number for number in group if spec.steps[number - 1].shares_nodes]
+    if numbers and type_of(spec.gpus_per_node) == SHARD:
+        raise spec.refuse("gpus_per_node", "a shard is a part of a GPU, which steps cannot divide")
+    row = resources.accelerator
+    for first in dict.fromkeys(firsts[number - 1] for number in numbers):
+        here = [number for number in numbers if firsts[number - 1] == first]
+        steps = [(number, spec.steps[number - 1]) for number in here]
+        requests = [PartRequest(f"[[step]] {number}", one.gpus, one.cores) for number, one in steps]
+        yield from zip(
+            here,
+            divide(requests, resources.gpus_per_node, resources.cpus.node, row.part_variable),
+            strict=True,
         )
 
 
-def _check_parallel(spec: Specification, resources: Resources) -> None:
-    """Refuse steps at the same time that need more nodes than the job has."""
-    start = 0
+def _places(spec: Specification) -> Iterator[StepPlace]:
+    names: dict[str, int] = {}
     for number, step in enumerate(spec.steps, 1):
-        start = (start if step.parallel else 0) + (step.nodes or resources.nodes)
-        if start > resources.nodes and step.parallel:
+        if step.name in names:
             raise JobgenError(
-                f"parallel = true ([[step]] {number}): steps at the same time need {start} nodes, "
-                f"but the job has {resources.nodes}; give each fewer nodes, or increase nodes in [resources]"
+                f"name = {step.name} ([[step]] {number}): is that of [[step]] {names[step.name]}, too"
             )
+        if step.name:
+            names[step.name] = number
+    groups = {number: group for group in _groups(spec) for number in group}
+    firsts = first_nodes(spec.steps, spec.nodes if isinstance(spec.nodes, int) else 0)
+    for (number, step), first in zip(enumerate(spec.steps, 1), firsts, strict=True):
+        waits = tuple(_number(spec, names, number, "starts", name) for name in step.starts)
+        ends = _number(spec, names, number, "ends", step.ends) if step.ends else None
+        for other in filter(None, (*waits, ends)):
+            if other not in groups[number]:
+                key = "starts" if other in waits else "ends"
+                raise JobgenError(
+                    f"{key} ([[step]] {number}): {spec.steps[other - 1].name} does not run at the same time; "
+                    "add parallel = true to the later one"
+                )
+        _check_order(spec, number, waits, ends)
+        _check_ready(spec, number, step)
+        yield StepPlace(number, step.name, first, waits, ends, step.ready)
+
+
+def _number(spec: Specification, names: dict[str, int], number: int, key: str, name: str) -> int:
+    """Return the number of the step with a name."""
+    if name not in names:
+        raise JobgenError(f"{key} ([[step]] {number}): no step has the name {name}{nearest(name, names)}")
+    return names[name]
+
+
+def _check_order(spec: Specification, number: int, waits: tuple[int, ...], ends: int | None) -> None:
+    """Refuse steps that wait for each other, or end with each other."""
+    for other in waits:
+        name = spec.steps[other - 1].name
+        if other >= number:
+            itself = "itself" if other == number else f"{name}, a later step; put that one before it"
+            if spec.steps[number - 1].name in spec.steps[other - 1].starts and other != number:
+                itself = f"{name}, which waits for it: neither would start"
+            raise JobgenError(f"starts ([[step]] {number}): it waits for {itself}")
+        if spec.steps[other - 1].ready is None:
+            raise JobgenError(
+                f"starts ([[step]] {number}): {name} does not say when it is ready: add "
+                "ready = { port = true } to it, or a file, or a line of its output"
+            )
+    if ends and spec.steps[ends - 1].ends:
+        raise JobgenError(
+            f"ends ([[step]] {number}): {spec.steps[ends - 1].name} is itself ended with another step"
+        )
+
+
+def _check_ready(spec: Specification, number: int, step: Step) -> None:
+    if step.ready is None:
+        return
+    if step.ready.by_port and step.name is None:
+        raise JobgenError(
+            f'ready ([[step]] {number}): a step with a port needs a name, such as name = "server"'
+        )
+    if step.ready.line and spec.rank_logs in ("failed", "none"):
+        raise spec.refuse("rank_logs", f"the line of [[step]] {number} is read in a log; use node or rank")
+    if not any(step.name in other.starts for other in spec.steps if step.name) and not step.ready.by_port:
+        raise JobgenError(
+            f"ready ([[step]] {number}): no step starts after it; add starts to one, or leave it out"
+        )
+
+
+def _check_side_by_side(
+    own: Specification,
+    scheduler: Scheduler,
+    step: Step,
+    place: StepPlace,
+    part: NodePart | None,
+    others: bool,
+) -> None:
+    """Refuse what whole nodes, or one step at a time, are needed for."""
+    number = f"[[step]] {place.number}"
+    if others and own.container in DAEMONS:
+        raise JobgenError(
+            f"container = {own.container} ({number}): its containers are ended for all steps at once; "
+            "steps at the same time can use apptainer or enroot"
+        )
+    if part is None:
+        return
+    ranks = own.ranks_per_node or 1
+    if ranks > len(part.cores):
+        raise JobgenError(
+            f"ranks_per_node = {ranks} ({number}): do not fit its {len(part.cores)} cores of each node"
+        )
+    if step.gpus and ranks > len(part.devices):
+        raise JobgenError(
+            f"ranks_per_node = {ranks} ({number}): do not fit its {len(part.devices)} GPUs of each node"
+        )
+    if own.cpu_bind and own.cpu_bind[0] == "list":
+        raise own.refuse("cpu_bind", f"lists are for whole nodes, but {number} has a part; use cores in it")
+    if start_nodes(own, scheduler) == LAUNCHERS[own.launcher].remote_shell:
+        raise own.refuse("remote", f"starts {own.launcher} on whole nodes, but {number} has a part; use auto")

@@ -5,6 +5,7 @@ Those of ``--env`` and ``--env-file`` are in the function variables, those of an
 
 from collections.abc import Iterator
 
+from jobgen.plan.allocation import Resources
 from jobgen.plan.plan import Plan
 from jobgen.plan.site_directives import NetworkWords
 from jobgen.rendering.quoting import sh
@@ -15,16 +16,25 @@ _GLOO = ("GLOO_SOCKET_IFNAME={first}", "TP_SOCKET_IFNAME={first}")
 
 def environment_lines(plan: Plan) -> tuple[str, ...]:
     """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
-    threads = max(1, plan.resources.cpus.rank // plan.site.threads_per_core)
+    threads = _threads(plan, plan.resources)
     return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_network_lines(plan))
 
 
-def step_lines(plan: Plan, step: int) -> list[str]:
-    """Return the lines of bash that unset the variables of the steps before a step, and set its own."""
-    own = dict(plan.spec.steps[step - 1].env)
-    before = {name: None for one in plan.spec.steps[: step - 1] for name, _ in one.env if name not in own}
-    unset = [f"unset {' '.join(before)}"] if before else []
-    return unset + [f"export {name}={sh(value)}" for name, value in own.items() if value is not None]
+def step_lines(plan: Plan, step: Plan) -> list[str]:
+    """Return the lines of bash that unset the variables of the other steps, and set those of a step."""
+    steps, own = plan.spec.steps, dict(plan.spec.steps[step.step - 1].env)
+    others = steps if any(one.parallel for one in steps) else steps[: step.step - 1]
+    unset = {name: None for one in others for name, _ in one.env if name not in own}
+    if any(one.part for one in plan.steps):
+        own["OMP_NUM_THREADS"] = _threads(plan, step.resources)
+    if any(one.part and one.launch.mpirun for one in plan.steps) and plan.scheduler.node_step:
+        own["SLURM_OVERLAP"] = "1"  # for the daemons of its mpirun
+    lines = [f"unset {' '.join(unset)}"] if unset else []
+    return lines + [f"export {name}={sh(value)}" for name, value in own.items() if value is not None]
+
+
+def _threads(plan: Plan, resources: Resources) -> str:
+    return str(max(1, resources.cpus.rank // plan.site.threads_per_core))
 
 
 def _network_lines(plan: Plan) -> list[str]:

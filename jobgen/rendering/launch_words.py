@@ -111,7 +111,8 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     """Return the options that place the ranks; mpirun must not bind ranks that bind themselves."""
     if plan.resources.mixed:
         return mpi.mixed
-    return mpi.place if plan.resources.cpus.bind is None else mpi.unbound or mpi.place
+    bound = plan.resources.cpus.bind is not None or plan.part is not None
+    return mpi.unbound or mpi.place if bound else mpi.place
 
 
 def rank_lines(plan: Plan) -> tuple[str, ...]:
@@ -130,3 +131,13 @@ def rank_lines(plan: Plan) -> tuple[str, ...]:
     if launch.mpirun and plan.program.is_ours and plan.container is None:
         return (f"{line}  # not exported: the training module uses mpi4py",)
     return (f"export {line}",)
+
+
+def telemetry(plan: Plan) -> str | None:
+    """Return the command with which the first rank of a node starts the telemetry; None without it."""
+    if not plan.spec.gpu_telemetry:
+        return None
+    resources = plan.resources
+    devices = '"$LOCAL_WORLD_SIZE"' if resources.mixed else resources.gpus_per_node
+    words = f'"$JOBGEN_RUN_DIR/telemetry.sh" {resources.accelerator.telemetry} $$ "$job_node" {devices}'
+    return f"[[ -z ${{job_node:-}} || $job_local != 0 ]] || (setsid bash {words} < /dev/null &> /dev/null &)"

@@ -13,6 +13,7 @@ import jinja2
 
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.options import CODE
 from jobgen.rendering.environment import step_lines
 from jobgen.rendering.quoting import item, prefixed, sh, sh_path, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
-BLOCKS = ("setup", "before", "after_block")
 _OF_JOB = (
     "job_steps",
     "job_parallel_steps",
     "job_cpus_per_node",
     "job_faster_networks",
+    "job_preflight_mode",
+    "job_preflight_seconds",
+    "job_needed_nodes",
 )  # settings that the steps do not change
 
 
@@ -112,10 +115,10 @@ def render(
     Raises:
         JobgenError: a user's template or shell code is wrong; the message names it.
     """
-    if any(getattr(plan.spec, key) for key in BLOCKS):
+    if any(getattr(plan.spec, key) for key in CODE):
         from jobgen.rendering.hooks import check_syntax  # runs bash
 
-        check_syntax(plan.spec, BLOCKS)
+        check_syntax(plan.spec, CODE)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
     values = words(plan)
@@ -164,12 +167,18 @@ def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
     """Return the functions of the steps, step_1 and so on; they define those that a job without steps has."""
     template = env.get_template("step.sh.j2")
     values = [{one.name: one.value for one in settings(job)} for job in (plan, *plan.steps)]
+    lists = {name for own in values for name, value in own.items() if isinstance(value, tuple)}
     names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
     return [
         template.render(
             words(one)._asdict(),
-            changes=[assignment(Setting(name, own.get(name, ""))) for name in names if name not in _OF_JOB]
-            + step_lines(plan, one.step),
+            own_variables=any(step.own_env for step in plan.spec.steps),
+            changes=[
+                assignment(Setting(name, own.get(name, () if name in lists else "")))
+                for name in names
+                if name not in _OF_JOB
+            ]
+            + step_lines(plan, one),
         )
         .replace("\n\n", "\n")
         .rstrip("\n")

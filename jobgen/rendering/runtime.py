@@ -10,8 +10,10 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import jobgen.templates
+from jobgen.launch.containers import DAEMONS
 from jobgen.launch.expansion import of_the_script
 from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.node_work import NODE_LIMIT, local_caches, works_on_nodes
 from jobgen.schedulers.base import clock
 from jobgen.values.version import __version__
 
@@ -22,7 +24,6 @@ FOLDER = os.path.join(jobgen.templates.__path__[0], "runtime")
 MAIN, DOCTOR = "main", "doctor"
 MADE_BY = r"^# (.*); made by jobgen (\S+)\.$"  # the title and the version, near the top of every script
 MARK = "# ======== jobgen runtime "  # begins the line between the job part and the runtime
-_DOCKER = ("docker", "podman")
 
 
 class Runtime(NamedTuple):
@@ -38,7 +39,7 @@ class Setting(NamedTuple):
     """A shell variable of the job part: a text, or the elements of an array."""
 
     name: str
-    value: str | int | tuple[str, ...]
+    value: str | int | tuple[str, ...] | None
 
 
 @lru_cache(maxsize=1)
@@ -133,6 +134,9 @@ def _needs(plan: Plan) -> dict[str, object]:
         "handover": True,
         "mpi_version": launch.mpirun and launch.mpirun.version,
         "pdsh": launch.start_nodes == "pdsh",
+        "stage": spec.stage,
+        "local_caches": local_caches(spec),
+        "on_nodes": works_on_nodes(spec),
         "before_after": spec.before or spec.after_block,
         "run": True,
         "hang": survive.hang_timeout and not plan.program.is_ours,
@@ -141,10 +145,13 @@ def _needs(plan: Plan) -> dict[str, object]:
         "lost_nodes": launch.reach,
         "preflight": survive.preflight,
         "spare_nodes": survive.chooses_nodes,
-        "leftover": box and box.kind in _DOCKER,
+        "leftover": box and box.kind in DAEMONS,
         "verdict": True,
         "steps": plan.steps,
+        "node_parts": plan.part,
+        "named_steps": any(one.name for one in spec.steps),
         "parallel_steps": any(one.parallel for one in spec.steps),
+        "ready_steps": any(one.ready for one in spec.steps),
         "restart": survive.restarts,
         "requeue": spec.requeue,
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
@@ -166,11 +173,17 @@ def _node_files(plan: Plan) -> Iterator[str]:
         yield "bind"
     if plan.container:
         yield "container"
+    if plan.spec.gpu_telemetry and (tool := plan.resources.accelerator.telemetry):
+        yield from ("telemetry", tool)
+    if works_on_nodes(plan.spec):
+        yield "on_node"
+    if plan.part:
+        yield "part"
 
 
 def settings(plan: Plan) -> list[Setting]:
     """Return the settings of the job part; empty ones are left out."""
-    groups = (_names, _sizes, _times, _program, _nodes, _devices, _box)
+    groups = (_names, _place, _sizes, _times, _program, _nodes, _disks, _devices, _part, _box)
     return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 
 
@@ -186,6 +199,19 @@ def _names(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_secret_names", spec.secrets)
     yield Setting("job_steps", len(plan.steps) or "")
     yield Setting("job_parallel_steps", tuple(str(n) for n, one in enumerate(spec.steps, 1) if one.parallel))
+
+
+def _place(plan: Plan) -> Iterator[Setting]:
+    if place := plan.place:
+        yield Setting("job_step_name", place.name or "")
+        yield Setting("job_first_node", place.first_node or "")
+        yield Setting("job_waits_for", tuple(map(str, place.waits_for)))
+        yield Setting("job_ends_with", place.ends_with or "")
+        if ready := place.ready:
+            yield Setting("job_ready_file", ready.file)
+            yield Setting("job_ready_port", ready.port or "")
+            yield Setting("job_ready_line", ready.line)
+            yield Setting("job_ready_seconds", ready.within)
 
 
 def _sizes(plan: Plan) -> Iterator[Setting]:
@@ -243,6 +269,15 @@ def _nodes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_filter_whole_hosts", active.included or active.excluded)
 
 
+def _disks(plan: Plan) -> Iterator[Setting]:
+    spec = plan.spec
+    if works_on_nodes(spec):
+        yield Setting("job_node_limit", spec.node_limit or NODE_LIMIT)
+        yield Setting("job_local_dir", spec.local_dir)
+        yield Setting("job_stage", tuple(map(":".join, spec.stage)))
+        yield Setting("job_local_caches", tuple(map("=".join, local_caches(spec).items())))
+
+
 def _devices(plan: Plan) -> Iterator[Setting]:
     cpus, visible = plan.resources.cpus, plan.resources.accelerator.visible
     yield Setting("job_accelerator", plan.resources.accelerator_name)
@@ -253,6 +288,13 @@ def _devices(plan: Plan) -> Iterator[Setting]:
     if cpus.bind and cpus.bind != "none":
         yield Setting("job_cpu_bind", cpus.bind)
         yield Setting("job_cpu_lists", cpus.lists)
+
+
+def _part(plan: Plan) -> Iterator[Setting]:
+    if part := plan.part:
+        yield Setting("job_part_devices", part.device_text if part.variable else "")
+        yield Setting("job_part_variable", part.variable or "")
+        yield Setting("job_part_cores", part.core_text)
 
 
 def _box(plan: Plan) -> Iterator[Setting]:

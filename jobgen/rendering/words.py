@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.launch.expansion import names, of_ranks, parts
+from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.environment import environment_lines
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from jobgen.plan.allocation import Resources
     from jobgen.plan.container import Container
     from jobgen.plan.launch_method import LaunchMethod
+    from jobgen.plan.node_parts import NodePart
     from jobgen.plan.plan import Plan
     from jobgen.plan.site_directives import SiteWords
     from jobgen.plan.survival import Survival
@@ -29,7 +31,7 @@ _QUOTED = ("job_title", "job_name")
 class Words(NamedTuple):
     """All values of a template. Text is quoted for bash; text that precedes other words ends with a blank.
 
-    ``spec`` to ``step`` are those of the plan; ``queue`` and ``walltime`` are in the form of the scheduler.
+    ``spec`` to ``part`` are those of the plan; ``queue`` and ``walltime`` are in the form of the scheduler.
     """
 
     version: str
@@ -44,6 +46,8 @@ class Words(NamedTuple):
     site: SiteWords
     sweep: Sweep | None
     step: int
+    part: NodePart | None
+    preflight: bool  # of a job with steps
     queue: str | None
     walltime: str | None
     directives: DirectiveLines
@@ -55,6 +59,7 @@ class Words(NamedTuple):
     needs: tuple[str, ...]  # lines that check the container, the training module and the program
     # The functions rank, program and launch
     rank_lines: tuple[str, ...]
+    telemetry: str | None  # what starts the telemetry of the node
     program_words: str
     run: str  # what ends the launcher after a time
     launcher_words: str  # --launcher-arg
@@ -81,7 +86,7 @@ def words(plan: Plan) -> Words:
     """
     spec, box = plan.spec, plan.container
     plugin = _plugin_words(plan) if box is not None and box.runtime.image_option else ""
-    jobs = plan.steps or (plan,)
+    jobs = (*plan.steps, *((plan,) if plan.survival.preflight or not plan.steps else ()))
     return Words(
         version=plan.version,
         spec=spec,
@@ -95,6 +100,8 @@ def words(plan: Plan) -> Words:
         site=plan.site,
         sweep=plan.sweep,
         step=plan.step,
+        part=plan.part,
+        preflight=bool(plan.steps and plan.survival.preflight),
         queue=plan.queue,
         walltime=plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
         directives=directive_lines(plan),
@@ -102,8 +109,9 @@ def words(plan: Plan) -> Words:
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         environment=environment_lines(plan),
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
-        needs=tuple(dict.fromkeys(line for one in jobs for line in _needs(one))),
+        needs=tuple(dict.fromkeys(line for one in jobs for line in _needs_of(plan, one))),
         rank_lines=launch_words.rank_lines(plan),
+        telemetry=launch_words.telemetry(plan),
         program_words=_program_words(plan),
         run=launch_words.timeout(plan),
         launcher_words=each(spec.launcher_arg),
@@ -134,6 +142,8 @@ def _plugin_words(plan: Plan) -> str:
     """Return the options of srun that start a container."""
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
+    if works_on_nodes(plan.spec):
+        folders = f'{folders[:-1]},$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
     return (
         f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '
@@ -173,6 +183,14 @@ def _commands(plan: Plan) -> tuple[str, ...]:
         return (*dict.fromkeys(filter(None, (box.runtime.command, *own))), *agents)
     python = ("python3",) if plan.program.head is not None or launch.row.once_a_node else ()
     return tuple(filter(None, (*python, command, *agents)))
+
+
+def _needs_of(job: Plan, plan: Plan) -> list[str]:
+    """Return the checks of a step, or of the job itself. Those in a container replace those of the host."""
+    boxes = {(one.spec.container, one.spec.image) for one in job.steps}
+    if plan.step and plan.container and (job.container is None or len(boxes) > 1):
+        return [f"(step_{plan.step}; {'; '.join(_needs(plan))})"]
+    return [] if plan.container is None and any(kind for kind, _ in boxes) else _needs(plan)
 
 
 def _needs(plan: Plan) -> list[str]:

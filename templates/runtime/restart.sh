@@ -41,7 +41,9 @@ job_leave_to_queue() { # REASON: return 1
 
 job_restart() { # return 1 if the job ends, or too few hosts are left
   job_say "restart $((job_restart_count + 1)) of $job_max_restarts: ending what is left on ${job_hosts[*]:0:8}"
-  job_control stop restart  # for the watchers of the nodes
+  for job_file in "$job_logs"/{,step-*/}control; do  # for the watchers of the nodes
+    [[ ! -f $job_file ]] || echo 'stop restart' >> "$job_file"
+  done
   job_end_attempt
   job_leave_bad_hosts || { job_leave_to_queue "$job_fault"; return 1; }
   if job_is_ending; then
@@ -85,7 +87,7 @@ job_end_processes() { # of the attempt logs on this host: those that the runtime
     pids=()
     for file in $(grep -lszF "JOBGEN_LOGS=$logs" /proc/[0-9]*/environ); do
       file=${file%/environ}
-      if grep -qsz -e '^JOBGEN_NODE=' -e '^JOBGEN_PARENT=' "$file/environ" || grep -qsaE "(rank|watch|node)[.]sh" "$file/cmdline"; then
+      if grep -qsz -e '^JOBGEN_NODE=' -e '^JOBGEN_PARENT=' "$file/environ" || grep -qsaE "/(rank|watch|node|telemetry)[.]sh" "$file/cmdline"; then
         pids+=("${file#/proc/}")
       fi
     done
@@ -100,7 +102,11 @@ job_end_processes() { # of the attempt logs on this host: those that the runtime
 }
 
 job_leave_bad_hosts() { # return 1 if too few are left, with the reason in job_fault
+  local host
   ((${#job_bad_hosts[@]})) || { job_optional job_use_needed_hosts; return 0; }
+  for host in "${job_bad_hosts[@]}"; do  # nothing waits for what these do beside the ranks
+    [[ -z ${job_node_work:-} ]] || echo 'fault does not answer' >> "$job_node_work/$host.state"
+  done
   if job_defined job_leave_hosts; then
     job_leave_hosts 'lost, or not usable any more' || return
     job_use_needed_hosts
@@ -127,7 +133,8 @@ job_begin_restart() { # the next attempt, with a rendezvous of its own
 }
 
 job_restart_preflight() { # return 1 if too few hosts are left, with the reason in job_fault
-  [[ -n ${job_preflight_mode:-} ]] && { [[ $job_preflight_mode == always ]] || job_has_training; } || return 0
+  # With steps the launch is that of a step.
+  [[ -n ${job_preflight_mode:-} && -z ${job_steps:-} ]] && { [[ $job_preflight_mode == always ]] || job_has_training; } || return 0
   job_optional job_arm_deadline
   if job_defined job_choose_hosts; then
     job_choose_hosts

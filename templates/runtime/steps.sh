@@ -3,13 +3,14 @@
 job_run_steps() {
   local step last all=("${job_hosts[@]}") logs=$job_logs number=$job_number
   job_status=0
+  job_optional job_export_steps
   for ((step = 1; step <= job_steps; step = last + 1)); do
     last=$step
     while [[ " ${job_parallel_steps[*]-} " == *" $((last + 1)) "* ]]; do last=$((last + 1)); done
     if ((last > step)); then
       job_run_parallel_steps "$step" "$last"
     elif ! job_finished_before; then
-      job_prepare_step 0
+      job_prepare_step
       job_show_step
       ((step == 1)) || job_optional job_arm_deadline
       job_run_and_judge
@@ -30,13 +31,12 @@ job_finished_before() {
   job_say "step $step has finished in an earlier attempt"
 }
 
-job_prepare_step() { # FIRST HOST, from 0: its hosts, logs and rendezvous
-  unset -f rank program node launch
+job_prepare_step() { # its hosts, logs and rendezvous
+  unset -f rank program node launch container
   "step_$step"
-  job_hosts=("${all[@]:$1:job_nodes}") job_logs=$logs/step-$step
+  job_hosts=("${all[@]:${job_first_node:-0}:job_nodes}") job_logs=$logs/step-$step
   job_number=$((number + 2003 * step))  # its port is not that of the jobs submitted next
-  mkdir "$job_logs"
-  ln -s ../control "$job_logs/control"
+  [[ -e $job_logs/control ]] || { mkdir "$job_logs" && ln -s ../control "$job_logs/control"; }
   rm -f "$job_dir/status.json"
   printf '%s\n' "${job_hosts[@]}" > "$job_dir/hosts"
   printf "%s slots=$job_ranks_per_node\n" "${job_hosts[@]}" > "$job_dir/hostfile"
@@ -46,9 +46,10 @@ job_prepare_step() { # FIRST HOST, from 0: its hosts, logs and rendezvous
   job_optional job_mpi
   job_optional job_check_mpi
   job_handover
+  job_optional job_hand_over_part
   job_optional job_find_address_or_end
   job_note step "$step"
-  job_say "step $step of $job_steps, $job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint)"
+  job_say "$(job_step_title), $job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint)"
 }
 
 job_show_step() { # jobgen logs reads its logs
@@ -59,8 +60,13 @@ job_show_step() { # jobgen logs reads its logs
 job_end_step() {
   job_hosts=("${all[@]}")
   if ((job_status)); then
-    job_say "step $step of $job_steps ended with status $job_status"
+    job_say "$(job_step_title) ended with status $job_status"
   else
     echo "$step" >> "$job_dir/steps-done"
   fi
+}
+
+job_step_title() { # print its number, and its name
+  "step_$step"
+  echo "step $step of $job_steps${job_step_name:+, $job_step_name}"
 }

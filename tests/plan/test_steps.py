@@ -28,7 +28,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
 @pytest.mark.parametrize(
     ("text", "options", "fault"),
     [
-        (ONE + "lancher = 'srun'", "", "lancher ({file}, line 9, [[step]] 1): a step has no such key: use command, launcher, nodes, ranks_per_node or parallel; did you mean launcher?"),
+        (ONE + "lancher = 'srun'", "", "lancher ({file}, line 9, [[step]] 1): a step has no such key: use command, name, launcher, nodes, ranks_per_node, container, image, gpus, cores, env, parallel, starts, ready or ends; did you mean launcher?"),
         (ONE + "launcher = 'mpirn'", "", "launcher = mpirn ({file}, line 9, [[step]] 1): must be deepspeed, mpirun, torchrun, srun, accelerate, colossalai or none; did you mean mpirun?"),
         ("[[step]]\nnodes = 1", "", "command ({file}, line 9, [[step]] 1): must be a list of texts"),
         (ONE + "[[step]]\ncommand = []", "", "[[step]] 2): must be a list of texts"),
@@ -38,7 +38,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
         (ONE + "[program]\ncommand = ['x']", "", "each step has its command; leave out [program]"),
         (ONE, "-- x", "each step has its command; leave out a program after --"),
         ("step = []\n", "", "must be one or more tables [[step]]"),
-        (ONE, "--spare-nodes 1", "--spare-nodes 1 (command line): is for a job without [[step]]"),
+        (ONE, "--include node1 --launcher deepspeed", "--include node1 (command line): is for a job without [[step]]"),
         (ONE, "--nodes submitted", "--nodes submitted (command line): the steps of a job need a number of equal nodes"),
         (ONE + "parallel = true", "", "parallel = true ({file}, line 9, [[step]] 1): there is no step before the first one"),
         (ONE + "[[step]]\ncommand=['x']\nparallel = 1", "", "[[step]] 2): must be true or false"),
@@ -89,3 +89,132 @@ def test_the_plan_of_a_run_has_the_steps(tmp_path: Path) -> None:
     (tmp_path / plan_file.NAME).write_text(plan_file.text(file))
     again = resolve(plan_file.spec_of(plan_file.read(tmp_path)))
     assert render(again) == text
+
+
+GPUS = """
+[resources]
+nodes = 2
+gpus_per_node = 8
+cpus_per_node = 16
+[launch]
+launcher = "torchrun"
+"""
+SERVER = '[[step]]\ncommand = ["./serve"]\nname = "server"\nready = { port = true }\n'
+TRAINER = '[[step]]\ncommand = ["train.py"]\nname = "trainer"\nparallel = true\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (SERVER + "gpus = 5\n" + TRAINER + "gpus = 4", "gpus = 4 ([[step]] 2): programs at the same time need 5 + 4 = 9 GPUs of each node, but the job has 8 GPUs; give each fewer"),
+        (SERVER + "gpus = '0-3'\n" + TRAINER + "gpus = '3-7'", "gpus = 3-7 ([[step]] 2): number 3 is that of [[step]] 1, too; give each its own"),
+        (SERVER + "gpus = '6-8'\n", "gpus = 6-8 ([[step]] 1): the job has 8 GPUs on each node, 0 to 7"),
+        (SERVER + "gpus = 9\n", "need 9 GPUs of each node, but the job has 8 GPUs"),
+        (SERVER + "gpus = 2\ncores = 12\n" + TRAINER + "gpus = 6\n", "cores = 12 ([[step]] 2): programs at the same time need 12 + 12 = 24 cores of each node, but the job has 16 cores"),
+        (SERVER + "gpus = 0\n", "gpus = 0 ([[step]] 1): a part without devices needs cores, such as cores = 4"),
+        (SERVER + "gpus = '4'\n", '[[step]] 1): is a text: 4 is a number of them, "0-4" names them'),
+        (SERVER + "gpus = -1\n", 'gpus = -1 ('),
+        (SERVER + "cores = 0\n", 'must be a number of at least 1, or a list such as "0-3,6"'),
+        (SERVER + "gpus = 1\nranks_per_node = 4\n", "ranks_per_node = 4 ([[step]] 1): do not fit its 2 cores of each node"),
+        (SERVER + "gpus = 2\nranks_per_node = 3\n", "ranks_per_node = 3 ([[step]] 1): do not fit its 2 GPUs of each node"),
+        (SERVER + "gpus = 2\n" + TRAINER, "steps at the same time need 4 nodes, but the job has 2; give each fewer nodes, or a part of each with gpus or cores"),
+        (SERVER.replace('"server"', '"a b"'), "must be a word of letters, digits and _"),
+        (SERVER + TRAINER.replace("trainer", "server"), "name = server ([[step]] 2): is that of [[step]] 1, too"),
+        (SERVER + "gpus = 2\n" + TRAINER + "gpus = 2\nstarts = 'after sever is ready'", "starts ([[step]] 2): no step has the name sever; did you mean server?"),
+        (SERVER + "gpus = 2\n" + TRAINER + "gpus = 2\nstarts = 'with server'", 'must be "after NAME is ready", or "after NAME and NAME are ready"'),
+        (SERVER + "gpus = 2\nends = 'after trainer'", 'must be "with NAME": it is ended when that step has ended'),
+        (SERVER + "gpus = 2\nends = 'with trainer'\n[[step]]\ncommand = ['x']\nname = 'trainer'", "ends ([[step]] 1): trainer does not run at the same time"),
+        (SERVER + "gpus = 2\n" + TRAINER.replace("true", "false") + "gpus = 2\nstarts = 'after server is ready'", "parallel = false ({file}, line 9, [[step]] 2): it starts beside the steps that it waits for"),
+        (SERVER.replace("ready = { port = true }\n", "") + "gpus = 2\n" + TRAINER + "gpus = 2\nstarts = 'after server is ready'", "starts ([[step]] 2): server does not say when it is ready: add ready = { port = true } to it"),
+        (SERVER + TRAINER + "gpus=1\nready = { line = 'x' }\nstarts = 'after judge is ready'\n[[step]]\ncommand = ['x']\nname = 'judge'\ngpus = 1\nready = { line = 'y' }\nstarts = 'after trainer is ready'", "starts ([[step]] 2): it waits for judge, which waits for it: neither would start"),
+        (SERVER + "gpus = 1\nends = 'with trainer'\n" + TRAINER + "gpus = 1\nends = 'with server'", "ends ([[step]] 1): trainer is itself ended with another step"),
+        (SERVER.replace("port = true", "prot = 1"), "must be a table with file, port or line, such as"),
+        (SERVER.replace("port = true", "port = true, in = '2m'"), "in ({file}, line 9, [[step]] 1, ready): is no such key: use file, port, line or within"),
+        (SERVER.replace("port = true", "port = true, within = 'soon'"), "within = soon ("),
+        (SERVER.replace("port = true", "port = 70000"), "must be true, or a number from 1 to 65535"),
+        (SERVER.replace("name = \"server\"\n", ""), "ready ([[step]] 1): a step with a port needs a name"),
+        (SERVER.replace("port = true", "line = 'up'"), "ready ([[step]] 1): no step starts after it"),
+        (SERVER + "gpus = 1\ncontainer = 'docker'\nimage = 'x'\n" + TRAINER + "gpus = 1", "container = docker ([[step]] 1): its containers are ended for all steps at once"),
+    ],
+)  # fmt: skip
+def test_a_wrong_division_is_one_sentence(text: str, fault: str, tmp_path: Path) -> None:
+    done = rendered(tmp_path, GPUS + "\n" + text)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert fault.replace("{file}", str(tmp_path / "job.toml")) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (("--gpus-per-node", "shard:8"), "a shard is a part of a GPU, which steps cannot divide"),
+        (("--cpu-bind", "0-1:2-3:4-5:6-7:8-9:10-11:12-13:14-15"), "lists are for whole nodes, but [[step]] 1 has a part; use cores in it"),
+        (("--remote", "ssh", "--launcher", "deepspeed"), "starts deepspeed on whole nodes, but [[step]] 2 has a part; use auto"),
+        (("--rank-logs", "none"), "the line of [[step]] 1 is read in a log; use node or rank"),
+        (("--accelerator", "cpu", "--gpus-per-node", "0"), "gpus = 2 ([[step]] 1): the job has no devices; use cores"),
+    ],
+)  # fmt: skip
+def test_an_option_against_parts_is_one_sentence(
+    options: tuple[str, ...], fault: str, tmp_path: Path
+) -> None:
+    server = SERVER.replace("port = true", "line = 'up'")
+    trainer = TRAINER + "gpus = 6\nstarts = 'after server is ready'\n"
+    done = rendered(tmp_path, f"{GPUS}\n{server}gpus = 2\nnodes = 1\n{trainer}", *options)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert fault in done.stderr
+
+
+def test_the_parts_of_the_nodes(tmp_path: Path) -> None:
+    text = f"""{GPUS}
+{SERVER}gpus = 2
+nodes = 1
+env = {{ A = "$(touch canary) it's" }}
+[[step]]
+command = ["./judge"]
+gpus = 0
+cores = 1
+parallel = true
+{TRAINER}gpus = "2-7"
+cores = 11
+starts = "after server is ready"
+[[step]]
+command = ["x.py"]
+"""
+    done = rendered(tmp_path, text, "--env", "A=b", "--env", "B=c")
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.partition("# ======== jobgen runtime")[0]
+
+    def values(name: str) -> list[str]:
+        return re.findall(rf"^  job_{name}=(.*)$", job, re.MULTILINE)
+
+    assert values("part_devices") == ["0,1", "none", "2,3,4,5,6,7", "''"]
+    assert values("part_cores") == ["0-3", "4", "5-15", "''"]
+    assert values("part_variable") == ["CUDA_VISIBLE_DEVICES"] * 3 + ["''"]
+    assert values("ranks_per_node") == ["2", "1", "6", "8"]
+    assert values("nodes") == ["1", "2", "2", "2"]
+    assert values("waits_for") == ["()", "()", "(1)", "()"]
+    assert job.count("export A=b\n") == 4  # of the job, and of the steps without their own
+    assert "    export A=$'$(touch canary) it\\'s'\n    true" in job
+    assert job.count("    export B=c\n") == 4
+    (tmp_path / "job.sh").write_text(done.stdout)
+    subprocess.run(["bash", "-n", "job.sh"], cwd=tmp_path, check=True)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "variable"),
+    [("rocm", "HIP_VISIBLE_DEVICES"), ("xpu", "ZE_AFFINITY_MASK"), ("npu", "ASCEND_RT_VISIBLE_DEVICES")],
+)
+def test_the_variable_is_that_of_the_accelerator(accelerator: str, variable: str, tmp_path: Path) -> None:
+    done = rendered(tmp_path, f"{GPUS}\n{SERVER}gpus = 2\nnodes = 1", "--accelerator", accelerator)
+    assert f"  job_part_variable={variable}\n" in done.stdout
+
+
+def test_groups_of_whole_nodes_and_parts(tmp_path: Path) -> None:
+    """Parts that follow each other begin on one node; the next whole nodes follow all of them."""
+    steps = [("gpus = 1", 2), ("gpus = 1", 1), ("", 1), ("cores = 1", 1), ("gpus = 1", 1)]
+    text = "".join(
+        f"[[step]]\ncommand = ['x.py']\n{part}\nnodes = {nodes}\nparallel = {str(number > 0).lower()}\n"
+        for number, (part, nodes) in enumerate(steps)
+    )
+    done = rendered(tmp_path, GPUS + "\n" + text, "--nodes", "4")
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^  job_first_node=(.*)$", done.stdout, re.MULTILINE) == ["''", "''", "2", "3", "3"]

@@ -41,7 +41,6 @@ def test_the_next_attempt(shell: Shell) -> None:
     """It begins before the one before it ends, and has a port of its own."""
     did, said = restarted(shell)
     assert did == [
-        "control stop restart",
         "note attempt-2 restart 1",
         "note attempt-1 ended 137",
         "run a b c",

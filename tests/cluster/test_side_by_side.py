@@ -1,0 +1,227 @@
+"""Steps that share nodes: two servers, and the trainer that asks them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import jobs
+from support.cluster import SLURMS, Cluster
+from support.processes import gone, processes_of
+from support.story import AnyCluster, clean, finish, lose, path_for
+from support.waiting import wait_for
+
+SERVER = """
+import http.server, os, sys, time
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(os.environ.get("CUDA_VISIBLE_DEVICES", "-").encode())
+
+time.sleep(float(os.environ.get("DELAY", "0")))
+if "FAULT" in os.environ:
+    sys.exit(int(os.environ["FAULT"]))
+port = int(os.environ[f"JOBGEN_STEP_{sys.argv[1]}_PORT"])
+server = http.server.HTTPServer(("", port), Answer)
+print("listening at", port, flush=True)
+open(f"pid-{sys.argv[1]}", "w").write(str(os.getpid()))
+server.serve_forever()
+"""
+TRAINER = """
+import os, pathlib, signal, sys, time, urllib.request
+
+answers = []
+for name in ("server", "judge"):
+    hosts, port = (os.environ[f"JOBGEN_STEP_{name}_{key}"] for key in ("HOSTS", "PORT"))
+    url = f"http://{hosts.split(',')[0]}:{port}"
+    answers.append(urllib.request.urlopen(url, timeout=30).read().decode())
+own, rank = os.environ.get("CUDA_VISIBLE_DEVICES", "-"), os.environ["RANK"]
+pathlib.Path(f"seen-{rank}").write_text(" ".join([os.uname().nodename.partition(".")[0], own, *answers]))
+if sys.argv[1] == "wait":
+    signal.signal(signal.SIGUSR1, lambda *_: (pathlib.Path(f"saved-{rank}").touch(), os._exit(75)))
+    time.sleep(600)
+sys.exit(int(sys.argv[1]))
+"""
+STEPS = """
+[resources]
+nodes = 2
+{resources}
+[launch]
+launcher = "{launcher}"
+[[step]]
+name = "server"
+command = ["server.py", "server"]
+{part}
+nodes = 1
+ranks_per_node = 1
+{server}
+ready = {{ port = true, within = "{within}" }}
+ends = "with trainer"
+[[step]]
+name = "judge"
+command = ["server.py", "judge"]
+{part}
+nodes = 1
+ranks_per_node = 1
+parallel = true
+env = {{ DELAY = "1" }}
+ready = {{ line = "listening at", within = "60s" }}
+ends = "with trainer"
+[[step]]
+name = "trainer"
+command = ["train.py", "{act}"]
+{rest}
+starts = "after server and judge are ready"
+"""
+CORES = {
+    "resources": 'ranks_per_node = 2\ncpus_per_node = 4\naccelerator = "cpu"',
+    "part": "cores = 1",
+    "rest": "cores = 2\nranks_per_node = 2",
+}
+DEVICES = {"resources": "gpus_per_node = 4\ncpus_per_node = 8", "part": "gpus = 1", "rest": "gpus = 2"}
+
+
+def submit(cluster: AnyCluster, folder: Path, launcher: str, act: str = "0", **words: str) -> str:
+    folder.chmod(0o777)
+    (folder / "server.py").write_text(SERVER)
+    (folder / "train.py").write_text(TRAINER)
+    (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
+    text = STEPS.format(**{**CORES, "server": "", "within": "60s", **words}, launcher=launcher, act=act)
+    (folder / "job.toml").write_text(text)
+    done = jobs.jobgen(
+        *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh"), cwd=folder
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return cluster.submit(done.stdout, folder)
+
+
+def check_that_nothing_is_left(folder: Path) -> None:
+    assert not gone(folder, 30)
+
+
+def seen(folder: Path) -> list[list[str]]:
+    return [path.read_text().split() for path in sorted(folder.glob("seen-*"))]
+
+
+CASES = [
+    *((slurm, launcher, "devices") for slurm in SLURMS for launcher in ("srun", "torchrun", "mpirun")),
+    *(
+        (scheduler, launcher, "cores")
+        for scheduler in ("openpbs", "torque")
+        for launcher in ("torchrun", "mpirun")
+    ),
+]
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize(("scheduler", "launcher", "division"), CASES)
+def test_two_servers_and_a_trainer(
+    request: pytest.FixtureRequest, scheduler: str, launcher: str, division: str
+) -> None:
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    folder = cluster.folder("side")
+    words = DEVICES if division == "devices" else CORES
+    job = finish(cluster, submit(cluster, folder, launcher, **words))
+    assert job.ok, job.output
+    found = seen(folder)
+    hosts = list(dict.fromkeys(host for host, *_ in found))
+    assert (len(found), len(hosts)) == (4, 2), job.output
+    expected = ["2,3", "0", "1"] if division == "devices" else ["-", "-", "-"]
+    assert [rest for _, *rest in found] == [expected] * 4
+    for number, name in enumerate(("server", "judge"), 1):
+        assert re.search(rf"step {number} of 3, {name} is ready after \d+ s", job.output)
+        assert re.search(rf"step {number} of 3, {name} was ended after \d+ s", job.output)
+    check_that_nothing_is_left(folder)
+
+
+# An end of the job: what TRAINER does, what the step server has in addition, what happens from outside when the trainer
+# runs, the status of the job, a sentence, and whether the trainer has saved.
+ENDS = {
+    "the trainer fails": ("7", "", "", 7, "step 3 of 3, trainer ended with status 7", False),
+    "a server dies before it is ready": (
+        *("0", 'env = { FAULT = "3" }', "", 3),
+        *("step 1 of 3, server has ended with status 3 before it was ready: nothing listens at port", False),
+    ),
+    "a server is late": (
+        *("0", 'env = { DELAY = "300" }', "", 124),
+        *("step 1 of 3, server is not ready after 5 s, its limit: nothing listens at port", False),
+    ),
+    "a server is killed": ("wait", "", "kill", 137, "step 1 of 3, server ended with status 137", True),
+    "a signal": ("wait", "", "signal", 75, "step 1 of 3, server was ended", True),
+    "jobgen cancel": ("wait", "", "cancel", 75, "step 1 of 3, server was ended", True),
+    "the trainer is killed": (
+        "wait",
+        "",
+        "kill trainer",
+        137,
+        "step 3 of 3, trainer ended with status 137",
+        False,
+    ),
+    "scancel": ("wait", "", "delete", None, "", False),
+}
+
+
+def act_on(cluster: AnyCluster, job: str, folder: Path, act: str) -> None:
+    if act == "kill":
+        pids = [(folder / "pid-server").read_text()]
+    elif act == "kill trainer":
+        pids = [str(one.pid) for one in processes_of(folder) if "python3 train.py wait" in one.command][:1]
+    if act.startswith("kill"):
+        subprocess.run(["kill", "-9", *pids], check=True)
+    elif act == "cancel":
+        run = jobs.run_dir(folder / "runs")
+        cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", "--no-wait", run], cwd=folder)
+    elif act == "delete":
+        cluster.cancel(job)
+    else:
+        cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None:
+    cluster: Cluster = request.getfixturevalue("slurm_cluster")
+    act, more, outside, status, sentence, saved = ENDS[end]
+    folder = cluster.folder("end")
+    job_id = submit(
+        cluster, folder, "srun", act, server=more, within="5s" if "late" in end else "60s", **DEVICES
+    )
+    try:
+        if outside:
+            wait_for(lambda: len(seen(folder)) == 4, 60)
+            time.sleep(1)
+            act_on(cluster, job_id, folder, outside)
+        job = finish(cluster, job_id)
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert not left, job.output
+    if status is not None:
+        assert job.exit_code == status, job.output
+    assert sentence in job.output
+    assert len(list(folder.glob("saved-*"))) == (4 if saved else 0), job.output
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
+def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: str) -> None:
+    """The second node has two ranks of the trainer."""
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    folder = cluster.folder("lost")
+    job_id = submit(cluster, folder, "torchrun", "wait")
+    try:
+        wait_for(lambda: len(seen(folder)) == 4, 60)
+        hosts = [words[0] for words in seen(folder)]
+        job = lose(cluster, job_id, folder, hosts[-1])
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert job.exit_code != 0, job.output
+    assert f"{hosts[-1]} does not answer any more" in job.output
+    assert "step 1 of 3, server was ended" in job.output
+    assert not left, job.output
