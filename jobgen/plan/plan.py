@@ -6,6 +6,7 @@ from jobgen.errors import counted, one_of
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
+from jobgen.plan.components import component_specs, components_of, joined, with_components
 from jobgen.plan.container import Container, container
 from jobgen.plan.directives import JobDirectives, check_directives, directives
 from jobgen.plan.expansion import check_expansion
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
 class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
-    ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node.
+    ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node;
+    ``components`` those of its components, as jobs of equal nodes.
     """
 
     version: str
@@ -52,6 +54,7 @@ class Plan(NamedTuple):
     steps: tuple[Any, ...] = ()
     place: StepPlace | None = None
     part: NodePart | None = None
+    components: tuple[Any, ...] = ()
 
     @property
     def step(self) -> int:
@@ -66,7 +69,8 @@ class Plan(NamedTuple):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about limits of the site, and about the devices."""
-        return (*self.site.warnings, *device_warnings(self.spec))
+        of_components = (line for one in self.components for line in one.warnings)
+        return (*self.site.warnings, *(device_warnings(self.spec) if not self.components else of_components))
 
 
 def resolve(spec: Specification) -> Plan:
@@ -80,13 +84,16 @@ def resolve(spec: Specification) -> Plan:
     spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
+    components = tuple(resolve(one) for one in component_specs(spec, components_of(spec, scheduler)))
+    program = read_program(spec.program)
+    if components:
+        spec = with_components(spec, components, scheduler, program)
     launch = launch_of(spec, scheduler)
-    resources = resources_of(spec, scheduler)
+    resources = joined(spec, components) if components else resources_of(spec, scheduler)
     steps = _steps(spec, scheduler, resources)
     spec, resources = _bound(spec, resources)
     if steps and not spec.spare_nodes:  # only on request
         spec = spec._replace(preflight=bool(spec.preflight))
-    program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
@@ -111,6 +118,7 @@ def resolve(spec: Specification) -> Plan:
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
         steps=steps,
+        components=components,
     )
 
 

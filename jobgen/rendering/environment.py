@@ -17,7 +17,15 @@ _GLOO = ("GLOO_SOCKET_IFNAME={first}", "TP_SOCKET_IFNAME={first}")
 def environment_lines(plan: Plan) -> tuple[str, ...]:
     """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
     threads = _threads(plan, plan.resources)
-    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_network_lines(plan))
+    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_mpi_lines(plan), *_network_lines(plan))
+
+
+def _mpi_lines(plan: Plan) -> tuple[str, ...]:
+    """Return the settings of mpirun in a job with components."""
+    mpi = plan.launch.mpirun
+    if not (mpi and mpi.over_components and plan.components and plan.scheduler.component_line):
+        return ()
+    return (f"export {' '.join(mpi.over_components)}  # not only the nodes of the first component",)
 
 
 def step_lines(plan: Plan, step: Plan) -> list[str]:

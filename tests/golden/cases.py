@@ -64,6 +64,10 @@ CASES = {
     "slurm_everything_that_a_scheduler_is_told": "slurm --launcher torchrun --reservation night --qos high --constraint 'a100&ib' --licenses matlab:2 --comment 'the last one' --mail me@example.org --mail-on end,fail --log %x-%j.out --begin +2h --priority -5 --exclusive yes",
     "pbspro_everything_that_a_scheduler_is_told": "pbs --nodes 2 --launcher torchrun --reservation R123 --constraint gpu_type=a100 --licenses matlab:2,ansys --mail me@example.org --mail-on end --array 0-3 --log %x-%a.out --begin 2030-01-31T20:00:30 --priority 5 --exclusive yes",
     "torque_everything_that_a_scheduler_is_told": "pbs --dialect torque --nodes 2 --launcher mpirun --reservation night.1 --qos high --constraint a100:ib --mail-on none --log %x-%j.out --begin 20:00 --priority -5 --exclusive yes",
+    "slurm_srun_nodes_that_differ": "slurm --nodes 1x1+2x8 --accelerator cpu --cpus-per-rank 4 --mem 64G --queue work --requeue 2 --after 12 --launcher srun -- ./solver",
+    "slurm_mpirun_nodes_that_differ": "slurm --nodes 1x4+2x8 --launcher mpirun -- --task digits",
+    "slurm_torchrun_components": 'slurm --exclusive yes --mail me@example.org --set \'component=[{ranks_per_node=1, gpus_per_node=0, cpus_per_rank=16, queue="cpu", mem="64G"}, {nodes=2, gpus_per_node="a100:4", constraint="ib", queue="gpu", mem="256G"}]\' --launcher torchrun -- train.py',
+    "pbspro_mpirun_components": 'pbs --mem 64G --set \'component=[{ranks_per_node=1, gpus_per_node=0, cpus_per_rank=16}, {nodes=2, gpus_per_node=4, constraint="gpu_type=a100", mem="256G"}]\' --launcher mpirun -- train.py',
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "slurm_accelerate": "slurm --nodes 2 --gpus-per-node 4 --launcher accelerate --launcher-arg --mixed_precision=bf16 -- train.py",
     "slurm_colossalai": "slurm --nodes 2 --gpus-per-node 4 --launcher colossalai -- train.py",
@@ -75,6 +79,10 @@ CASES = {
     "slurm_slow_network_of_a_site": "slurm --site perlmutter --account m1234 --nodes 2 -- train.py",
     "pbspro_torchrun_at_a_site_with_core_lists": "pbs --site aurora --account proj --nodes 2 --launcher torchrun -- train.py",
     "pbspro_queue_of_single_devices": "pbs --site sophia --account proj --queue by-gpu --gpus-per-node 4 --launcher torchrun -- train.py",
+    "slurm_commands_on_each_node": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --on-each-node 'nvidia-smi -L' --after-on-each-node 'echo $JOBGEN_STATUS' --node-limit 5m -- train.py",
+    "slurm_pyxis_staged_files": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --container pyxis --image /images/train.sqsh --stage /data/shards.tar:shards.tar --local-caches yes -- train.py",
+    "pbspro_staged_files": "pbs --nodes 2 --launcher torchrun --stage /data/train.tar.zst:data --stage '~/tokens.bin' --local-dir '$TMPDIR/jobs' -- train.py",
+    "torque_local_caches": "pbs --dialect torque --nodes 2 --launcher mpirun --local-caches yes --env CUDA_CACHE_PATH=/cache -- train.py",
     "hostile_text": "slurm --nodes 2 --launcher mpirun --workdir '/data/it'\"'\"'s \"here\"' --runs-dir 'my runs' --env 'A=a b;$(touch pwned)`id`\\' --env 'B=two\nlines\n#SBATCH --nodes=99' --env 'C=“é”' --source '/opt/my env/set up.sh' --launcher-arg '*' -- train.py '$HOME' ':' '' -- '--x=%h'",
 }
 
