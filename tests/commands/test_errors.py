@@ -150,6 +150,7 @@ CASES = [
     ("local --spare-nodes 1", ["--spare-nodes 1", "only this node"]),
     ("pbs --spare-nodes 1 --launcher deepspeed --include n1", ["--spare-nodes 1", "--include"]),
     ("pbs --hang-timeout soon", ["--hang-timeout soon", "2h30m"]),
+    ("slurm --nodes 1x2+1x4 --accelerator cpu --restarts 3 --launcher srun", ["--restarts 3", "equal nodes"]),
     ("pbs --restarts 0", ["--restarts 0", "whole number from 1"]),
     ("pbs --nodes 2 --min-nodes 1", ["--min-nodes 1", "needs --restarts N"]),
     (
