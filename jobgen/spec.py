@@ -188,6 +188,8 @@ class _Values(NamedTuple):
     requeue_on: str
     preflight: bool | None
     spare_nodes: int | None
+    restarts: int | None
+    min_nodes: int | None
     hang_timeout: int | None
     gpu_telemetry: bool | None
     node_limit: int | None

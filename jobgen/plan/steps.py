@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobgen.spec import Ready, Specification, Step
 
 # Options that need one program, or all nodes of the job.
-_AGAINST = ("include", "exclude", "hostfile")
+_AGAINST = ("include", "exclude", "hostfile", "min_nodes")
 
 
 class StepPlace(NamedTuple):

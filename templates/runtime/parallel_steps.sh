@@ -75,6 +75,7 @@ job_run_parallel_step() { # it exits with the status of the step
   fi
   job_judge
   job_optional job_judge_at_limit
+  job_optional job_judge_hang
   exit "$job_status"
 }
 

@@ -66,6 +66,7 @@ job_note_begin() {
 
 job_end_step() {
   job_logs=$logs job_note step-ended "$step $job_status"
+  job_hosts=("${all[@]}")
   if ((job_status)); then
     job_say "$(job_step_title) ended with status $job_status"
   else
