@@ -1,4 +1,7 @@
-"""``--ranks N`` on each scheduler, with a last node that has fewer: every rank finds the others."""
+"""``--ranks N`` with a last node that has fewer: every rank finds the others.
+
+Not on Torque: its pbs_sched puts both parts of such a request on one node if they fit there.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ WHERE = 'echo "rank $RANK of $WORLD_SIZE, $LOCAL_WORLD_SIZE on $(hostname)"'
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", ["slurm", "slurm24", "openpbs", "torque"])
+@pytest.mark.parametrize("kind", ["slurm", "slurm24", "openpbs"])
 def test_the_nodes_of_three_ranks(request: pytest.FixtureRequest, kind: str) -> None:
     cluster: Cluster | PbsCluster = request.getfixturevalue(f"{kind}_cluster")
     folder = cluster.folder("ranks")
