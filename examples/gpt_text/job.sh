@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 db05cbf4d08e1c9c3bac53a37496a27db36fa9e2338e579d247555f33ff1ffc7 ========
+# ======== jobgen runtime 0.2.0, SHA-256 183215b04008f671718a782e2dcad3350ff549f959936e0b041ddca9f50bd4d5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -956,7 +956,8 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
 
 job_remainder() { # the processes that the program has left
   local pid
-  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while read -r pid; do
+    pid=${pid//[!0-9]/}
     { ((LOCAL_WORLD_SIZE > 1)) && ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ"; } || echo "$pid"
   done
 }
@@ -1074,7 +1075,7 @@ programs() { # the process ids of the programs that have not ended, except those
 remainder() { # the processes of the ranks on this node, and of the launcher that was started here
   local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
-    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
+    while read -r pid; do pid=${pid//[!0-9]/}; [[ $pid == "$$" ]] || echo "$pid"; done
 }
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
