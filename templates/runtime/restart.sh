@@ -62,7 +62,9 @@ job_end_attempt() { # sets job_bad_hosts to those that do not answer, or where p
   mkdir "$JOBGEN_LOGS"
   job_end_words="logs=$(job_quote "$job_logs")"$'\n'"$(declare -f job_end_processes)"$'\n'job_end_processes
   if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_end_on_host; else job_end_on_host "$JOBGEN_HERE"; fi
-  mapfile -t job_bad_hosts < <(find "$JOBGEN_LOGS" -name '*.bad' -exec cat {} + -exec sh -c 'cat "$@" >> "$0"' "$job_dir/bad-hosts" {} + | cut -f 1)
+  find "$JOBGEN_LOGS" -name '*.bad' -exec cat {} + > "$JOBGEN_LOGS/all"
+  mapfile -t job_bad_hosts < <(cut -f 1 "$JOBGEN_LOGS/all")
+  ((${#job_bad_hosts[@]} == 0)) || cat "$JOBGEN_LOGS/all" >> "$job_dir/bad-hosts"
   rm -rf "$JOBGEN_LOGS"
   job_bad_hosts+=(${job_silent_hosts[@]+"${job_silent_hosts[@]}"})
 }
@@ -82,10 +84,11 @@ job_end_on_host() { # HOST: the reach test, which also ends the processes of the
 
 # shellcheck disable=SC2154  # its variables are set beside it
 job_end_processes() { # of the attempt logs on this host: those that the runtime has started there, and their children
-  local file pids signal
+  local file files pids signal
   for signal in TERM 0 0 KILL 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 stop; do
     pids=()
-    for file in $(grep -lszF "JOBGEN_LOGS=$logs" /proc/[0-9]*/environ); do
+    mapfile -t files < <(grep -lszF "JOBGEN_LOGS=$logs" /proc/[0-9]*/environ)
+    for file in ${files[@]+"${files[@]}"}; do
       file=${file%/environ}
       if grep -qsz -e '^JOBGEN_NODE=' -e '^JOBGEN_PARENT=' "$file/environ" || grep -qsaE "/(rank|watch|node|telemetry)[.]sh" "$file/cmdline"; then
         pids+=("${file#/proc/}")

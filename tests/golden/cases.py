@@ -66,7 +66,7 @@ CASES = {
     "torque_everything_that_a_scheduler_is_told": "pbs --dialect torque --nodes 2 --launcher mpirun --reservation night.1 --qos high --constraint a100:ib --mail-on none --log %x-%j.out --begin 20:00 --priority -5 --exclusive yes",
     "slurm_srun_nodes_that_differ": "slurm --nodes 1x1+2x8 --accelerator cpu --cpus-per-rank 4 --mem 64G --queue work --requeue 2 --after 12 --launcher srun -- ./solver",
     "slurm_mpirun_nodes_that_differ": "slurm --nodes 1x4+2x8 --launcher mpirun -- --task digits",
-    "slurm_torchrun_components": 'slurm --exclusive yes --mail me@example.org --set \'component=[{ranks_per_node=1, gpus_per_node=0, cpus_per_rank=16, queue="cpu", mem="64G"}, {nodes=2, gpus_per_node="a100:4", constraint="ib", queue="gpu", mem="256G"}]\' --launcher torchrun -- train.py',
+    "slurm_torchrun_components": 'slurm --set \'component=[{ranks_per_node=1, gpus_per_node=0, cpus_per_rank=16, queue="cpu", mem="64G"}, {nodes=2, gpus_per_node="a100:4", constraint="ib", queue="gpu", mem="256G"}]\' --launcher torchrun -- train.py',
     "pbspro_mpirun_components": 'pbs --mem 64G --set \'component=[{ranks_per_node=1, gpus_per_node=0, cpus_per_rank=16}, {nodes=2, gpus_per_node=4, constraint="gpu_type=a100", mem="256G"}]\' --launcher mpirun -- train.py',
     "slurm_one_node": "slurm --gpus-per-node 2 --launcher torchrun",
     "slurm_accelerate": "slurm --nodes 2 --gpus-per-node 4 --launcher accelerate --launcher-arg --mixed_precision=bf16 -- train.py",

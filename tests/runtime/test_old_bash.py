@@ -77,6 +77,7 @@ NEVER_EMPTY = {
     "job_program_variables": "written into the script",
     "job_secret_names": "after a test of its length",
     "options": "begins with constant words",
+    "others": "after a test of its length",
     "pids": "after a test of its length",
     "requests": "after a test of its length",
     "start": "the environment, which has PATH",
