@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 8d58d1a4e2b55db150cf972a13a0e1a9e37261500e765aa935bf477127fc98b1 ========
+# ======== jobgen runtime 0.2.0, SHA-256 e1b67e2bd4f972936eb22288205c0b2bea84f69dba5b16448069fd52132e5175 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -239,7 +239,7 @@ job_find_directory() {
 job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
-  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/${job_task_folder:-task}-$job_index
   # The processes of the job are found by variables in their environment, one a line.
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
@@ -429,7 +429,7 @@ job_make_hostfile() {
   fi > "$job_dir/hostfile"
   awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
   mapfile -t job_hosts < "$job_dir/hosts"
-  export JOBGEN_HERE=${job_hosts[0]:-}  # the host of this script
+  export JOBGEN_HERE=${job_script_host:-${job_hosts[0]:-}}  # the host of this script
   job_check_hostfile
 }
 
@@ -1140,6 +1140,7 @@ job_main() {
   job_optional overrides
   job_check_runtime
   job_scheduler
+  job_optional job_run_points
   job_open
   job_optional job_keep_secrets
   job_optional sweep
@@ -1153,6 +1154,7 @@ job_main() {
   job_optional job_set_deadline
   job_optional job_read_program_variables
   job_handover
+  job_optional job_hand_over_part
   job_optional job_find_address_or_end
   job_optional job_mpi
   job_optional job_check_mpi

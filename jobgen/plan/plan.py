@@ -7,7 +7,7 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
 from jobgen.plan.container import Container, container
-from jobgen.plan.directives import JobDirectives, check_directives, directives
+from jobgen.plan.directives import JobDirectives, check_directives, directives, points_of
 from jobgen.plan.expansion import check_expansion
 from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
@@ -15,6 +15,7 @@ from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.node_parts import NodePart
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.pack import Pack, check_pack, pack_of, spec_of_point, with_cores
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
 from jobgen.plan.steps import StepPlace, site_of_step, step_requests
@@ -33,6 +34,7 @@ class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
     ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node.
+    ``pack`` describes the points of each task of a packed array, and ``point`` is the plan of one.
     """
 
     version: str
@@ -50,6 +52,8 @@ class Plan(NamedTuple):
     steps: tuple[Any, ...] = ()
     place: StepPlace | None = None
     part: NodePart | None = None
+    pack: Pack | None = None
+    point: Any = None
 
     @property
     def step(self) -> int:
@@ -75,7 +79,8 @@ def resolve(spec: Specification) -> Plan:
     """
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
-    spec = with_own_request(with_hosts(spec), scheduler)
+    check_pack(spec)
+    spec = with_cores(with_own_request(with_hosts(spec), scheduler), scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)
@@ -94,7 +99,7 @@ def resolve(spec: Specification) -> Plan:
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
     swept = _sweep(spec, program)
-    return Plan(
+    plan = Plan(
         version=__version__,
         spec=spec,
         scheduler=scheduler,
@@ -109,6 +114,27 @@ def resolve(spec: Specification) -> Plan:
         directives=directives(spec, scheduler, swept.points if swept else 0),
         steps=steps,
     )
+    return _packed(plan) if spec.pack else plan
+
+
+def _packed(plan: Plan) -> Plan:
+    """Return the plan of a packed array, with that of one point."""
+    spec, scheduler, resources = plan.spec, plan.scheduler, plan.resources
+    points = points_of(spec, scheduler, plan.sweep.points if plan.sweep else 0)
+    assert points
+    pack = pack_of(spec, resources, points)
+    part = pack.parts[0] if pack.parts else None
+    point = resolve(spec_of_point(spec, scheduler, resources, pack))
+    words = site_of_step(spec, scheduler, point.resources, part, "leave out --pack")
+    point = point._replace(
+        sweep=plan.sweep,
+        directives=plan.directives,
+        site=plan.site._replace(bind=words.bind, srun_ranks=words.srun_ranks, srun_nodes=words.srun_nodes),
+        part=part,
+        pack=pack,
+    )
+    title = f"{counted(pack.size, 'point')} a task, each {point.title}"
+    return plan._replace(title=title, pack=pack, point=point)
 
 
 def _steps(spec: Specification, scheduler: Scheduler, resources: Resources) -> tuple[Plan, ...]:
@@ -127,6 +153,7 @@ def _bound(spec: Specification, resources: Resources) -> tuple[Specification, Re
     if (
         spec.site is None
         or spec.steps
+        or spec.pack
         or not (binding := rank_binding(spec, resources, spec.launcher, ranks))
     ):
         return spec, resources

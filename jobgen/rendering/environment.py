@@ -17,7 +17,9 @@ _GLOO = ("GLOO_SOCKET_IFNAME={first}", "TP_SOCKET_IFNAME={first}")
 def environment_lines(plan: Plan) -> tuple[str, ...]:
     """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
     threads = _threads(plan, plan.resources)
-    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_network_lines(plan))
+    shared = plan.pack and plan.part and plan.launch.mpirun and plan.scheduler.node_step
+    overlap = ("export SLURM_OVERLAP=1  # for the daemons of mpirun",) if shared else ()
+    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *overlap, *_network_lines(plan))
 
 
 def step_lines(plan: Plan, step: Plan) -> list[str]:

@@ -64,7 +64,7 @@ def world(plan: Plan) -> str:
 
 def _chosen(plan: Plan) -> bool:
     """Return whether a part of the nodes takes part."""
-    return bool(plan.survival.spare_nodes or plan.resources.active.option or plan.step)
+    return bool(plan.survival.spare_nodes or plan.resources.active.option or plan.step or plan.pack)
 
 
 def even_world(plan: Plan) -> str:

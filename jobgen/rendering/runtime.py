@@ -54,7 +54,7 @@ def names() -> frozenset[str]:
 
 def runtime(plan: Plan, main: str = MAIN) -> Runtime:
     """Return the runtime of a plan; ``main`` is the file with its order of steps."""
-    jobs = (plan, *plan.steps)
+    jobs = (plan.point or plan, *plan.steps)
     files, node_files = (
         _merged([list(of(one)) for one in jobs]) for of in (partial(_files, main=main), _node_files)
     )
@@ -142,6 +142,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "spare_nodes": survive.spare_nodes,
         "leftover": box and box.kind in DAEMONS,
         "verdict": True,
+        "pack": plan.pack,
         "steps": plan.steps,
         "node_parts": plan.part,
         "named_steps": any(one.name for one in spec.steps),
@@ -211,7 +212,7 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_needed_nodes", resources.nodes if plan.survival.spare_nodes else "")
     yield Setting("job_ranks_per_node", resources.ranks_per_node)
     yield Setting("job_world_size", resources.active.world_size or "")
-    yield Setting("job_cpus_per_node", resources.cpus.node)
+    yield Setting("job_cpus_per_node", plan.pack.cores if plan.pack else resources.cpus.node)
     if resources.mixed:
         yield Setting("job_node_groups", resources.mixed)
         yield Setting(
@@ -270,7 +271,14 @@ def _devices(plan: Plan) -> Iterator[Setting]:
 
 
 def _part(plan: Plan) -> Iterator[Setting]:
-    if part := plan.part:
+    if pack := plan.pack:
+        yield Setting("job_pack", pack.size)
+        yield Setting("job_pack_nodes", pack.nodes)
+        yield Setting("job_points", pack.points)
+        yield Setting("job_part_variable", (plan.part and plan.part.variable) or "")
+        yield Setting("job_pack_devices", tuple(one.device_text for one in pack.parts if one.variable))
+        yield Setting("job_pack_cores", tuple(one.core_text for one in pack.parts))
+    elif part := plan.part:
         yield Setting("job_part_devices", part.device_text if part.variable else "")
         yield Setting("job_part_variable", part.variable or "")
         yield Setting("job_part_cores", part.core_text)
