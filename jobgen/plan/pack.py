@@ -27,9 +27,9 @@ _AGAINST = ("include", "exclude", "hostfile", "spare_nodes")
 class Pack(NamedTuple):
     """The points of each task of a packed array.
 
-    ``size`` is the number of points side by side, ``points`` are the indices of all in the notation of arrays,
-    ``nodes`` are those of a task, ``cores`` those of each. ``parts`` are the parts of each node, one a point; empty if each point has
-    whole nodes.
+    ``size`` is the number of points side by side, ``points`` are the indices of all in the notation of
+    arrays, ``nodes`` are those of a task, ``cores`` those of each. ``parts`` are the parts of each node, one
+    a point; empty if each point has whole nodes.
     """
 
     size: int
@@ -60,8 +60,8 @@ def check_pack(spec: Specification) -> None:
         if kind == "aftercorr":
             raise spec.refuse(
                 "after",
-                f"aftercorr:{job} pairs the tasks of two arrays, and a task with --pack has several points: use "
-                "afterok or afterany",
+                f"aftercorr:{job} pairs the tasks of two arrays, and a task with --pack has several points: "
+                "use afterok or afterany",
             )
 
 
@@ -188,7 +188,7 @@ def _check_side_by_side(own: Specification, scheduler: Scheduler, part: NodePart
     if own.container in DAEMONS:
         raise own.refuse(
             "container",
-            "its containers are ended for all points at once; points side by side can use apptainer or enroot",
+            "its containers are ended for all points at once; those side by side can use apptainer or enroot",
         )
     if own.away and LAUNCHERS[own.launcher].one_process:
         able = "srun" if scheduler.node_step else "mpirun"

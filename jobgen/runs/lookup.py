@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.runs.packs import pack_of
 from jobgen.runs.regular_file import text
 from jobgen.runs.run_directory import is_run
 from jobgen.schedulers.jobs import number
@@ -116,4 +117,6 @@ def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
         return []
     found = [run for run in runs if number(job_id(run) or "") == parts[1]][:1]
     task = parts[2] or parts[3]
+    if found and task and pack_of(found[0]):
+        return found  # a task is no point
     return [run / f"task-{task}" for run in found if is_run(run / f"task-{task}")] if task else found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support import jobs
+from support import ROOT, jobs, warm_python
 from support.cluster import SLURMS
 from support.processes import gone
 from support.story import AnyCluster, finish
@@ -76,7 +77,87 @@ def test_points_side_by_side(
     [top] = (folder / "runs").iterdir()
     seen = [(top / f"task-{point}" / "seen").read_text().split() for point in range(6)]
     if "--gpus-per-node" in sizes:
-        each = 4 * 1 if "--nodes" not in sizes else 2
-        own = ["0", "1", "2", "3"] if each == 4 else ["0,1", "2,3"] * 2
+        own = ["0,1", "2,3"] * 2 if "--nodes" in sizes else ["0", "1", "2", "3"]
         assert [devices for _, devices, *_ in seen] == (own + own)[:6]
+    assert not gone(folder, 30)
+
+
+def jobgen(cluster: AnyCluster, folder: Path, *words: object) -> str:
+    command = [*warm_python.jobgen(), *map(str, words)]
+    done = cluster.exec("head", command, cwd=folder, timeout=120, env={"PYTHONPATH": str(ROOT)})
+    return done.stdout
+
+
+def state(cluster: AnyCluster, folder: Path, run: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(jobgen(cluster, folder, "status", "--json", run))[0]
+    return found
+
+
+def begun(folder: Path) -> Counter[int]:
+    return Counter(map(int, (folder / "begun").read_text().split()))
+
+
+SIZES = ("--accelerator", "cpu", "--cpus-per-node", 4, "--launcher", "none", "--venv", sys.prefix)
+LIMIT = ("--walltime", "1m", "--signal", "USR1@30")
+AGAIN = [
+    *((slurm, 40, 4) for slurm in SLURMS),
+    ("slurm", 6, None),
+    ("openpbs", 8, 4),
+    ("openpbs", 6, None),
+    ("torque", 8, 4),
+]
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize(("name", "points", "size"), AGAIN)
+def test_what_is_not_finished_runs_again(
+    cluster: AnyCluster, name: str, points: int, size: int | None
+) -> None:
+    """Some points of a sweep fail, and the wall time ends others, which save."""
+    folder = cluster.folder("sweep")
+    folder.chmod(0o777)
+    (folder / "train.py").write_text(PROGRAM)
+    failed, saved = (1, 4), (3, 5)
+    (folder / "act").write_text(" ".join(",".join(map(str, some)) for some in (failed, saved)))
+    pack = ("--pack", size) if size else ()
+    values = f"sweep.lr={[number / 10 for number in range(points // 2)]}"
+    words = (*SIZES, *LIMIT, *pack, "--set", values, "--set", "sweep.seed=[1, 2]", "--name", "exp")
+    array = jobgen(cluster, folder, "submit", *cluster.words, *words, "--", "train.py").strip()
+    for task in tasks_of(name, array, -(-points // (size or 1))):
+        finish(cluster, task)
+    assert begun(folder) == Counter(range(points))
+    [run] = (path.name for path in (folder / "runs").iterdir())
+    assert state(cluster, folder, run)["tasks"] == {
+        "finished": points - 4,
+        "failed": 2,
+        "resumable": 2,
+    }
+    assert all((folder / f"runs/{run}/task-{point}/saved").exists() for point in saved)
+    assert not gone(folder, 30)
+    (folder / "act").write_text("none 0")
+    array = jobgen(cluster, folder, "submit", "--again", run).strip()
+    [later] = {path.name for path in (folder / "runs").iterdir()} - {run}
+    indices = sorted((*failed, *saved))
+    tasks = [array.replace("[]", f"[{n}]") if "[]" in array else f"{array}_{n}" for n in indices]
+    if size or name == "openpbs":
+        tasks = tasks_of(name, array, -(-4 // (size or 1)))
+    for task in tasks:
+        assert finish(cluster, task).ok
+    assert begun(folder) == Counter([*range(points), *indices])
+    assert state(cluster, folder, later)["tasks"] == {"finished": 4}
+    assert state(cluster, folder, run)["tasks"] == {"finished": points}
+    assert (folder / f"runs/{later}/task-3/attempt-2").is_dir()
+    assert not gone(folder, 30)
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("name", ["slurm"])
+def test_a_requeue_goes_on_with_unfinished_points(cluster: AnyCluster, name: str) -> None:
+    folder = cluster.folder("requeue")
+    words = ("--array", "0-3", "--pack", 4, *SIZES[:-2], "--requeue", 1, *LIMIT)
+    array = cluster.submit(script(cluster, folder, "1 2", *words), folder)
+    task = finish(cluster, f"{array}_0")
+    assert task.exit_code == 3, task.output
+    assert begun(folder) == Counter((0, 1, 2, 3, 2))
+    assert "3 of 4 points have finished, 1 failed: 1" in task.output
     assert not gone(folder, 30)
