@@ -174,6 +174,7 @@ def _node_files(plan: Plan) -> Iterator[str]:
 
 def settings(plan: Plan) -> list[Setting]:
     """Return the settings of the job part; empty ones are left out."""
+    plan = plan.point or plan
     groups = (_names, _place, _sizes, _times, _program, _nodes, _devices, _part, _box)
     return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 

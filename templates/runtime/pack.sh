@@ -3,7 +3,7 @@
 
 job_run_points() { # the task, from its run directory to its status
   local slot point command here=() all=() clock
-  local -A pids=() control=() passed=() ends=()
+  local pids=() control=() passed=() ends=()  # by point
   job_task_folder=pack
   job_open
   unset -f job_run_after  # it is that of each point
@@ -51,12 +51,12 @@ job_start_point() { # unless it has finished; after a requeue, a point that has 
   status=$(sed -n 's/^[^ ]* ended //p' "$folder/attempt-$((number - 1))/events" 2> /dev/null | tail -n 1) || true
   if [[ $status == 0 || -n $status && $status != 75 && -n ${SLURM_RESTART_COUNT:-} ]]; then
     job_say "point $point has ended in an earlier attempt, with status $status"
-    ends[$point]=$status
+    ends[point]=$status
     return
   fi
   mkdir -p "$folder"
   job_run_point >> "$folder/log" 2>&1 &
-  pids[$point]=$! passed[$point]=0 control[$point]=$folder/attempt-$number/control
+  pids[point]=$! passed[point]=0 control[point]=$folder/attempt-$number/control
   job_launcher=$!  # a signal has ranks to ask
   job_say "point $point begins; its output is in $folder/log"
 }
@@ -99,18 +99,18 @@ job_pass_requests() { # those to the task are for each of its points, as soon as
   local requests
   mapfile -t requests < "$job_logs/control"
   for point in "${!pids[@]}"; do
-    ((${#requests[@]} > passed[$point])) || continue
-    [[ -e ${control[$point]} ]] || continue
-    printf '%s\n' "${requests[@]:passed[$point]}" >> "${control[$point]}"
-    passed[$point]=${#requests[@]}
+    ((${#requests[@]} > passed[point])) || continue
+    [[ -e ${control[point]} ]] || continue
+    printf '%s\n' "${requests[@]:passed[point]}" >> "${control[point]}"
+    passed[point]=${#requests[@]}
   done
 }
 
 job_look_at_point() {
-  ! kill -0 "${pids[$point]}" 2> /dev/null || return 0
-  job_wait "${pids[$point]}"
-  unset "pids[$point]"
-  ends[$point]=$job_status
+  ! kill -0 "${pids[point]}" 2> /dev/null || return 0
+  job_wait "${pids[point]}"
+  unset "pids[point]"
+  ends[point]=$job_status
   job_note point-ended "$point $job_status"
   if ((job_status)); then
     job_say "point $point ended with status $job_status; its output is in $job_parent/task-$point/log"
@@ -123,12 +123,12 @@ job_judge_points() { # sets job_status: 75 if a point can go on, else the status
   local failed=() more=() text
   job_status=0
   for point in "${here[@]}"; do
-    case ${ends[$point]} in
+    case ${ends[point]} in
       0) ;;
       75) more+=("$point") ;;
       *)
         failed+=("$point")
-        ((job_status)) || job_status=${ends[$point]}
+        ((job_status)) || job_status=${ends[point]}
         ;;
     esac
     cat "$job_parent/task-$point/bad-hosts" >> "$job_dir/bad-hosts" 2> /dev/null || true
