@@ -59,6 +59,8 @@ class Step(NamedTuple):
     env: tuple[tuple[str, str | None], ...] = ()
     container: str | None = None
     image: str | None = None
+    bind: tuple[str, ...] | None = None
+    container_arg: tuple[str, ...] | None = None
     name: str | None = None
     gpus: int | tuple[int, ...] | None = None
     cores: int | tuple[int, ...] | None = None

@@ -156,7 +156,12 @@ def _with_container(spec: Specification, own: Specification, step: Step) -> Spec
     """Return the specification of a step with its container: that of the job, its own, or none."""
     if step.container == NO_CONTAINER:
         return own._replace(container=None, image=None, bind=(), container_arg=())
-    return own._replace(container=step.container or spec.container, image=step.image or spec.image)
+    return own._replace(
+        container=step.container or spec.container,
+        image=step.image or spec.image,
+        bind=spec.bind if step.bind is None else step.bind,
+        container_arg=spec.container_arg if step.container_arg is None else step.container_arg,
+    )
 
 
 def _check_nodes(spec: Specification, resources: Resources, group: list[int]) -> None:

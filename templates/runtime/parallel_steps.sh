@@ -57,7 +57,7 @@ job_start_steps() { # those that have to wait for no other step any more
     pids[$step]=$!
     job_launcher=$!  # a signal has ranks to ask
     [[ -n $main || -n ${ends[$step]} ]] || main=$step
-    job_note step-began "$step"
+    job_note_begin
   done
 }
 
@@ -70,7 +70,7 @@ job_run_parallel_step() { # it exits with the status of the step
   job_report_save
   job_optional job_end_containers
   if grep -qs '^end' "$job_logs/control"; then
-    job_read_ends
+    job_end_ranks
     exit 0
   fi
   job_judge
@@ -78,11 +78,26 @@ job_run_parallel_step() { # it exits with the status of the step
   exit "$job_status"
 }
 
-job_pass_requests() { # those to the job are for each of its steps
+job_end_ranks() { # of a step that was ended: its launcher may have ended without them
+  local pids _
+  for _ in {1..5}; do
+    job_read_ends
+    ((job_silent_count)) || break
+    mapfile -t pids < <(grep -lszxF "JOBGEN_LOGS=$job_logs" /proc/[0-9]*/environ | awk -F/ '{ print $3 }')
+    kill -TERM "${pids[@]}" 2> /dev/null || true
+    sleep 1
+  done
+  job_control stop ended
+}
+
+job_pass_requests() { # those to the job are for each of its steps; a step that ends with another one has nothing to save
   local requests step
   mapfile -t requests < "$logs/control"
   if ((${#requests[@]} > passed)); then
-    for step in "${!pids[@]}"; do printf '%s\n' "${requests[@]:passed}" >> "$logs/step-$step/control"; done
+    for step in "${!pids[@]}"; do
+      [[ -n ${ends[$step]} && ${requests[*]:passed} != *stop* ]] ||
+        printf '%s\n' "${requests[@]:passed}" >> "$logs/step-$step/control"
+    done
     passed=${#requests[@]}
   fi
   ((stop_at && SECONDS >= stop_at)) || return 0
@@ -98,8 +113,8 @@ job_look_at_step() {
   job_wait "${pids[$step]}"
   unset "pids[$step]"
   state[$step]=ended
-  job_note step-ended "$step $job_status"
-  if grep -qs '^end' "$logs/step-$step/control"; then
+  if grep -qs '^end' "$logs/step-$step/control" || { [[ -n ${ends[$step]} ]] && job_save_requested; }; then
+    job_note step-ended "$step stopped"
     job_say "$(job_step_title) was ended after $((SECONDS - began[$step])) s"
     return
   fi

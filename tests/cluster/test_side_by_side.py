@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support import jobs
-from support.cluster import SLURMS, Cluster, Job
-from support.processes import gone, processes_of
-from support.story import AnyCluster, finish, path_for
-from support.waiting import wait_for, wait_until
+from support import boxes, jobs, warm_python
+from support.cluster import SLURMS, Cluster
+from support.processes import gone
+from support.story import AnyCluster, clean, finish, lose, path_for
+from support.waiting import wait_for
 
 SERVER = """
 import http.server, os, sys, time
@@ -23,10 +27,13 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(os.environ.get("CUDA_VISIBLE_DEVICES", "-").encode())
 
 time.sleep(float(os.environ.get("DELAY", "0")))
-port = int(os.environ[f"JOBGEN_STEP_{sys.argv[1]}_PORT"])
+if "FAULT" in os.environ:
+    sys.exit(int(os.environ["FAULT"]))
+port = int(os.environ[f"JOBGEN_STEP_{sys.argv[-1]}_PORT"])
 server = http.server.HTTPServer(("", port), Answer)
 print("listening at", port, flush=True)
-open(f"pid-{sys.argv[1]}", "w").write(str(os.getpid()))
+if os.path.exists("/mark"):  # of an image
+    open("where", "w").write(open("/mark").read())
 server.serve_forever()
 """
 TRAINER = """
@@ -39,10 +46,12 @@ for name in ("server", "judge"):
     answers.append(urllib.request.urlopen(url, timeout=30).read().decode())
 own, rank = os.environ.get("CUDA_VISIBLE_DEVICES", "-"), os.environ["RANK"]
 pathlib.Path(f"seen-{rank}").write_text(" ".join([os.uname().nodename.partition(".")[0], own, *answers]))
-if sys.argv[1] == "wait":
+if sys.argv[-1] == "wait":
     signal.signal(signal.SIGUSR1, lambda *_: (pathlib.Path(f"saved-{rank}").touch(), os._exit(75)))
     time.sleep(600)
-sys.exit(int(sys.argv[1]))
+if sys.argv[-1] == "again":
+    sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
+sys.exit(int(sys.argv[-1]))
 """
 STEPS = """
 [resources]
@@ -57,7 +66,7 @@ command = ["server.py", "server"]
 nodes = 1
 ranks_per_node = 1
 {server}
-ready = {{ port = true, within = "60s" }}
+ready = {{ port = true, within = "{within}" }}
 ends = "with trainer"
 [[step]]
 name = "judge"
@@ -83,15 +92,24 @@ CORES = {
 DEVICES = {"resources": "gpus_per_node = 4\ncpus_per_node = 8", "part": "gpus = 1", "rest": "gpus = 2"}
 
 
-def submit(cluster: AnyCluster, folder: Path, launcher: str, act: str = "0", **words: str) -> str:
+def submit(
+    cluster: AnyCluster,
+    folder: Path,
+    launcher: str,
+    act: str = "0",
+    options: Sequence[object] = (),
+    **words: str,
+) -> str:
     folder.chmod(0o777)
     (folder / "server.py").write_text(SERVER)
     (folder / "train.py").write_text(TRAINER)
     (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
-    text = STEPS.format(**{**CORES, "server": "", **words}, launcher=launcher, act=act)
+    name, *more = ("mpirun", "--mpi", "mpich") if launcher == "mpich" else (launcher,)
+    text = STEPS.format(**{**CORES, "server": "", "within": "60s", **words}, launcher=name, act=act)
     (folder / "job.toml").write_text(text)
     done = jobs.jobgen(
-        *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh"), cwd=folder
+        *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh", *more, *options),
+        cwd=folder,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return cluster.submit(done.stdout, folder)
@@ -106,6 +124,7 @@ def seen(folder: Path) -> list[list[str]]:
 
 
 CASES = [
+    *(("slurm", launcher, "devices") for launcher in ("deepspeed", "accelerate", "mpich")),
     *((slurm, launcher, "devices") for slurm in SLURMS for launcher in ("srun", "torchrun", "mpirun")),
     *(
         (scheduler, launcher, "cores")
@@ -134,3 +153,165 @@ def test_two_servers_and_a_trainer(
         assert re.search(rf"step {number} of 3, {name} is ready after \d+ s", job.output)
         assert re.search(rf"step {number} of 3, {name} was ended after \d+ s", job.output)
     check_that_nothing_is_left(folder)
+
+
+# An end of the job: what TRAINER does, what the step server has in addition, what happens from outside when the trainer
+# runs, the status of the job, a sentence, and whether the trainer has saved.
+ENDS = {
+    "the trainer fails": ("7", "", "", 7, "step 3 of 3, trainer ended with status 7", False),
+    "a server dies before it is ready": (
+        *("0", 'env = { FAULT = "3" }', "", 3),
+        *("step 1 of 3, server has ended with status 3 before it was ready: nothing listens at port", False),
+    ),
+    "a server is late": (
+        *("0", 'env = { DELAY = "300" }', "", 124),
+        *("step 1 of 3, server is not ready after 5 s, its limit: nothing listens at port", False),
+    ),
+    "a server is killed": ("wait", "", "kill", 137, "step 1 of 3, server ended with status 137", True),
+    "a signal": ("wait", "", "signal", 75, "step 1 of 3, server was ended", True),
+    "jobgen cancel": ("wait", "", "cancel", 75, "step 1 of 3, server was ended", True),
+    "the trainer is killed": (
+        "wait",
+        "",
+        "kill trainer",
+        137,
+        "step 3 of 3, trainer ended with status 137",
+        False,
+    ),
+    "scancel": ("wait", "", "delete", None, "", False),
+}
+
+
+VICTIMS = {"kill": "step-1", "kill trainer": "step-3"}
+
+
+def act_on(cluster: AnyCluster, job: str, folder: Path, act: str) -> None:
+    if act in VICTIMS:
+        step = jobs.run_dir(folder / "runs") / "attempt-1" / VICTIMS[act]
+        pid, host = jobs.process_of(step, 0)
+        cluster.exec(host, ["kill", "-9", pid])
+    elif act == "cancel":
+        run = jobs.run_dir(folder / "runs")
+        cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", run], cwd=folder)
+    elif act == "delete":
+        cluster.cancel(job)
+    else:
+        cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None:
+    cluster: Cluster = request.getfixturevalue("slurm_cluster")
+    act, more, outside, status, sentence, saved = ENDS[end]
+    folder = cluster.folder("end")
+    job_id = submit(
+        cluster, folder, "srun", act, server=more, within="5s" if "late" in end else "60s", **DEVICES
+    )
+    try:
+        if outside:
+            wait_for(lambda: len(seen(folder)) == 4, 150)
+            time.sleep(1)
+            act_on(cluster, job_id, folder, outside)
+        job = finish(cluster, job_id)
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert not left, job.output
+    if status is not None:
+        assert job.exit_code == status, job.output
+    assert sentence in job.output
+    assert len(list(folder.glob("saved-*"))) == (4 if saved else 0), job.output
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
+def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: str) -> None:
+    """The second node has two ranks of the trainer."""
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    folder = cluster.folder("lost")
+    job_id = submit(cluster, folder, "torchrun", "wait")
+    try:
+        wait_for(lambda: len(seen(folder)) == 4, 150)
+        hosts = [words[0] for words in seen(folder)]
+        job = lose(cluster, job_id, folder, hosts[-1])
+        left = gone(folder, 40)
+    finally:
+        clean(cluster, job_id, folder)
+    assert job.exit_code != 0, job.output
+    assert f"{hosts[-1]} does not answer any more" in job.output
+    assert "step 1 of 3, server was ended" in job.output
+    assert not left, job.output
+
+
+def test_the_commands_show_the_steps(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("shown")
+    job_id = submit(slurm_cluster, folder, "srun", "wait")
+    try:
+        wait_for(lambda: len(seen(folder)) == 4, 150)
+        run = jobs.run_dir(folder / "runs")
+        shown = slurm_cluster.exec("head", [sys.executable, "-m", "jobgen", "status", run]).stdout
+        assert re.search(
+            r"step 1, server: ready, 00:00:\d\d\n  step 2, judge: ready, .*\n  step 3, trainer: running",
+            shown,
+        )
+        assert jobs.jobgen("logs", run, "--step", "judge").stdout.startswith("0: listening at ")
+        wrong = jobs.jobgen("logs", run, "--step", "juge")
+        assert "attempt-1 has had server, judge or trainer; did you mean judge?" in wrong.stderr
+        slurm_cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job_id])
+        slurm_cluster.wait(job_id)
+    finally:
+        clean(slurm_cluster, job_id, folder)
+    steps = json.loads(jobs.jobgen("status", "--json", run).stdout)[0]["job_steps"]
+    assert [(one["name"], one["state"], one["status"]) for one in steps] == [
+        ("server", "stopped", None),
+        ("judge", "stopped", None),
+        ("trainer", "resumable", 75),
+    ]
+    assert jobs.jobgen("report", run, "-o", folder / "report.html").returncode == 0
+    assert "<td>1 server</td><td>stopped</td>" in (folder / "report.html").read_text()
+
+
+def test_a_server_that_no_launcher_starts(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("none")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", server='launcher = "none"'))
+    assert job.ok, job.output
+    assert "step 1 of 3, server, one process on 1 node" in job.output
+    assert not gone(folder, 30)
+
+
+def test_steps_of_an_array(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("array")
+    job_id = submit(slurm_cluster, folder, "srun", options=("--array", "0-1"))
+    jobs_of_it = [slurm_cluster.wait(f"{job_id}_{task}") for task in (0, 1)]
+    assert all(job.ok for job in jobs_of_it), jobs_of_it
+    assert not gone(folder, 30)
+
+
+def test_a_requeued_job_starts_its_servers_again(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("again")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", "again", ("--requeue", "1")))
+    assert job.ok, job.output
+    assert job.output.count("step 1 of 3, server is ready") == 2
+    assert (jobs.run_dir(folder / "runs") / "steps-done").read_text() == "3\n"
+
+
+def test_the_spare_node_takes_part_in_the_preflight_only(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("spare")
+    options = ("--spare-nodes", "1", "--launcher", "srun")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", options=options))
+    assert job.ok, job.output
+    assert "preflight passed: 3 host(s)" in job.output
+    assert {host for host, *_ in seen(folder)} == {"node1", "node2"}
+    assert not gone(folder, 30)
+
+
+def test_a_step_in_a_container_beside_one_on_the_host(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("box")
+    image, path = boxes.image(folder), boxes.stand_ins(folder / "bin", "apptainer")
+    binds = [*boxes.BINDS, *warm_python.folders()]
+    more = f'container = "apptainer"\nimage = "{image}"\nbind = {json.dumps(binds)}'
+    (folder / "apptainer.sh").write_text(f"export PATH={path}:$PATH\n")
+    job_id = submit(slurm_cluster, folder, "srun", options=("--source", folder / "apptainer.sh"), server=more)
+    job = finish(slurm_cluster, job_id)
+    assert job.ok, job.output
+    assert (folder / "where").read_text() == "in the container\n"
+    assert not gone(folder, 30)

@@ -163,7 +163,11 @@ _ONE_DEAD_NODE = threading.Lock()
 
 def node(cluster: AnyCluster, job: str, folder: Path) -> Job:
     """The scheduler may wait for the dead node where the script has ended long ago."""
-    host = host_of_the_last(folder, len(seen(folder, "began")))
+    return lose(cluster, job, folder, host_of_the_last(folder, len(seen(folder, "began"))))
+
+
+def lose(cluster: AnyCluster, job: str, folder: Path, host: str) -> Job:
+    """Take the power of a node away until the script of a job has ended."""
     with _ONE_DEAD_NODE:
         cluster.kill(host)
         try:
