@@ -22,6 +22,7 @@ DEFAULT_WALLTIME = 3600  # s; without a limit a job waits longer, or gets that o
 
 
 HERE, THERE = "here", "host"
+PLACES = {HERE: "a path of this machine", THERE: "a path of the host, or in the code"}
 
 
 class Option(NamedTuple):
@@ -273,6 +274,14 @@ OPTIONS = (
         1,
     ),
     Option(
+        "ranks",
+        _RESOURCES,
+        parsers.whole(1),
+        "N",
+        "Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node.",
+        example=8,
+    ),
+    Option(
         "hostfile",
         _RESOURCES,
         hosts.hosts,
@@ -504,6 +513,23 @@ OPTIONS = (
         example="30m",
     ),
     Option(
+        "gpu_telemetry",
+        _SURVIVAL,
+        parsers.switch,
+        "",
+        "Measure the use and the memory of the devices on every node, for jobgen report and status.",
+        switch=True,
+        example=True,
+    ),
+    Option(
+        "node_limit",
+        _SURVIVAL,
+        parsers.walltime,
+        "TIME",
+        "Time in which shell code must end on each node, and a file be staged there.  [default: 10m]",
+        example="30m",
+    ),
+    Option(
         "module_init",
         _ENVIRONMENT,
         parsers.path_of_job,
@@ -655,6 +681,23 @@ OPTIONS = (
         example='echo "it ended with status $JOBGEN_STATUS"',
     ),
     Option(
+        "on_each_node",
+        _BLOCKS,
+        parsers.block("on_each_node"),
+        "BASH",
+        "Shell code to run once on each node before the ranks start; a node where it fails is left out, or "
+        "ends the job.",
+        example='cp "$HOME/data.bin" "$JOBGEN_LOCAL_DIR"',
+    ),
+    Option(
+        "after_on_each_node",
+        _BLOCKS,
+        parsers.block("after_on_each_node"),
+        "BASH",
+        "Shell code to run once on each node after the ranks have ended; JOBGEN_STATUS is their status.",
+        example='cp "$JOBGEN_LOCAL_DIR"/*.out "$JOBGEN_RUN_DIR"',
+    ),
+    Option(
         "workdir",
         _FILES,
         parsers.path,
@@ -662,6 +705,37 @@ OPTIONS = (
         "Working directory of the program.  [default: the directory of submission]",
         example="/scratch/me",
         place=THERE,
+    ),
+    Option(
+        "stage",
+        _FILES,
+        parsers.stage,
+        "PATH[:DEST]",
+        "File to copy to DEST in the folder $JOBGEN_STAGE on the disk of each node, or archive (.tar, .zip, "
+        ".tar.gz, .tar.zst...) to unpack in the folder DEST there. Repeatable.",
+        (),
+        multiple=True,
+        example=["/data/train.tar:data"],
+        place=THERE,
+    ),
+    Option(
+        "local_dir",
+        _FILES,
+        parsers.local_folder,
+        "DIR|$NAME[/DIR]",
+        "Folder on the disk of each node, in which the job makes its own.  [default: $SLURM_TMPDIR, $TMPDIR "
+        "or /tmp]",
+        example="$TMPDIR",
+    ),
+    Option(
+        "local_caches",
+        _FILES,
+        parsers.switch,
+        "",
+        "Keep the caches of Triton, Inductor, torch extensions, MIOpen, CUDA and Hugging Face's modules on "
+        "the disk of each node while the job runs.",
+        switch=True,
+        example=True,
     ),
     Option(
         "runs_dir",
@@ -701,3 +775,4 @@ OPTIONS = (
 )
 
 BY_KEY = {option.key: option for option in OPTIONS}
+CODE = tuple(option.key for option in OPTIONS if option.group == _BLOCKS)  # their values are shell code

@@ -46,6 +46,8 @@ class Settings(TypedDict, total=False):
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
     r"""Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
+    ranks: int | str | None
+    r"""Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node."""
     hostfile: str | None
     r"""File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. Start the script on the first host; it reaches the others by ssh."""
     gpus_per_node: int | str | None
@@ -100,6 +102,10 @@ class Settings(TypedDict, total=False):
     r"""Request K more nodes, to replace nodes on which the preflight fails."""
     hang_timeout: str | timedelta | None
     r"""End a training that makes no step for this time, and keep the stacks of all ranks. [default: 30m]"""
+    gpu_telemetry: bool | None
+    r"""Measure the use and the memory of the devices on every node, for jobgen report and status."""
+    node_limit: str | timedelta | None
+    r"""Time in which shell code must end on each node, and a file be staged there. [default: 10m]"""
     module_init: Sequence[str] | str | None
     r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path or ~/FILE."""
     module_purge: bool | None
@@ -134,8 +140,18 @@ class Settings(TypedDict, total=False):
     r"""Shell code to run on the first node before the ranks start."""
     after_block: str | None
     r"""Shell code to run on the first node after the ranks have ended; JOBGEN_STATUS is their status."""
+    on_each_node: str | None
+    r"""Shell code to run once on each node before the ranks start; a node where it fails is left out, or ends the job."""
+    after_on_each_node: str | None
+    r"""Shell code to run once on each node after the ranks have ended; JOBGEN_STATUS is their status."""
     workdir: str | os.PathLike[str] | None
     r"""Working directory of the program. [default: the directory of submission]"""
+    stage: Sequence[str] | str | None
+    r"""File to copy to DEST in the folder $JOBGEN_STAGE on the disk of each node, or archive (.tar, .zip, .tar.gz, .tar.zst...) to unpack in the folder DEST there."""
+    local_dir: str | None
+    r"""Folder on the disk of each node, in which the job makes its own. [default: $SLURM_TMPDIR, $TMPDIR or /tmp]"""
+    local_caches: bool | None
+    r"""Keep the caches of Triton, Inductor, torch extensions, MIOpen, CUDA and Hugging Face's modules on the disk of each node while the job runs."""
     runs_dir: str | os.PathLike[str] | None
     r"""Parent of the run directories; each job creates NAME-JOBID in it."""
     group_readable: bool | None

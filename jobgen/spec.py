@@ -147,6 +147,7 @@ class _Values(NamedTuple):
     directive: tuple[str, ...]
     dialect: str | None
     nodes: int | tuple[Group, ...]
+    ranks: int | None
     hostfile: tuple[tuple[str, int], ...] | None
     gpus_per_node: int | Devices | None
     ranks_per_node: int | None
@@ -174,6 +175,8 @@ class _Values(NamedTuple):
     preflight: bool | None
     spare_nodes: int | None
     hang_timeout: int | None
+    gpu_telemetry: bool | None
+    node_limit: int | None
     module_init: tuple[str, ...]
     module_purge: bool | None
     module_use: tuple[str, ...]
@@ -190,7 +193,12 @@ class _Values(NamedTuple):
     setup: str | None
     before: str | None
     after_block: str | None
+    on_each_node: str | None
+    after_on_each_node: str | None
     workdir: str | None
+    stage: tuple[tuple[str, str], ...]
+    local_dir: str | None
+    local_caches: bool | None
     runs_dir: str
     group_readable: bool | None
     rank_logs: str

@@ -7,7 +7,7 @@ training module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,7 +80,8 @@ class Images:
         flags(device)
         model = models.build(name, samples.train.images.shape[1:], 10)
         self.model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self._pixels = torch.tensor(samples.train.images, device=device)
+        self._images = samples.train.images
+        self._pixels = torch.tensor(self._images, device=device)
         self._labels = torch.tensor(samples.train.labels, device=device)
         self._mean, self._std = (torch.tensor(s, device=device).view(1, -1, 1, 1) * 255 for s in samples[4:])
 
@@ -90,20 +91,26 @@ class Images:
 
         return plain(self.model, loss, self._prepared, count, batch, self._pixels.device, mode)
 
-    def variants(self, count: int, batch: int) -> Iterator[tuple[str, Loop]]:
-        """Yield the loop with one difference each."""
-        loop, gradients = self.loop(count, batch), [p for p in self.model.parameters() if p.requires_grad]
-        yield "as it is", loop
-        yield "nothing is read", replace(loop, reads=count)
+    def variants(self, loop: Loop) -> dict[str, Loop]:
+        """Return the loop, and others with one difference each."""
+        gradients = [p for p in self.model.parameters() if p.requires_grad]
         norm = lambda: nn.utils.get_total_norm([p.grad for p in gradients if p.grad is not None])  # noqa: E731
-        yield "the norm of the gradients is read, too", replace(loop, norm=norm)
-        yield "the order is copied batch by batch", replace(loop, on_host=True)
-        yield "a stream for the batches", replace(loop, side=SideStream(loop.device))
         whole = torch.compile(
             lambda images, labels: functional.cross_entropy(self.model(self._scaled(images)).float(), labels),
             dynamic=False,
         )
-        yield "uint8 into the graph", replace(loop, prepared=self._raw, loss=whole)
+        return {
+            "as it is": loop,
+            "nothing is read": replace(loop, reads=loop.count),
+            "the norm of the gradients is read, too": replace(loop, norm=norm),
+            "the order is copied batch by batch": replace(loop, on_host=True),
+            "a stream for the batches": replace(loop, side=SideStream(loop.device)),
+            "uint8 into the graph": replace(loop, prepared=self._raw, loss=whole),
+        }
+
+    def copy(self) -> None:
+        """Copy the images to the device, and wait for it."""
+        torch.tensor(self._images, device=self._pixels.device)[-1, -1, -1, -1].item()
 
     def _raw(self, chosen: torch.Tensor) -> Pair:
         chosen = chosen.to(self._pixels.device)

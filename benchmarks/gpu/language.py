@@ -9,7 +9,6 @@ from jobgen.train import config, explain, size
 from jobgen.train.config.language import SIZES
 
 from benchmarks.gpu import by_hand, ours
-from benchmarks.gpu.host import compiled
 from benchmarks.gpu.images import timed
 from benchmarks.gpu.ours import Here
 from benchmarks.gpu.rows import Row
@@ -29,18 +28,20 @@ STAGES = (
 
 
 def ddp(here: Here, tiny: bool, name: str) -> Iterator[Row]:
-    yield from throughput(here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *compiled()), "ddp")
+    yield from throughput(
+        here, tiny, name, "ddp, compiled, bf16", ("--engine", "ddp", *ours.compiled()), "ddp"
+    )
 
 
 def zero_1(here: Here, tiny: bool, name: str) -> Iterator[Row]:
     import deepspeed  # noqa: F401
 
-    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *compiled()[6:])
+    options = ("--zero-stage", "1", "--precision", "bf16", "--clip", "0", *ours.compiled()[6:])
     yield from throughput(here, tiny, name, "ZeRO 1, bf16, not compiled", options, "zero_1")
 
 
 def fsdp(here: Here, tiny: bool, name: str) -> Iterator[Row]:
-    options = ("--engine", "fsdp", "--precision", "bf16", *compiled()[2:])
+    options = ("--engine", "fsdp", "--precision", "bf16", *ours.compiled()[2:])
     yield from throughput(here, tiny, name, "FSDP, compiled, bf16", options, "fsdp")
 
 

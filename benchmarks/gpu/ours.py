@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,12 +95,14 @@ class Ours:
         task: data.Task | None = None,
         between: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.perf_counter,
+        epochs: int | None = None,
     ) -> list[float]:
         """Train all epochs, in one Training. Return the seconds of each.
 
-        task: other data; between: called after each epoch
+        task, epochs: other ones than those of the options; between: called after each epoch
         """
         seconds, settings, self.events = [], self.how.settings, []
+        settings = replace(settings, epochs=epochs or settings.epochs)
         start = clock()
 
         def metric(event: str, **values: Any) -> None:
@@ -156,3 +159,8 @@ def language(size: Any, *options: str) -> list[str]:
     """Return the options for a GPT of this size. The data are given by `text`."""
     form = [word for key, value in size._asdict().items() for word in (f"--{key}", str(value))]
     return ["--task", "text", "--data", os.devnull, "--model", "gpt", *form, *options]
+
+
+def compiled(mode: str = "default") -> list[str]:
+    """Return the options of a compiled training that does what the loops by hand do."""
+    return f"--precision autocast --compile {mode} --clip 0 --optimizer adamw --lr 0.0003".split()

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 e1b67e2bd4f972936eb22288205c0b2bea84f69dba5b16448069fd52132e5175 ========
+# ======== jobgen runtime 0.2.0, SHA-256 d49731e1b4ff93e99473ab31729cfd0cbafc2ba8e21ad1a4d39d8a0f1b51b321 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -105,6 +105,7 @@ job_end() {
     job_note fault "$job_sourcing has called exit"
     status=71
   fi
+  job_optional job_end_on_nodes "$status"
   job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"
@@ -1147,6 +1148,7 @@ job_main() {
   job_count_nodes
   job_export
   job_environment
+  job_optional job_set_local_folder
   job_make_hostfile
   job_optional job_filter
   job_starts_itself || job_rendezvous
@@ -1160,6 +1162,7 @@ job_main() {
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
+  job_optional job_begin_on_nodes
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; $(job_starts_itself || echo "rendezvous at $(job_endpoint); ")files in $job_dir"
   [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
@@ -1213,6 +1216,7 @@ job_launch_and_judge() {
   else
     if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
   fi
+  job_optional job_end_on_nodes "$job_status"
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
     job_optional job_go_on

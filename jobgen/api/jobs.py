@@ -149,8 +149,8 @@ def submit(
     submission.scheduler_of(job.scheduler, None, None, "")
     seconds = _patience(submit_timeout)
     templates = tuple(os.fspath(folder) for folder in template_dirs)
-    plan, upload = _warned(resolve(job)), Upload(runs=job.runs_dir) if host else None
-    order = submission.Order(plan, templates, (), os.getcwd(), command=(), host=host, upload=upload)
+    plan, code = _warned(resolve(job)), Upload() if host else None
+    order = submission.Order(plan, templates, (), os.getcwd(), command=(), host=host, upload=code)
     if (met := submission.without_met_dependencies(order)) is not job:
         order = order._replace(plan=resolve(met))
     text = render_plan(order.plan, templates, cache_dir())

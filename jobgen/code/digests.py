@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from jobgen.code import kinds
 from jobgen.errors import JobgenError, shown
@@ -83,13 +83,19 @@ def opened(full: str, path: str) -> int:
     return handle
 
 
+def sha256_of(file: BinaryIO) -> str:
+    """Return the SHA-256 of what is left of a file."""
+    found = hashlib.sha256()
+    while data := file.read(_CHUNK):
+        found.update(data)
+    return found.hexdigest()
+
+
 def _read(full: str, path: str) -> Digest:
-    sha256, head = hashlib.sha256(), None
-    with open(opened(full, path), "rb", buffering=0) as file:
-        while data := file.read(_CHUNK):
-            head = data[: kinds.HEAD] if head is None else head
-            sha256.update(data)
-    return Digest(sha256.hexdigest(), kinds.is_key(head or b""))
+    with open(opened(full, path), "rb") as file:
+        is_key = kinds.is_key(file.read(kinds.HEAD))
+        file.seek(0)
+        return Digest(sha256_of(file), is_key)
 
 
 def _file(root: str) -> str:

@@ -17,12 +17,11 @@ _LARGEST = 5  # files that the message on the limit shows
 
 
 class Upload(NamedTuple):
-    """The options of a submission on its code: ``paths`` travel in any case, ``limit`` is in bytes, ``runs``
-    is the folder of the runs. Relative paths start at the folder of submission."""
+    """The options of a submission on its code: ``paths``, relative to the folder of submission, travel in any
+    case; ``limit`` is in bytes."""
 
     paths: tuple[str, ...] = ()
     limit: int = LIMIT
-    runs: str = "runs"
 
 
 class File(NamedTuple):
@@ -62,13 +61,15 @@ class Selection(NamedTuple):
         return place == "." or any(one == place or one.startswith(f"{place}/") for one in paths)
 
 
-def selection(start: str, settings: Upload, progress: Progress | None = None) -> Selection:
-    """Return what travels for a job that is submitted from the folder ``start``.
+def selection(
+    start: str, settings: Upload, runs: str = "runs", progress: Progress | None = None
+) -> Selection:
+    """Return what travels for a job that is submitted from the folder ``start``, whose runs are in ``runs``.
 
     Raises:
         JobgenError: files look like secrets, links point elsewhere, there is too much, or git fails.
     """
-    code = listing(start, settings.paths, settings.runs)
+    code = listing(start, settings.paths, runs)
     at = os.path.relpath(code.start, code.root)
     regular = [entry for entry in code.entries if stat.S_ISREG(entry.status.st_mode)]
     links = [entry for entry in code.entries if stat.S_ISLNK(entry.status.st_mode)]

@@ -11,7 +11,7 @@ from jobgen.code.selection import Selection
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.host import Host
 from jobgen.launch.program import script_of
-from jobgen.options import HERE, OPTIONS, THERE
+from jobgen.options import OPTIONS, PLACES, THERE
 from jobgen.plan.plan import Plan
 from jobgen.script.program_file import may_appear
 
@@ -92,5 +92,4 @@ def _word(path: str) -> str:
 
 def lines(plan: Plan) -> list[str]:
     """Return a line on each path of a job on a host."""
-    meaning = {HERE: "a path of this machine", THERE: "a path of the host, or in the code"}
-    return [f"{one.option} {shown(one.path)}: {meaning[one.place]}" for one in paths(plan)]
+    return [f"{one.option} {shown(one.path)}: {PLACES[one.place]}" for one in paths(plan)]

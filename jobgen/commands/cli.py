@@ -25,9 +25,10 @@ from jobgen.values.version import __version__
 if TYPE_CHECKING:
     from jobgen.code.selection import Upload
     from jobgen.plan.plan import Plan
-    from jobgen.runs.submission import Submission
+    from jobgen.runs.submission import Order, Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
+_OF_UNIX = ("fcntl", "pwd")  # modules of Python that Windows lacks
 _FEW = 5  # options that a beginning can stand for
 _LONGEST = 2000  # characters of a message; some repeat what was typed
 
@@ -62,6 +63,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _fail(_of_system(error))
     except ModuleNotFoundError as error:
+        if error.name in _OF_UNIX:
+            return _fail("this command needs Linux or macOS; on Windows it runs in WSL")
         if error.name != _COMPILED:
             raise
         return _fail(
@@ -192,6 +195,13 @@ def _output_options() -> list[click.Parameter]:
             ["-o", "--output"], metavar="FILE", type=FILE, help="Write the script to FILE, ready to run."
         ),
         click.Option(["--force"], is_flag=True, help="Overwrite FILE."),
+        *_explain_options(),
+        template_option(),
+    ]
+
+
+def _explain_options() -> list[click.Option]:
+    return [
         click.Option(
             ["--explain"],
             is_flag=False,
@@ -201,7 +211,6 @@ def _output_options() -> list[click.Parameter]:
             help="Print what is derived or set, with source and meaning; =all: the defaults, too.",
         ),
         click.Option(["--json"], is_flag=True, help="With --explain: as JSON."),
-        template_option(),
     ]
 
 
@@ -229,8 +238,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         site: str | None,
         **given: Any,
     ) -> None:
-        if json and not explain:
-            raise JobgenError("--json is only for --explain; a script is never JSON")
+        _check_json(json, explain)
         if force and output is None:
             raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
         output = None if output == "-" else output
@@ -261,11 +269,16 @@ def _generate(scheduler: str) -> Callable[..., None]:
 _OF_LOG = r"%\d*[A-Za-z]|[$^]|\.(out|log|err)$|/$"
 
 
-def _explanation(plan: Plan, json: bool, every: bool) -> str:
+def _check_json(json: bool, explain: str | None) -> None:
+    if json and not explain:
+        raise JobgenError("--json is only for --explain; a script is never JSON")
+
+
+def _explanation(plan: Plan, json: bool, every: bool, host: str | None = None) -> str:
     from jobgen.commands.terminal import columns
     from jobgen.rendering.explanation import as_json, as_table
 
-    return as_json(plan) if json else as_table(plan, columns(), every)
+    return as_json(plan, host) if json else as_table(plan, columns(), every, host)
 
 
 def _script(plan: Plan, template_dir: Sequence[str], output: str | None) -> str:
@@ -283,6 +296,8 @@ def _submit(
     scheduler: str | None,
     again: str | None,
     dry_run: bool,
+    explain: str | None,
+    json: bool,
     new: bool,
     submit_timeout: int,
     wait: bool,
@@ -298,10 +313,9 @@ def _submit(
     **given: Any,
 ) -> int | None:
     from jobgen.commands.terminal import progress
-    from jobgen.plan.plan import resolve
-    from jobgen.rendering.render import cache_dir, render
     from jobgen.runs import submission
 
+    _check_json(json, explain)
     if again is not None:
         words = (scheduler, *program, job, *settings, site, host, *upload, upload_limit, *given.values())
         if no_job or no_upload or any(one not in (None, ()) for one in words):
@@ -316,33 +330,48 @@ def _submit(
             scheduler, given = _of_machine(given)
         scheduler = submission.scheduler_of(scheduler, layer, site, os.path.dirname(job or ""))
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
-        code = _upload(plan, host, upload, no_upload, upload_limit)
+        code = _upload(host, upload, no_upload, upload_limit)
         files = (job or JOB_FILE,) if layer and (job or os.path.exists(JOB_FILE)) and not no_job else ()
         order = submission.Order(
             plan, template_dirs(template_dir), files, os.getcwd(), host=host, upload=code
         )
     order = order._replace(progress=progress)
+    if explain:
+        _echo(submission.explanation(order))
+        click.echo(_explanation(order.plan, json, explain == "all", order.host), nl=False)
+        return None
+    return _submit_order(order, dry_run, submit_timeout, new, wait)
+
+
+def _submit_order(order: Order, dry_run: bool, patience: int, new: bool, wait: bool) -> int | None:
+    """Submit a job, or print its script; return its exit status if the user waits for it."""
+    from jobgen.plan.plan import resolve
+    from jobgen.rendering.render import cache_dir, render
+    from jobgen.runs import submission
+
     text = order.script or render(order.plan, order.templates, cache_dir())
     submission.warn(order, text)
     if dry_run:
         if order.repeats is None:
             print_notes(order.plan)
-        for line in submission.explanation(order):
-            click.echo(f"jobgen: {line}", err=True)
+        _echo(submission.explanation(order))
         click.echo(text, nl=False)
         return None
     if (spec := submission.without_met_dependencies(order)) is not order.plan.spec:
         order = order._replace(plan=resolve(spec))
         text = render(order.plan, order.templates, cache_dir())
-    submitted = submission.submit(order, text, submit_timeout, new)
+    submitted = submission.submit(order, text, patience, new)
     if order.repeats is None:
         print_notes(order.plan)
     return _report(submitted, wait)
 
 
-def _upload(
-    plan: Plan, host: str | None, paths: tuple[str, ...], no_upload: bool, limit: int | None
-) -> Upload | None:
+def _echo(remarks: Sequence[str]) -> None:
+    for text in remarks:
+        click.echo(visible(f"jobgen: {text}"), err=True)
+
+
+def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: int | None) -> Upload | None:
     """Return what the options say on the code of a job; None if none is sent.
 
     Raises:
@@ -358,9 +387,7 @@ def _upload(
         raise JobgenError(f"--no-upload sends no code: leave out {one_of({*used} - {'--no-upload'})}")
     if host is None or no_upload:
         return None
-    workdir = plan.spec.workdir or ""  # an absolute one is of the host
-    runs = os.path.join("" if os.path.isabs(workdir) else workdir, plan.spec.runs_dir)
-    return Upload(paths, LIMIT if limit is None else limit << 20, runs)
+    return Upload(paths, LIMIT if limit is None else limit << 20)
 
 
 def _of_host(
@@ -495,6 +522,7 @@ def _submission_options() -> list[click.Option]:
             metavar="SIZE",
             help="With --host: the most code that is sent.  [default: 200M]",
         ),
+        *_explain_options(),
     ]
 
 

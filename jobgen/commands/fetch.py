@@ -41,7 +41,7 @@ def fetch(more: tuple[str, ...], name: str, patterns: tuple[str, ...], runs_dir:
         if drawn:
             click.echo(f"\r\x1b[K{visible(file.name)}: {size:,} of {file.size:,} bytes", nl=False, err=True)
 
-    mirror.refresh([run])
+    mirror.refresh({run: where})
     try:
         found = fetch_files(where, patterns + more, progress)
     finally:

@@ -60,7 +60,9 @@ def of_launcher(option: OptionWords, line: JobCommandLine) -> Advice | None:
     if own and name != word:
         return _checked(["launchers"], own.key, value)
     if key in ("remark", "script"):
-        return Advice(owners, {}, (text if key == "remark" else f"leave {word} out, the script sets it",))
+        other = "; jobgen submit has another --host, a machine to submit at" if word == "--host" else ""
+        remark = text if key == "remark" else f"leave {word} out, the script sets it{other}"
+        return Advice(owners, {}, (remark,))
     if key == "launcher_arg":
         return _argument(owners, word if "_" in word else text, option, line)
     if key and not value:
@@ -94,6 +96,13 @@ def _shared(owners: Sequence[str], total: int, line: JobCommandLine) -> Advice:
     each = line.whole("ranks_per_node") or counts.get("ranks_per_node")
     if total and each and not nodes and total % each == 0:
         return Advice(owners, {"nodes": total // each})
+    if (
+        total
+        and not nodes
+        and (line.devices or "--site" in line.ours or each)
+        and total > (line.devices or 0)
+    ):
+        return Advice(owners, {"ranks": total})
     if not total or total % (nodes or 1):
         why = f"{total} ranks on {nodes} nodes have no counterpart: --ranks-per-node is that of each node"
         return Advice(owners, {}, (why,))

@@ -251,26 +251,34 @@ def unread_lines(facts: Facts) -> list[str]:
 @site.command(
     "refresh",
     short_help="Ask the scheduler for the queues and nodes of a site.",
-    help="Ask the scheduler of this machine for the queues of a site, their limits and their nodes, and keep "
-    "the answer: it wins over the site file, and a job that exceeds it is refused.",
+    help="Ask the scheduler of this machine, or of a host, for the queues of a site, their limits and their "
+    "nodes, and keep the answer: it wins over the site file, and a job that exceeds it is refused.",
 )
 @click.argument("name", required=False)
-def refresh(name: str | None) -> None:
+@click.option("--host", metavar="NAME", help="Ask the scheduler of this host; see jobgen host add.")
+def refresh(name: str | None, host: str | None) -> None:
+    from jobgen.hosts.host import HERE
     from jobgen.rendering.script_file import write_script
     from jobgen.site_making.host_facts import facts_of, user_facts
     from jobgen.site_making.refresh import differences, text_of
+    from jobgen.sites.host_file import host as host_of
+    from jobgen.sites.host_file import read
     from jobgen.sites.host_match import detect
     from jobgen.sites.loader import load
     from jobgen.sites.machine import merge
     from jobgen.sites.search import machine_file
 
-    name = name or (detect() or [None])[0]
+    machine = host_of(host) if host else HERE
+    name = name or (read(host).site if host else (detect() or [None])[0])
     if name is None:
-        raise JobgenError("site refresh: no site knows this machine: name one of jobgen site list")
+        raise JobgenError(
+            "site refresh: no site knows this machine: name one of jobgen site list; --host NAME asks the "
+            "scheduler of a host"
+        )
     file = load(name, beside="", machine=False)
-    facts = facts_of(file.scheduler, f"site refresh {shown(file.name)}")
+    facts = facts_of(file.scheduler, f"site refresh {shown(file.name)}", machine)
     path = machine_file(file.name)
-    text = text_of(file, facts, user_facts())
+    text = text_of(file, facts, user_facts(machine))
     new = merge(file, path, text)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     write_script(path, text, force=True, executable=False)

@@ -60,9 +60,8 @@ class Host:
         script: str,
         stdin: bytes | BinaryIO = b"",
         patience: float = PATIENCE,
-        into: BinaryIO | None = None,
     ) -> ScriptOutput:
-        """Run a script of POSIX sh; what it prints goes ``into`` a file, or into the answer.
+        """Run a script of POSIX sh, with this input.
 
         Raises:
             SchedulerError: it takes longer than ``patience`` seconds, or the host does not answer.

@@ -27,9 +27,11 @@ from jobgen.hosts.calls import PATIENCE, Done, SchedulerError, on_path
 from jobgen.hosts.host import Host, ScriptOutput
 
 CONNECT = 18  # s, without a terminal
+_LEAST = 2  # s of these, after another command has given up
 _FIRST_ANSWER = 15  # s, of the host; then ssh itself says what is wrong
 _PROBE = 8  # s for the answer over a connection that has not been used for _UNUSED s
 _UNUSED = 30  # s; while ssh is used, it finds itself that a connection is dead
+_INPUT = b"jobgen\n"
 IDLE = 300  # s, after which a connection that nothing uses is closed
 _SSH_FAILED = 255
 _LONGEST = 104 - 1 - 40 - 18  # bytes of a folder: those of a socket's path, less %C and what ssh appends
@@ -105,13 +107,7 @@ class SshHost(Host):
         answer = self.run(f"head -c {limit} < {shlex.quote(path)} 2> /dev/null")
         return answer.out if answer.status == 0 else b""
 
-    def run(
-        self,
-        script: str,
-        stdin: bytes | BinaryIO = b"",
-        patience: float = PATIENCE,
-        into: BinaryIO | None = None,
-    ) -> ScriptOutput:
+    def run(self, script: str, stdin: bytes | BinaryIO = b"", patience: float = PATIENCE) -> ScriptOutput:
         """Run a script of POSIX sh on the host; see Host.run."""
         self.connect()
         mark = f"jobgen-{secrets.token_hex(8)}"
@@ -122,9 +118,12 @@ class SshHost(Host):
         found = shell_text.unframed(printed, mark)
         if found is None:
             raise self._failure(status, printed, errors, mark)
-        if into is not None:
-            into.write(found[0])
-        return ScriptOutput(found[1], b"" if into else found[0], shell_text.after_mark(errors, mark))
+        if found[1] and stdin and self.run("cat", _INPUT).out != _INPUT:
+            raise SchedulerError(
+                f"nothing can be sent to {self.name}: the files of the login shell there, such as ~/.bashrc, "
+                "read the input of each command; let them read only if the shell is interactive"
+            )
+        return ScriptOutput(found[1], found[0], shell_text.after_mark(errors, mark))
 
     def connect(self) -> None:
         """Open the connection that the commands share, unless there is one.
@@ -137,10 +136,30 @@ class SshHost(Host):
         """
         on_path("ssh")
         if self._folder is not None:
-            with _alone(self._folder):
+            end = time.monotonic() + CONNECT
+            with self._alone(self._folder, end):
                 if self._ssh(("-O", "check"), None, None, None, CONNECT) != 0 or self._is_dead():
-                    self._open()
+                    self._open(max(_LEAST, end - time.monotonic()))
                 Path(self._folder, self._stamp()).touch()
+
+    @contextmanager
+    def _alone(self, folder: str, end: float) -> Iterator[None]:
+        """Keep other processes from opening a second connection meanwhile.
+
+        Raises:
+            UnreachableError: another process is opening it until ``end``.
+        """
+        with open(Path(folder, f"{self._stamp()}.lock"), "w", encoding="ascii") as file:
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                if time.monotonic() > end:
+                    raise UnreachableError(
+                        f"{self.name} cannot be reached: another command is still connecting to it"
+                    )
+                time.sleep(0.05)
+            yield
 
     def _is_dead(self) -> bool:
         """Return whether the connection that is there carries nothing, as after a sleep of the laptop or on
@@ -157,7 +176,7 @@ class SshHost(Host):
         """Return the name of a file whose time is that of the last use of the connection."""
         return f"used-{hashlib.sha256(self.target.encode()).hexdigest()[:16]}"
 
-    def _open(self) -> None:
+    def _open(self, patience: float) -> None:
         """Start the process that holds the connection."""
         # auto replaces the socket of a process that was killed; yes (-M) does without a shared connection
         words = ("-f", "-N", "-o", "ControlMaster=auto", "-o", f"ControlPersist={IDLE}")
@@ -166,7 +185,7 @@ class SshHost(Host):
                 raise UnreachableError(f"{self.name} cannot be reached: ssh ended with status {status}")
             return
         with tempfile.TemporaryFile() as err:
-            ended = self._ssh(words, None, err, err, CONNECT)
+            ended = self._ssh(words, None, err, err, patience)
             if ended != 0:
                 raise self._lost(ended, _content(err))
 
@@ -241,14 +260,6 @@ def control_folder() -> str | None:
         if about.st_uid == os.getuid() and not about.st_mode & 0o077:
             return folder
     return None
-
-
-@contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Keep other processes from opening a second connection meanwhile."""
-    with open(Path(folder, "lock"), "w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

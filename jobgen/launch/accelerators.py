@@ -21,7 +21,8 @@ class Accelerator(NamedTuple):
     show it in a script. ``torch`` is the field of torch.version that a build of torch for it has. ``ops`` are
     the DeepSpeed ops that most programs use, compiled with nvcc if ``nvcc`` is true, and ``deepspeed`` is
     DeepSpeed's name of it, if that is another one. ``topology`` is the command that shows which processors
-    are next to a device. ``types`` is the pattern of the types that sites give such devices.
+    are next to a device. ``types`` is the pattern of the types that sites give such devices. ``telemetry`` is
+    the tool that measures the use of the devices, as the name of its file in templates/runtime/node/.
     ``renumbered`` is the variable for some of the devices if the scheduler's variable numbers them anew.
     """
 
@@ -42,6 +43,7 @@ class Accelerator(NamedTuple):
     deepspeed: str = ""
     topology: Tool | None = None
     types: str | None = None
+    telemetry: str | None = None
     renumbered: str | None = None
 
     @property
@@ -93,6 +95,7 @@ ACCELERATORS = {
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         nvcc=True,
         topology=NVIDIA,
+        telemetry="nvidia_smi",
     ),
     # Slurm has no option for NPUs: they are a generic resource that the site calls npu.
     # PBS has no common name for them except naccelerators.
@@ -108,6 +111,7 @@ ACCELERATORS = {
         # https://www.hiascend.com/document/detail/en/canncommercial/800/apiref/envvar/envref_07_0075.html
         network=("HCCL_SOCKET_IFNAME={exact}",),
         topology=ASCEND,
+        telemetry="npu_smi",
     ),
     # Slurm limits AMD GPUs with ROCR_VISIBLE_DEVICES: a program numbers the devices that are left from 0.
     "rocm": Accelerator(
@@ -134,6 +138,7 @@ ACCELERATORS = {
         deepspeed="cuda",
         renumbered="HIP_VISIBLE_DEVICES",
         topology=AMD,
+        telemetry="rocm_smi",
         types=r"mi\d{2,3}|instinct|radeon",
     ),
     # ZE_FLAT_DEVICE_HIERARCHY defines what a device is: a tile, unless the value is COMPOSITE.

@@ -78,6 +78,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
         JobgenError: the numbers contradict each other, or the scheduler cannot request them.
     """
     name, gpus, ranks = devices_and_ranks(spec, scheduler)
+    _check_telemetry(spec, ACCELERATORS[name])
     cpus = _cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
     if scheduler.behaviour.one_host and nodes != 1:
@@ -137,6 +138,14 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
             "ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
         )
     return name, gpus, ranks
+
+
+def _check_telemetry(spec: Specification, accelerator: Accelerator) -> None:
+    if spec.gpu_telemetry and not accelerator.telemetry:
+        able = one_of(row.title for row in ACCELERATORS.values() if row.telemetry)
+        raise spec.refuse(
+            "gpu_telemetry", f"measures {able}; the devices of this job are {accelerator.title}"
+        )
 
 
 def device_warnings(spec: Specification) -> tuple[str, ...]:

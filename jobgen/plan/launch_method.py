@@ -6,6 +6,7 @@ from typing import NamedTuple
 from jobgen.errors import one_of
 from jobgen.launch.default_launcher import OF_RANKS
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, Launcher, MpiFlavour, RankVariables
+from jobgen.plan.node_work import works_on_nodes
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS, named
 from jobgen.spec import COMMAND_LINE, Specification
@@ -160,7 +161,7 @@ def _check_one_process(spec: Specification, launcher: Launcher) -> None:
 
 def alone(spec: Specification) -> bool:
     """Return whether the script starts processes on its own node only."""
-    if LAUNCHERS[spec.launcher].one_process:
+    if LAUNCHERS[spec.launcher].one_process and not works_on_nodes(spec):
         return True
     return spec.nodes == 1 and not spec.spare_nodes and not spec.away
 

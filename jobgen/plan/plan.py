@@ -14,8 +14,10 @@ from jobgen.plan.launch_method import LaunchMethod, launch_of
 from jobgen.plan.nested_launcher import refuse_joined_words, refuse_launcher
 from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.node_parts import NodePart
+from jobgen.plan.node_work import check_node_work
 from jobgen.plan.own_request import with_own_request
 from jobgen.plan.pack import Pack, check_pack, pack_of, spec_of_point, with_cores
+from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
 from jobgen.plan.steps import StepPlace, site_of_step, step_requests
@@ -80,7 +82,8 @@ def resolve(spec: Specification) -> Plan:
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
     check_pack(spec)
-    spec = with_cores(with_own_request(with_hosts(spec), scheduler), scheduler)
+    spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
+    spec = with_cores(spec, scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)
@@ -93,6 +96,7 @@ def resolve(spec: Specification) -> Plan:
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
+    check_node_work(spec)
     _check_training(spec, program)
     _check_interface(spec, resources)
     box = container(spec, resources.accelerator_name, program, launch.start_nodes)

@@ -132,6 +132,7 @@ def _with_part(spec: Specification, resources: Resources, step: Step, part: Node
         program=step.program,
         launcher=launcher,
         nodes=step.nodes or resources.nodes,
+        ranks=None,
         ranks_per_node=ranks,
         cpu_bind=spec.cpu_bind or (None if part else rank_binding(spec, resources, launcher, ranks)),
         cpus_per_rank=max(1, len(part.cores) // ranks) if part else resources.cpus.rank,

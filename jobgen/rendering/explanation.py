@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from jobgen.errors import visible
-from jobgen.options import OPTIONS, PROSE
+from jobgen.options import OPTIONS, PLACES, PROSE
 from jobgen.plan.launch_method import note as launcher_note
 from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
@@ -27,15 +27,19 @@ class Row(NamedTuple):
     meaning: str
 
 
-def rows(plan: Plan) -> list[Row]:
-    """Return the options with their resolved values, then the values derived from them, without secrets."""
+def rows(plan: Plan, host: str | None = None) -> list[Row]:
+    """Return the options with their resolved values, then the values derived from them, without secrets; of a
+    job on a ``host`` with the machine that each path is of."""
     values, spec = plan.spec._asdict() | _resolved(plan), plan.spec
-    why = f" Here {note}." if (note := launcher_note(spec)) else ""
+    why = {"launcher": f" Here {note}."} if (note := launcher_note(spec)) else {}
+    if host:
+        why |= {one.key: f" With --host: {PLACES[one.place]}." for one in OPTIONS if one.place}
     rows = [
-        Row(one.key, values[one.key], spec.origin(one.key), one.meaning + why * (one.key == "launcher"))
+        Row(one.key, values[one.key], spec.origin(one.key), one.meaning + why.get(one.key, ""))
         for one in OPTIONS
     ]
-    return [row._replace(value=_masked(row)) for row in (*rows, *_derived(plan))]
+    there = [Row("host", host, "command line", "The machine that it is submitted at.")] if host else []
+    return [row._replace(value=_masked(row)) for row in (*rows, *_derived(plan), *there)]
 
 
 def _masked(row: Row) -> Any:
@@ -143,19 +147,20 @@ def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
     ]
 
 
-def as_json(plan: Plan) -> str:
+def as_json(plan: Plan, host: str | None = None) -> str:
     """Return the rows as a JSON object: name to value, origin and meaning."""
     table = {
-        row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning} for row in rows(plan)
+        row.name: {"value": row.value, "origin": row.origin, "meaning": row.meaning}
+        for row in rows(plan, host)
     }
     return json.dumps(table, indent=2) + "\n"
 
 
-def as_table(plan: Plan, width: int, every: bool = False) -> str:
+def as_table(plan: Plan, width: int, every: bool = False, host: str | None = None) -> str:
     """Return the derived values and those that were set as a table of at most ``width`` columns; with
     ``every`` those that have their defaults, too."""
     options = len(OPTIONS)
-    found = rows(plan)
+    found = rows(plan, host)
     defaults = [row for row in found[:options] if row.origin == "default" and row.name not in _BY_PROGRAM]
     given = [row for row in found[:options] if row not in defaults]
     shown = [*found[options:], *given, *(defaults if every else ())]

@@ -131,3 +131,13 @@ def rank_lines(plan: Plan) -> tuple[str, ...]:
     if launch.mpirun and plan.program.is_ours and plan.container is None:
         return (f"{line}  # not exported: the training module uses mpi4py",)
     return (f"export {line}",)
+
+
+def telemetry(plan: Plan) -> str | None:
+    """Return the command with which the first rank of a node starts the telemetry; None without it."""
+    if not plan.spec.gpu_telemetry:
+        return None
+    resources = plan.resources
+    devices = '"$LOCAL_WORLD_SIZE"' if resources.mixed else resources.gpus_per_node
+    words = f'"$JOBGEN_RUN_DIR/telemetry.sh" {resources.accelerator.telemetry} $$ "$job_node" {devices}'
+    return f"[[ -z ${{job_node:-}} || $job_local != 0 ]] || (setsid bash {words} < /dev/null &> /dev/null &)"

@@ -13,6 +13,7 @@ import jinja2
 
 import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.options import CODE
 from jobgen.rendering.environment import step_lines
 from jobgen.rendering.quoting import item, prefixed, sh, sh_path, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
 
 PACKAGED = jobgen.templates.__path__[0]
-BLOCKS = ("setup", "before", "after_block")
 _OF_JOB = (
     "job_steps",
     "job_parallel_steps",
@@ -115,10 +115,10 @@ def render(
     Raises:
         JobgenError: a user's template or shell code is wrong; the message names it.
     """
-    if any(getattr(plan.spec, key) for key in BLOCKS):
+    if any(getattr(plan.spec, key) for key in CODE):
         from jobgen.rendering.hooks import check_syntax  # runs bash
 
-        check_syntax(plan.spec, BLOCKS)
+        check_syntax(plan.spec, CODE)
     folders = tuple(template_dirs)
     env = environment(folders, cache_dir)
     values = words(plan)

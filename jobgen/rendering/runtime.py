@@ -13,6 +13,7 @@ import jobgen.templates
 from jobgen.launch.containers import DAEMONS
 from jobgen.launch.expansion import of_the_script
 from jobgen.launch.launchers import LAUNCHERS
+from jobgen.plan.node_work import NODE_LIMIT, local_caches, works_on_nodes
 from jobgen.schedulers.base import clock
 from jobgen.values.version import __version__
 
@@ -38,7 +39,7 @@ class Setting(NamedTuple):
     """A shell variable of the job part: a text, or the elements of an array."""
 
     name: str
-    value: str | int | tuple[str, ...]
+    value: str | int | tuple[str, ...] | None
 
 
 @lru_cache(maxsize=1)
@@ -133,6 +134,9 @@ def _needs(plan: Plan) -> dict[str, object]:
         "handover": True,
         "mpi_version": launch.mpirun and launch.mpirun.version,
         "pdsh": launch.start_nodes == "pdsh",
+        "stage": spec.stage,
+        "local_caches": local_caches(spec),
+        "on_nodes": works_on_nodes(spec),
         "before_after": spec.before or spec.after_block,
         "run": True,
         "remote_start": launch.reach,
@@ -168,6 +172,10 @@ def _node_files(plan: Plan) -> Iterator[str]:
         yield "bind"
     if plan.container:
         yield "container"
+    if plan.spec.gpu_telemetry and (tool := plan.resources.accelerator.telemetry):
+        yield from ("telemetry", tool)
+    if works_on_nodes(plan.spec):
+        yield "on_node"
     if plan.part:
         yield "part"
 
@@ -175,7 +183,7 @@ def _node_files(plan: Plan) -> Iterator[str]:
 def settings(plan: Plan) -> list[Setting]:
     """Return the settings of the job part; empty ones are left out."""
     plan = plan.point or plan
-    groups = (_names, _place, _sizes, _times, _program, _nodes, _devices, _part, _box)
+    groups = (_names, _place, _sizes, _times, _program, _nodes, _disks, _devices, _part, _box)
     return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 
 
@@ -257,6 +265,15 @@ def _nodes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_filter_option", active.option or "")
     yield Setting("job_filter_hosts", active.named)
     yield Setting("job_filter_whole_hosts", active.included or active.excluded)
+
+
+def _disks(plan: Plan) -> Iterator[Setting]:
+    spec = plan.spec
+    if works_on_nodes(spec):
+        yield Setting("job_node_limit", spec.node_limit or NODE_LIMIT)
+        yield Setting("job_local_dir", spec.local_dir)
+        yield Setting("job_stage", tuple(map(":".join, spec.stage)))
+        yield Setting("job_local_caches", tuple(map("=".join, local_caches(spec).items())))
 
 
 def _devices(plan: Plan) -> Iterator[Setting]:

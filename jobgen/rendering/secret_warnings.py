@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import setting, shown
-from jobgen.options import OPTIONS, PROSE
+from jobgen.options import CODE, OPTIONS, PROSE
 from jobgen.secrets import (
     MASK,
     is_secret,
@@ -26,7 +26,6 @@ from jobgen.values.text_files import read_text
 if TYPE_CHECKING:
     from jobgen.spec import Specification
 
-_CODE = ("setup", "before", "after_block")
 _CONFIG = r"\.(json|ya?ml|toml|ini|cfg|conf|env|properties)$"
 _LINE = re.compile(
     r"""^[ \t{,-]*["']?([\w.-]+)["']?[ \t]*[:=][ \t]*(["']?)([^\s"'#,{\[][^"'#\n]*)\2""", re.MULTILINE
@@ -102,7 +101,7 @@ def _programs(spec: Specification) -> Iterator[tuple[Sequence[str], str]]:
 
 def _secret_line(value: Any, key: str) -> str:
     """Return the first line with a secret in the value of an option, masked; empty without one."""
-    hide = {**dict.fromkeys(_CODE, masked), **dict.fromkeys(PROSE, masked_prose)}.get(key, masked_word)
+    hide = {**dict.fromkeys(CODE, masked), **dict.fromkeys(PROSE, masked_prose)}.get(key, masked_word)
     lines = value.splitlines() if isinstance(value, str) else value if isinstance(value, tuple) else ()
     return next((text for line in lines if isinstance(line, str) and (text := hide(line)) != line), "")
 

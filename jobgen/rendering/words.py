@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.launch.expansion import names, of_ranks, parts
+from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.environment import environment_lines
@@ -58,6 +59,7 @@ class Words(NamedTuple):
     needs: tuple[str, ...]  # lines that check the container, the training module and the program
     # The functions rank, program and launch
     rank_lines: tuple[str, ...]
+    telemetry: str | None  # what starts the telemetry of the node
     program_words: str
     run: str  # what ends the launcher after a time
     launcher_words: str  # --launcher-arg
@@ -113,6 +115,7 @@ def words(plan: Plan) -> Words:
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
         needs=tuple(dict.fromkeys(line for one in jobs for line in _needs_of(plan, one))),
         rank_lines=launch_words.rank_lines(plan),
+        telemetry=launch_words.telemetry(plan),
         program_words=_program_words(plan),
         run=launch_words.timeout(plan),
         launcher_words=each(spec.launcher_arg),
@@ -143,6 +146,8 @@ def _plugin_words(plan: Plan) -> str:
     """Return the options of srun that start a container."""
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
+    if works_on_nodes(plan.spec):
+        folders = f'{folders[:-1]},$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
     return (
         f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '

@@ -48,8 +48,8 @@ class Seam(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart against one axis (``by``: step or time). ``names`` are its series by number; ``drawn`` are the
-    numbers of the series that it shows."""
+    """A chart against one axis (``by``: step, time of the training, or clock, the time of the attempts).
+    ``names`` are its series by number; ``drawn`` are the numbers of the series that it shows."""
 
     title: str
     unit: str
@@ -61,14 +61,23 @@ class Chart(NamedTuple):
     drawn: tuple[int, ...]
     seams: tuple[Seam, ...]
 
+    @property
+    def across(self) -> str:
+        """Return the title of the axis."""
+        return {"step": "step", "time": "training time", "clock": "time of the attempts"}[self.by]
+
 
 def charts(
-    curves: Sequence[Curves], resumptions: Sequence[list[Point]], names: Sequence[str]
+    curves: Sequence[Curves],
+    resumptions: Sequence[list[Point]],
+    names: Sequence[str],
+    kinds: Sequence[Kind] = KINDS,
+    axes_of_each: Sequence[str] = ("step", "time"),
 ) -> list[list[Chart]]:
-    """Return the charts of each kind that has values in any run: against steps, and against time if possible.
+    """Return the charts of each kind that has values in any run, against each axis that has any.
     ``names`` are those of the runs; ``resumptions`` are the points after which the runs continued."""
     found = []
-    for kind in KINDS:
+    for kind in kinds:
         drawn = {
             (run, series): own[key]
             for run, own in enumerate(curves)
@@ -76,8 +85,8 @@ def charts(
             if key in own
         }
         if drawn:
-            pair = [_chart(kind, by, drawn, resumptions, names) for by in ("step", "time")]
-            found.append([chart for chart in pair if chart.lines])
+            made = [_chart(kind, by, drawn, resumptions, names) for by in axes_of_each]
+            found.append([chart for chart in made if chart.lines])
     return found
 
 
@@ -92,7 +101,7 @@ def _chart(
     lines = {key: line for key, line in lines.items() if any(value is not None for _, value in line)}
     values = [value for line in lines.values() for _, value in line if value is not None]
     across = [x for line in lines.values() for x, _ in line]
-    make = axes.times if by == "time" else axes.steps
+    make = axes.steps if by == "step" else axes.times
     x = make(across, LEFT, WIDTH - RIGHT)
     scale = 100 if kind.unit == "%" else 1
     y = axes.axis(values, HEIGHT - BOTTOM, TOP, log=kind.axis == "log", zero=kind.axis == "zero", scale=scale)

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 import jobgen.templates
 from jobgen.errors import visible as as_visible
-from jobgen.report import axes, charts, facts, failures, series, timeline
+from jobgen.report import axes, charts, devices, facts, failures, series, timeline
 from jobgen.report.series import Curves
 from jobgen.runs import job_steps, run_directory
 from jobgen.runs.job_steps import StepState
@@ -58,6 +58,8 @@ class View(NamedTuple):
     failures: failures.Failures
     logs: dict[int, dict[str, Path]]
     steps: dict[int, tuple[StepState, ...]]
+    device_curves: Curves
+    device_remarks: list[str]
 
 
 def page(directories: Iterable[Path], now: float, folder: Path = Path()) -> str:
@@ -76,6 +78,13 @@ def page(directories: Iterable[Path], now: float, folder: Path = Path()) -> str:
             views=views,
             charts=charts.charts(
                 [view.curves for view in views], [view.resumptions for view in views], names
+            ),
+            device_charts=charts.charts(
+                [view.device_curves for view in views],
+                [[]] * len(views),
+                names,
+                devices.KINDS,
+                ["clock"],
             ),
             timeline=timeline.timeline([view.run for view in views], [view.training for view in views]),
             comparison=facts.compare([view.facts for view in views]),
@@ -116,6 +125,7 @@ def view(directory: Path) -> View:
         failures.failures(run, training),
         {attempt.number: _logs(run, attempt) for attempt in run.attempts},
         {attempt.number: found for attempt in run.attempts if (found := job_steps.of(attempt.events, None))},
+        *devices.use(run),
     )
 
 

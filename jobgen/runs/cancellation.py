@@ -63,9 +63,10 @@ def cancellable(run: Path) -> tuple[State, QueryResult]:
     """Return the state of a run that has not ended, and the answer of its scheduler.
 
     Raises:
-        JobgenError: it has ended.
+        JobgenError: it has ended, or its host was removed.
         SchedulerError: it has no job yet, or none that is known.
     """
+    places.host_of(run)  # an error if it was removed
     [state], answer = states([run])
     if not state.reachable:
         raise UnreachableError(state.reason)

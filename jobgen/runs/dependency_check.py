@@ -11,6 +11,7 @@ from jobgen.hosts.calls import SchedulerError
 from jobgen.hosts.host import Host
 from jobgen.runs import states
 from jobgen.runs.lookup import all_runs, by_id
+from jobgen.runs.remote.place import name_of
 from jobgen.schedulers.jobs import LIVE, Job, number, task
 from jobgen.schedulers.table import scheduler_of
 from jobgen.spec import Specification
@@ -34,7 +35,7 @@ def without_met_dependencies(spec: Specification, root: Path, host: Host) -> Spe
         return spec  # the submission reports the error
     waits = []
     for kind, job in spec.after:
-        ends = _ends(job, jobs, root)
+        ends = _ends(job, jobs, root, host)
         if not ends:
             raise spec.refuse(
                 "after", f"{scheduler.title} does not know job {job}, and the new one would never begin"
@@ -50,7 +51,7 @@ def without_met_dependencies(spec: Specification, root: Path, host: Host) -> Spe
     return spec if len(waits) == len(spec.after) else spec._replace(after=tuple(waits))
 
 
-def _ends(job: str, jobs: Sequence[Job], root: Path) -> list[str]:
+def _ends(job: str, jobs: Sequence[Job], root: Path, host: Host) -> list[str]:
     """Return the states of a job or of an array's tasks, by the scheduler or by the run directory; empty if
     unknown."""
     mine = [one for one in jobs if number(one.id) == number(job)]
@@ -58,5 +59,6 @@ def _ends(job: str, jobs: Sequence[Job], root: Path) -> list[str]:
     tasks = [one for one in mine if one.task is not None]
     if mine:
         return [one.state for one in tasks or mine]
-    found, _ = states.states(by_id(job, all_runs(root)))
+    runs = [run for run in by_id(job, all_runs(root)) if name_of(run) == host.name]
+    found, _ = states.states(runs)
     return [one.state for one in found if one.state not in _UNCLEAR]

@@ -232,7 +232,7 @@ def record(directory: Path, job_id: str) -> None:
 def finish(directory: Path) -> None:
     """Remove the record of a submission whose job has been reported, if the id is on the disk."""
     if os.path.exists(directory / "job-id"):
-        with suppress(OSError):
+        with suppress(OSError), alone(directory.parent):  # another submission may look for it
             os.unlink(directory / NAME)
 
 

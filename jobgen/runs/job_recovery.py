@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ from jobgen.hosts.calls import Done, SchedulerError, complaint
 from jobgen.runs import intent
 from jobgen.runs.intent import Intent
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler
-from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
 from jobgen.runs.remote.recovery import recover
 
@@ -35,9 +34,9 @@ class Recovery(NamedTuple):
     reason: str = ""
 
 
-def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
+def resolve(runs: Sequence[tuple[Path, str]], at: Mapping[Path, Place]) -> dict[Path, Recovery]:
     """Query each scheduler once for the jobs of these runs, pairs of directory and scheduler; record the
-    ids."""
+    ids. ``at`` has the places of runs on hosts."""
     queries: dict[HostScheduler, list[Intent]] = {}
     found: dict[Path, Recovery] = {}
     held = {run for run, _ in runs if intent.under_way(run)}  # read first: the command may end
@@ -46,7 +45,7 @@ def resolve(runs: Sequence[tuple[Path, str]]) -> dict[Path, Recovery]:
             found[directory] = Recovery(None, "never submitted", _HOW)
         elif not (one := intent.read(directory)).mine:
             found[directory] = Recovery(None, "unknown", _FOREIGN)
-        elif (place := places.of(directory)) and directory not in held:
+        elif (place := at.get(directory)) and directory not in held:
             there = _at_host(one, place)
             if isinstance(there, Recovery):
                 found[directory] = there

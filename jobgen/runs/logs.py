@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import SchedulerError
-from jobgen.hosts.ssh import UnreachableError
 from jobgen.runs import job_steps, node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log, last_lines
@@ -193,11 +192,11 @@ def _look(run: Path) -> None:
     """Fetch what is new of a run on a host.
 
     Raises:
-        UnreachableError: the host does not answer, and nothing of its output is here.
+        JobgenError: the host does not answer, or was removed, and nothing of its output is here.
     """
-    for why in mirror.refresh([run]).values():
+    for error in mirror.refresh(places.of_all([run])).values():
         if find(run, Which())[1] is None:
-            raise UnreachableError(why)
+            raise error
 
 
 def _fetch(log: Path, over: bool, warn: Callable[[str], None]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.runs.packs import pack_of
 from jobgen.runs.regular_file import text
+from jobgen.runs.remote import place as places
 from jobgen.runs.run_directory import is_run
 from jobgen.schedulers.jobs import number
 
@@ -77,11 +78,13 @@ def one_run(name: str, root: Path) -> Path:
         if name and os.path.isdir(path) and is_run(path):
             return path
     runs = all_runs(root)
-    if found := [run for run in runs if name and run.name.startswith(name)] or by_id(name, runs):
+    begun = [run for run in runs if name and run.name.startswith(name)]
+    if found := begun or by_id(name, runs):
         if len(found) == 1:
             return found[0]
         some = ", ".join(run.name for run in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise JobgenError(f"{shown(name)} is the beginning of {len(found)} runs: {some}")
+        what = "the beginning of" if begun else "a job's id on several machines, of"
+        raise JobgenError(f"{shown(name)} is {what} {len(found)} runs: {some}")
     stems = dict.fromkeys(re.sub(r"-\d{8}-\d{6}(-\d+)?$", "", run.name) for run in runs)
     known = [*(run.name for run in runs), *stems, *filter(None, map(job_id, runs))]
     raise JobgenError(f"there is no run {shown(name)} in {shown(str(root))}{nearest(name, known)}")
@@ -111,12 +114,13 @@ def _task_id(array: str | None, index: str) -> str | None:
 
 
 def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
-    """Return the run with the id of a job, or its task; an empty list if there is none."""
+    """Return the newest run of each machine with the id of a job, or its task."""
     parts = re.fullmatch(r"(\d+)(?:_(\d+)|\[(\d*)\])?(?:[.;]\S*)?", name, re.ASCII)
     if not parts:
         return []
-    found = [run for run in runs if number(job_id(run) or "") == parts[1]][:1]
+    same = (run for run in reversed(runs) if number(job_id(run) or "") == parts[1])
+    found = {places.name_of(run): run for run in same}.values()
     task = parts[2] or parts[3]
-    if found and task and pack_of(found[0]):
-        return found  # a task is no point
-    return [run / f"task-{task}" for run in found if is_run(run / f"task-{task}")] if task else found
+    if found and task and pack_of(next(iter(found))):
+        return list(found)  # a task is no point
+    return [run / f"task-{task}" for run in found if is_run(run / f"task-{task}")] if task else list(found)

@@ -22,7 +22,9 @@ from jobgen.runs.node_files import Log, Rank
 
 SCRIPT, PLAN = "job.sh", "plan.json"
 START = "submitted-from"  # it names the directory that the job starts in
-_SIGNS = ("job.sh", "plan.json", "metrics.jsonl", "status.json", "attempt-1")
+METRICS = "metrics.jsonl"
+PARTS = ("", "task-*/", "step-*/", "task-*/step-*/")  # a run directory, and those in it
+_SIGNS = (SCRIPT, PLAN, METRICS, "status.json", "attempt-1")
 
 
 class Event(NamedTuple):
@@ -161,7 +163,7 @@ def read_metrics(directory: Path) -> Metrics:
     """Return every line of metrics.jsonl that is a JSON object; NaN and Infinity are numbers there."""
     rows: list[dict[str, Any]] = []
     skipped = 0
-    with suppress(OSError), regular_file.open_file(directory / "metrics.jsonl") as file:
+    with suppress(OSError), regular_file.open_file(directory / METRICS) as file:
         for line in file:
             if row := as_object(line.decode(errors="replace")):
                 rows.append(row)

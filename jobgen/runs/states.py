@@ -7,21 +7,32 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.errors import INTERRUPTED
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import intent, job_recovery, job_steps, packs, rank_ends, regular_file, run_directory
+from jobgen.runs import (
+    intent,
+    job_recovery,
+    job_steps,
+    packs,
+    rank_ends,
+    regular_file,
+    run_directory,
+    telemetry,
+)
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
 from jobgen.runs.rank_ends import RankEnds
 from jobgen.runs.remote import mirror
 from jobgen.runs.remote import place as places
+from jobgen.runs.remote.place import Place
 from jobgen.runs.remote.recovery import remove_environment
+from jobgen.runs.run_directory import PARTS
 from jobgen.schedulers.jobs import LIVE, Job
 from jobgen.schedulers.jobs import task as task_of
 from jobgen.secrets import masked
@@ -93,9 +104,9 @@ class State(NamedTuple):
         return self.state in (*LIVE, "submitting")
 
 
-def read(directory: Path) -> RunFiles:
-    """Read a run directory, except the metrics."""
-    scheduler, place = _scheduler(directory), places.of(directory)
+def read(directory: Path, place: Place | None = None) -> RunFiles:
+    """Read a run directory, except the metrics; ``place`` is that of a run on a host."""
+    scheduler = _scheduler(directory)
     tasks = tuple(_read(path, None, scheduler) for path in directory.glob("task-*"))
     found = _read(directory, job_id(directory), scheduler, tasks)
     return found._replace(host=place.host_name) if place else found
@@ -167,39 +178,41 @@ def states(directories: Iterable[Path]) -> tuple[list[State], QueryResult]:
     The environment of a job that has ended for good is removed, if its script was killed before it did so.
     """
     directories = list(directories)
-    lost = mirror.refresh(directories)
-    seen = _with_ids([read(directory) for directory in directories if directory not in lost])
+    at = places.of_all(directories)
+    lost = mirror.refresh(at)
+    reached = [read(directory, at.get(directory)) for directory in directories if directory not in lost]
+    seen = _with_ids(reached, at)
     answer = ask((one.queue, one.id) for one in seen if one.queue and one.id and one.may_live)
     found = {one.directory: _state(one, answer) for one in seen}
     for run, state in found.items():
         if _is_over(state):
-            _remove_environment(run)
+            _remove_environment(run, at.get(run))
         if state.host:
-            found[run] = _kept(run, state)
-    found |= {run: _last(run, why) for run, why in lost.items()}
+            found[run] = _kept(at[run], run, state)
+    found |= {run: _last(at[run], run, str(why)) for run, why in lost.items()}
     return [found[directory] for directory in directories], answer
 
 
-def _kept(run: Path, state: State) -> State:
+def _kept(place: Place, run: Path, state: State) -> State:
     """Store the state of a run on a host in its mirror, for the times when the host does not answer."""
-    state = state._replace(as_of=mirror.as_of(run))
+    state = state._replace(as_of=mirror.as_of(place))
     before = run_directory.as_object(regular_file.text(run / mirror.LAST_STATE))
     with suppress(OSError):
         (run / mirror.LAST_STATE).write_text(json.dumps(state._asdict()), encoding="utf-8")
     # What was written after the end is here at the second look. Other runs than finished ones may go on.
     if state.state in ("finished", "never submitted") and before.get("state") == state.state:
-        mirror.close(run)
+        mirror.close(place, run)
     return state
 
 
-def _last(run: Path, why: str) -> State:
+def _last(place: Place, run: Path, why: str) -> State:
     """Return the last state that is known of a run whose host does not answer."""
     before = run_directory.as_object(regular_file.text(run / mirror.LAST_STATE))
     try:
         state = State(**before)
     except TypeError:  # it was never looked at
-        state = _state(read(run), QueryResult({}, {}))._replace(state="unknown")
-    return state._replace(run=str(run), reason=why, reachable=False, as_of=mirror.as_of(run))
+        state = _state(read(run, place), QueryResult({}, {}))._replace(state="unknown")
+    return state._replace(run=str(run), reason=why, reachable=False, as_of=mirror.as_of(place))
 
 
 def _is_over(state: State) -> bool:
@@ -209,14 +222,14 @@ def _is_over(state: State) -> bool:
     return not goes_on and not any(word in (*LIVE, *_OPEN) for word in words)
 
 
-def _remove_environment(run: Path) -> None:
+def _remove_environment(run: Path, place: Place | None) -> None:
     if any((run.parent / name).is_dir() for name in regular_file.text(run / CONTINUED).split()):
         return  # another run may need it
-    if place := places.of(run):
+    if place:
         with suppress(SchedulerError):  # the next look tries again
             remove_environment(place, _ENVIRONMENT)
         return
-    for folder in (run, *run.glob("task-*"), *run.glob("step-*"), *run.glob("task-*/step-*")):
+    for folder in (folder for part in PARTS for folder in (run.glob(part) if part else (run,))):
         for name in _ENVIRONMENT:
             with suppress(OSError):  # no file, or that of somebody else
                 (folder / name).unlink()
@@ -224,7 +237,10 @@ def _remove_environment(run: Path) -> None:
 
 def with_cause(state: State) -> State:
     """Return the state of a failed run with the rank that failed first and its error, or with the fault that
-    the script found; others as they are."""
+    the script found; that of a running one with its idle devices; others as they are."""
+    if state.state == "running" and state.attempts:
+        unused = telemetry.idle_now(Path(state.run) / f"attempt-{state.attempts}")
+        return state._replace(reason="; ".join(filter(None, (state.reason, unused))))
     if state.state != "failed" or not state.attempts:
         return state
     cause = rank_ends.first_failure(Path(state.run), state.attempts)
@@ -234,7 +250,7 @@ def with_cause(state: State) -> State:
     return state._replace(reason="; ".join(filter(None, (state.reason, cause))))
 
 
-def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
+def _with_ids(seen: Sequence[RunFiles], at: Mapping[Path, Place]) -> Sequence[RunFiles]:
     """Return the runs with the ids of interrupted submissions, or with the states of these submissions."""
     queries = [
         (one.directory, one.scheduler)
@@ -243,7 +259,7 @@ def _with_ids(seen: Sequence[RunFiles]) -> Sequence[RunFiles]:
     ]
     if not queries:
         return seen
-    found = job_recovery.resolve(queries)
+    found = job_recovery.resolve(queries, at)
     return [
         one._replace(id=job.id, submission=None if job.id else job)
         if (job := found.get(one.directory))
@@ -270,7 +286,7 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         jobs = answer.of(seen.queue, seen.id, index)
         silent = answer.reason(seen.queue, seen.id, index)
         if not any(job.live for job in jobs or ()):
-            seen = read(seen.directory)._replace(id=seen.id)  # it may have ended meanwhile
+            seen = read(seen.directory)._replace(id=seen.id, host=seen.host)  # it may have ended meanwhile
     tasks = {} if task else _tasks(seen, jobs)
     word, reason, left = _word(seen, jobs, silent)
     if tasks and word not in ("pending", "held", "unknown"):
@@ -380,7 +396,15 @@ def _meaning(status: int) -> str:
 
 def _lives_here(local_id: str | None) -> bool:
     """Return whether the process of a local run is alive; its number is the end of the run's id."""
-    return bool(local_id) and os.path.exists(f"/proc/{str(local_id).rpartition('-')[2]}")
+    number = str(local_id).rpartition("-")[2]
+    if not re.fullmatch(r"[1-9]\d{0,8}", number, re.ASCII):
+        return False
+    with suppress(PermissionError):  # that of somebody else is alive, too
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            return False
+    return True
 
 
 def _tasks(seen: RunFiles, jobs: Sequence[Job] | None) -> dict[str, int]:
@@ -423,7 +447,7 @@ def _number_of_others(known: Iterable[str], array: arrays.Array | None) -> int |
 def _progress(directory: Path) -> tuple[int | None, float | None, float | None]:
     """Return the last step, its loss and the last accuracy in the metrics."""
     found: dict[str, float] = {}
-    for line in reversed(run_directory.tail(directory / "metrics.jsonl", 30).splitlines()):
+    for line in reversed(run_directory.tail(directory / run_directory.METRICS, 30).splitlines()):
         row = run_directory.as_object(line)
         for key in ("step", "loss", "accuracy"):
             if key not in found and (value := run_directory.number(row.get(key))) is not None:

@@ -108,7 +108,8 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
         print(f"jobgen: warning: {text}; only --template-dir uses them again", file=sys.stderr)
     files = tuple(one.path for one in file.sources if one.kind == "file")
     plan = resolve(plan_file.spec_of(file))
-    order = Order(plan, templates, files, file.directory, file, host=_host_of(run), upload=upload_of(run))
+    order = Order(plan, templates, files, file.directory, file)
+    order = order._replace(host=places.name_of(run) or None, upload=upload_of(run))
     if (rest := without_finished(run, plan)) is not plan:
         if hidden := plan_file.masked_keys(file):
             raise JobgenError(
@@ -219,7 +220,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
             others = [] if new else intent.others(directory, file.script_sha256)
-        earlier = _earlier([run for run in others if _host_of(run) == order.host])
+        earlier = _earlier([run for run in others if places.name_of(run) == (order.host or "")])
         if earlier:
             _remove(directory, handle)
             return earlier
@@ -252,7 +253,7 @@ def explanation(order: Order) -> list[str]:
     """
     if not order.host:
         return []
-    code = remarks(selection(order.directory, order.upload)) if order.upload else []
+    code = remarks(_selection(order, order.upload)) if order.upload else []
     return [*code, *sides.lines(order.plan)]
 
 
@@ -270,20 +271,19 @@ def _code(order: Order) -> Selection | None:
             )
         return None
     with order.progress("reading the code") as work:
-        code = selection(order.directory, order.upload, work)
+        code = _selection(order, order.upload, work)
     for text in remarks(code):
         print(f"jobgen: {text}", file=sys.stderr)
     return code
 
 
+def _selection(order: Order, upload: Upload, work: Progress | None = None) -> Selection:
+    return selection(order.directory, upload, str(_root(order)), work)
+
+
 def _kept_here(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return the files of a run on a host that the mirror has: those without the secrets of the job."""
     return {name: data for name, data in files.items() if name != run_files.ENVIRONMENT}
-
-
-def _host_of(run: Path) -> str | None:
-    place = places.of(run)
-    return place.host_name if place else None
 
 
 def _check_nodes(plan: Plan) -> None:
@@ -333,7 +333,9 @@ def _earlier(others: Sequence[Path]) -> Submission | None:
         held, unseen = intent.under_way(run), job_id(run) is None and places.of(run) is not None
         [state], _ = states.states([run])
         if not os.path.exists(run / intent.NAME):
-            continue  # it has been completed meanwhile
+            if found := job_id(run):
+                return Submission(found, run, "this job was made by a submission that has ended meanwhile")
+            continue  # there is no job
         if held or state.state in ("submitting", "unknown"):
             why = "that submission has not ended" if held else state.reason or state.state
             raise SchedulerError(

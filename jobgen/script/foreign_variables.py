@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.launch.expansion import code_at
 from jobgen.launch.expansion import names as expanded_names
+from jobgen.options import BY_KEY, CODE
 from jobgen.schedulers.base import Scheduler
 from jobgen.spec import Specification
 
@@ -66,7 +67,7 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
 
 def _texts(spec: Specification) -> Iterator[tuple[str, str]]:
     """Yield each code of a job, after its place."""
-    code = {"setup": spec.setup, "before": spec.before, "after": spec.after_block}
+    code = {BY_KEY[key].name: getattr(spec, key) for key in CODE}
     code |= {place: _code(words) for place, words in _programs(spec).items()}
     yield from ((place, text) for place, text in code.items() if text)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.script.command_kinds import TOOLS
 from jobgen.script.script import Script
 from jobgen.script.word_lists import code_text
 
@@ -46,6 +48,20 @@ def named_mpi(script: Script) -> str | None:
             if name.startswith(prefix):
                 return key
     return None
+
+
+def names_mpi_of_python(script: Script) -> bool:
+    """Return whether the code of a script has words of MPI for Python."""
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    return re.search("mpi4py|horovod|hvd", code) is not None
+
+
+def end_together(script: Script, name: str) -> bool:
+    """Return whether the ranks of a program all end with one of them, as those of MPI, or wait for it, or
+    need no other."""
+    if is_python(name) or name.endswith(".py"):
+        return names_mpi_of_python(script) or re.search("MASTER_ADDR|NCCL_", script.tree.text) is not None
+    return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
 
 
 def _loaded(script: Script) -> list[str]:

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from jobgen.errors import dashed_option, shown, visible
+from jobgen.options import BY_KEY, CODE
 from jobgen.spec import Specification
 
 
@@ -19,10 +20,10 @@ def warnings(spec: Specification) -> Iterator[str]:
                 yield f"{visible(word)} ({origin}) begins with no hyphen: did you mean {option}?"
             elif blank := _blank(word):
                 yield f"{shown(word)} ({origin}) contains a {blank}, where a program expects a space"
-    for key in ("setup", "before", "after_block"):
+    for key in CODE:
         for line in (getattr(spec, key) or "").splitlines():
             if not line.lstrip().startswith("#") and (blank := _blank(line)):
-                place = f"{key.partition('_')[0]} ({spec.origin(key)})"
+                place = f"{BY_KEY[key].name} ({spec.origin(key)})"
                 yield f"{place} contains a {blank}, which separates no words: {shown(line)}"
 
 

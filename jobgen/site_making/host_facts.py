@@ -57,8 +57,11 @@ def host_facts(scheduler: Scheduler) -> LoginNode:
     )
 
 
-def user_facts() -> LoginNode:
-    """Return the name of this host, and the user and the groups of this process."""
+def user_facts(host: Host = HERE) -> LoginNode:
+    """Return the name of a machine, and the user and the groups of its processes."""
+    if host is not HERE:
+        name, groups = (host.output(*words).strip() for words in (("hostname",), ("id", "-Gn")))
+        return LoginNode(name, groups=tuple(groups.split()), user=host.user)
     return LoginNode(socket.gethostname(), groups=tuple(_groups()), user=getpass.getuser())
 
 

@@ -59,10 +59,10 @@ def scheduler_at(host: SshHost, name: str | None) -> tuple[Scheduler, str]:
         SchedulerError: it does not answer.
     """
     found = of_machine(host)
-    row = SCHEDULERS[name] if name else found.scheduler
-    path = host.variable("PATH")
-    if row.behaviour.one_host:
+    if found.scheduler.behaviour.one_host:
+        path = host.variable("PATH")
         raise JobgenError(f"neither sbatch nor qsub is on the PATH of a login shell there: {path}")
+    row = SCHEDULERS[name] if name else found.scheduler
     if name and row is not found.scheduler and (why := _contradiction(host, row)):
         raise JobgenError(f"--scheduler {name}: {why}; the host has {found.scheduler.title}{found.reason}")
     return row, row.cluster().server(_PATIENCE, host)

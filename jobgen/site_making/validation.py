@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
+from jobgen.options import CODE
 from jobgen.plan.plan import resolve
 from jobgen.rendering.hooks import check_syntax
-from jobgen.rendering.render import BLOCKS
 from jobgen.sites.defaults import with_defaults
 from jobgen.sites.site_file import Site
 from jobgen.spec import Specification
@@ -25,7 +25,7 @@ def try_defaults(site: Site) -> None:
     for queue in site.queues or (None,):
         try:
             plan = resolve(smallest(site, queue))
-            check_syntax(plan.spec, BLOCKS)
+            check_syntax(plan.spec, CODE)
         except JobgenError as error:
             faults.append(str(error))
             continue

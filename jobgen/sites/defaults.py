@@ -189,13 +189,16 @@ def _fill(site: Site, scheduler: Scheduler, fields: dict[str, Any], origins: dic
     whole = _whole_devices(node, fields["gpus_per_node"])
     cores = _at_most_in_all(site, fields, cores_of(node, whole))
     listed = fields["cpu_bind"] and fields["cpu_bind"][1]
+    each = fields["ranks_per_node"] or gpus
+    if not each and fields["ranks"]:  # as many as the cores of a node allow
+        each = min(fields["ranks"], max(1, (cores or 1) // (fields["cpus_per_rank"] or 1)))
     if fields["cpus_per_node"] is None and not listed:  # they determine the cores
-        say("cpus_per_rank", cores and max(1, cores // (fields["ranks_per_node"] or gpus or 1)))
+        say("cpus_per_rank", cores and max(1, cores // (each or 1)))
     if node.memory_per_gpu and gpus:
         say("mem", int(parsers.memory(node.memory_per_gpu) * whole))
     elif node.memory_per_core and not gpus:
-        ranks = fields["ranks_per_node"] or 1
-        used = fields["cpus_per_node"] or (fields["cpus_per_rank"] or scheduler.default_cpus_per_rank) * ranks
+        of_ranks = (fields["cpus_per_rank"] or scheduler.default_cpus_per_rank) * (each or 1)
+        used = fields["cpus_per_node"] or of_ranks
         say("mem", parsers.memory(node.memory_per_core) * used)
     limit = longest(site, fields["queue"], fields["nodes"])
     if limit is not None and limit < DEFAULT_WALLTIME:

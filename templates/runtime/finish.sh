@@ -7,6 +7,7 @@ job_end() {
     job_note fault "$job_sourcing has called exit"
     status=71
   fi
+  job_optional job_end_on_nodes "$status"
   job_optional job_run_after "$status"
   [[ -n ${job_over:-} ]] || what='was ended by a signal'
   ((status == 0)) || what="failed with status $status"

@@ -12,6 +12,7 @@ job_main() {
   job_count_nodes
   job_export
   job_environment
+  job_optional job_set_local_folder
   job_make_hostfile
   job_optional job_filter
   job_starts_itself || job_rendezvous
@@ -25,6 +26,7 @@ job_main() {
   job_optional job_check_mpi
   job_optional job_prepare_pdsh
   job_listen  # again: sourced scripts may have set traps
+  job_optional job_begin_on_nodes
   job_optional job_preflight_or_end
   job_say "$job_title: ${job_hosts[*]:0:8}; $(job_starts_itself || echo "rendezvous at $(job_endpoint); ")files in $job_dir"
   [[ -z ${job_faster_networks:-} ]] || job_say "the network is on its slow path: --network $job_faster_networks is faster here"
@@ -78,6 +80,7 @@ job_launch_and_judge() {
   else
     if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
   fi
+  job_optional job_end_on_nodes "$job_status"
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then
     job_optional job_go_on

@@ -186,7 +186,17 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "numbers of directives": (
         "#SBATCH -N 1 --gpus=2 --cpus-per-gpu=6 --mem-per-cpu=2G {}\n{}\n", "",
         "./a $SLURM_GPUS $SLURM_CPUS_PER_GPU $SLURM_MEM_PER_CPU",
-        {"env": {"SLURM_GPUS": "2", "SLURM_CPUS_PER_GPU": "6", "SLURM_MEM_PER_CPU": "2048"}},
+        {"env": None, "setup": "SLURM_GPUS=2\nSLURM_CPUS_PER_GPU=6\nSLURM_MEM_PER_CPU=2048\n"},
+    ),
+    "numbers of directives in blocks": (
+        "#SBATCH -N 1 -n 2 --mem-per-cpu=2G {}\n{}\n", "",
+        "M=$SLURM_MEM_PER_CPU\n./b $SLURM_MEM_PER_CPU\nsrun ./a\necho $SLURM_MEM_PER_CPU $M",
+        {
+            "env": None, "setup": "SLURM_MEM_PER_CPU=2048\nset +e\nM=$SLURM_MEM_PER_CPU\nexport M\n",
+            "before": "SLURM_MEM_PER_CPU=2048\nset +eu +o pipefail\n./b $SLURM_MEM_PER_CPU\n"
+            "true  # whatever the status of the last command\n",
+            "after": "SLURM_MEM_PER_CPU=2048\nset +eu +o pipefail\necho $SLURM_MEM_PER_CPU $M\n",
+        },
     ),
     "words that only a shell reads": (
         SLURM, "", "E='-o a (\"b.*\",5)'\nsrun python t.py -x $E",

@@ -603,3 +603,194 @@ def test_comments_and_files_that_name_the_scheduler(line: str, named: list[str])
 def test_devices_that_cannot_be_read_are_named(devices: str, named: bool) -> None:
     done = job_file(SLURM.format(f"-N 1 {devices}", "./a"))
     assert ((True, 2, devices) in remarks(done)) is named
+
+
+@pytest.mark.parametrize(
+    ("output", "error", "lines"),
+    [
+        ("a%J.out", "a%j.err", ['exec > "a${PBS_JOBID%%[!0-9]*}.out"']),
+        (
+            "a%J.out",
+            "a%J.err",
+            ['exec > "a${PBS_JOBID%%[!0-9]*}.out"', 'exec 2> "a${PBS_JOBID%%[!0-9]*}.err"'],
+        ),
+        ("a%J.out", "a%J.out", ['exec > "a${PBS_JOBID%%[!0-9]*}.out" 2>&1']),
+        ("a%J.out", None, ['exec > "a${PBS_JOBID%%[!0-9]*}.out" 2>&1']),
+        ("a%j.out", "a%J.err", ['exec 2> "a${PBS_JOBID%%[!0-9]*}.err"']),
+    ],
+)
+def test_a_log_for_errors_gets_them(output: str, error: str | None, lines: list[str]) -> None:
+    """Torque expands the id of the job in the names of logs, but not that of a step."""
+    options = f"-N 1 -o {output}" + (f" -e {error}" if error else "")
+    text = convert(SLURM.format(options, "./a"), "torque").text
+    assert [line for line in text.split("\n") if line.startswith("exec")] == lines
+
+
+@pytest.mark.parametrize("line", ["srun --export=all -n 4 ./a", "srun --export=ALL,A=b -n 4 ./a"])
+def test_srun_exports_all_in_any_case_of_letters(line: str) -> None:
+    done = convert(SLURM.format("-N 1", line), "pbspro")
+    assert not [one for one in done.remarks if one.lost]
+
+
+def test_an_option_with_its_value_is_named_once() -> None:
+    done = convert(SLURM.format("-N 2", "srun -n8 -c2 ./a"), "torque")
+    assert [one.what for one in done.remarks if "share all cores" in one.why] == ["-c 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("$(echo $PBS_JOBID | cut -d'[' -f1)", True),
+        ("${PBS_JOBID%%[*}", True),
+        ("$(echo $PBS_JOBID | sed 's/\\[.*//')", True),
+        ("${PBS_JOBID%%.*}", False),
+        ("$PBS_JOBID", False),
+    ],
+)
+@pytest.mark.parametrize("array", [True, False])
+def test_the_id_of_an_array_is_not_that_of_a_task(text: str, named: bool, array: bool) -> None:
+    """The id of a task of PBS begins with that of the array; in Slurm it is another number."""
+    options = "#PBS -l select=1\n" + "#PBS -J 1-4\n" * array
+    done = convert(f"#!/bin/bash\n{options}cd $PBS_O_WORKDIR\nID={text}\n./a $ID", "slurm", "pbspro")
+    assert any("$SLURM_ARRAY_JOB_ID" in one.why for one in done.remarks) is (named and array)
+
+
+@pytest.mark.parametrize(("value", "named"), [("false", False), ("./tool", True)])
+def test_a_condition_in_a_variable_is_no_program(value: str, named: bool) -> None:
+    script = SLURM.format("-N 1 -n 4", f"stage={value}\nif $stage; then echo x; fi\nsrun ./a")
+    why = [one.why for one in convert(script, "pbspro").remarks if one.what == "$stage"]
+    assert any("OMP_NUM_THREADS" in one for one in why) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("srun python t.py", True),
+        ("srun bash work.sh", True),
+        ("srun -K python t.py", False),
+        ("srun --kill-on-bad-exit=1 python t.py", False),
+        ("export SLURM_KILL_BAD_EXIT=1\nsrun python t.py", False),
+        ("export MASTER_ADDR=$(hostname)\nsrun python t.py", False),
+        ("module load mpi4py\nsrun python t.py", False),
+        ("module load openmpi\nsrun ./a", False),
+        ("srun -n 1 python t.py", False),
+        ("srun torchrun --nproc-per-node 4 t.py", False),
+    ],
+)
+def test_ranks_that_go_on_without_another_are_named(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1 -n 4", line))
+    assert any("go on if one fails" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "value"),
+    [
+        ("", "srun --export=NONE ./a", "NONE"),
+        ("", "srun --export=PATH,A=1 ./a", "PATH,A=1"),
+        ("", "srun --export=ALL,A=1 ./a", ""),
+        (" --export=NONE", "srun ./a", "NONE"),
+        (" --export=NONE", "srun --export=all ./a", ""),
+        ("", "srun ./a", ""),
+    ],
+)
+def test_ranks_without_the_environment_of_the_script(options: str, line: str, value: str) -> None:
+    done = job_file(SLURM.format(f"-N 1 -n 4{options}", line))
+    kept = [one.why for one in done.remarks if "keeps from it" in one.why]
+    assert [f"--export={value} " in one for one in kept] == [True] * bool(value)
+
+
+def test_sticky_modules_are_named() -> None:
+    done = job_file(SLURM.format("-N 1", "module --force purge\nmodule load gcc\n./a"))
+    assert values(done.text)["module_purge"] is True
+    assert [(one.line, one.what) for one in done.remarks if "sticky" in one.why] == [
+        (3, "module --force purge")
+    ]
+
+
+def test_a_word_of_several_lines_keeps_them() -> None:
+    code = '"\nsource /e.sh\npython t.py $FILE\n"'
+    done = job_file(SLURM.format("-N 1", f"singularity exec --overlay ~/o:ro i.sif \\\n  bash -c {code}"))
+    line = f"exec singularity exec --overlay ~/o:ro i.sif bash -c {code}"
+    assert values(done.text)["command"] == ["bash", "-c", line]
+
+
+@pytest.mark.parametrize(
+    ("last", "named"),
+    [
+        ("(source work.sh) | tee log", ["base", "out", "run"]),
+        ("source work.sh", ["base", "out", "run"]),
+        ("source /etc/profile", []),
+        ("echo $out", ["out"]),
+    ],
+)
+def test_a_file_that_is_read_later_has_all_variables(last: str, named: list[str]) -> None:
+    before = 'module load gcc\nrun="srun -m block"\nout=/data\nbase=$(pwd)'
+    setup = str(values(job_file(SLURM.format("-N 1", f"{before}\n./a\n{last}")).text).get("setup", ""))
+    exports = [line.split()[1] for line in setup.split("\n") if line.startswith("export ")]
+    assert sorted(exports) == named
+
+
+@pytest.mark.parametrize(
+    ("resources", "lines", "named"),
+    [
+        ("ncpus=2", "export JULIA_NUM_THREADS=34\nmpirun -n 2 julia a.jl", ["JULIA_NUM_THREADS=34"]),
+        ("ncpus=8:mpiprocs=2", "export OMP_NUM_THREADS=4\nmpirun -n 2 ./a", []),
+        ("ncpus=8:mpiprocs=2", "export OMP_NUM_THREADS=8\nmpirun -n 2 ./a", ["OMP_NUM_THREADS=8"]),
+        ("ncpus=8:mpiprocs=8", "export OMP_NUM_THREADS=4\nmpirun -n 2 ./a", []),
+        ("ncpus=8:mpiprocs=8", "mpirun -n 8 ./a\nexport OMP_NUM_THREADS=8\n./b", []),
+    ],
+)
+def test_threads_above_the_cores_that_srun_binds_a_rank_to(
+    resources: str, lines: str, named: list[str]
+) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l select=1:{resources}\n{lines}\n", "slurm", "pbspro")
+    assert [one.what for one in done.remarks if "to which srun binds it" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "what"),
+    [
+        ("-c 2 --exclusive", "./a", "cores and GPUs"),
+        ("-c 2 --exclusive", "srun -n 1 torchrun --nproc-per-node 1 t.py", "GPUs"),
+        ("-c 2", "./a", ""),
+    ],
+)
+def test_a_program_without_a_launcher_has_all_cores_of_whole_nodes(
+    options: str, line: str, what: str
+) -> None:
+    done = job_file(SLURM.format(f"-N 1 {options}", line))
+    why = [one.why.partition(" of the node")[0] for one in done.remarks if one.what == "exclusive"]
+    assert why == [f"the script has all {what}"] * bool(what)
+
+
+HOOK = 'eval "$(conda shell.bash hook)"'
+
+
+@pytest.mark.parametrize(
+    ("start", "after", "lines"),
+    [
+        ("", "conda activate x\n./b", [HOOK, "conda activate x", "./b"]),
+        ("set -u\n", "conda activate x\n./b", ["set +u", HOOK, "set -u", "conda activate x", "./b"]),
+        ("", "source /c/etc/profile.d/conda.sh\nconda activate x\n./b", []),
+        ("", "conda deactivate\n./b\nconda deactivate", [HOOK, "conda deactivate", "./b"]),
+        ("", "conda deactivate", []),
+        ("", "conda list", []),
+    ],
+)
+def test_commands_after_the_program_have_the_function_conda(start: str, after: str, lines: list[str]) -> None:
+    """It is defined in the shell of the script, and that of these commands is another one."""
+    script = SLURM.format("-N 1", f"{start}module load anaconda\nsrun ./a\n{after}")
+    text = str(values(job_file(script).text).get("after", ""))
+    assert (text.split("\n")[-1 - len(lines) : -1] == lines) if lines else HOOK not in text
+
+
+def test_a_program_that_is_code_has_the_function_conda() -> None:
+    code = "for i in 1 2; do\n  conda activate e$i\n  ./a\ndone"
+    done = job_file(SLURM.format("-N 1", f"source ~/.bashrc\n{code}"))
+    assert values(done.text)["command"] == ["bash", "-c", f"{HOOK}\n{code}"]
+
+
+def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
+    done = job_file(SLURM.format("-N 1", "python -m torch.distributed.launch --nproc_per_node=2 t.py"))
+    assert "--local_rank=$LOCAL_RANK" in values(done.text)["command"]
+    assert not [one for one in done.remarks if one.what == "$LOCAL_RANK"]

@@ -42,6 +42,8 @@ CASES = {
     "slurm_deepspeed_without_ssh": "slurm --nodes 2 --gpus-per-node 4 --launcher deepspeed -- train.py --deepspeed_config ds.json",
     "slurm_deepspeed_exclude_a_host": "slurm --nodes 3 --gpus-per-node 4 --launcher deepspeed --exclude node2",
     "slurm_mpirun_over_ssh": "slurm --nodes 2 --gpus-per-node 2 --launcher mpirun --remote ssh",
+    "slurm_gpu_telemetry": "slurm --ranks 16 --gpus-per-node 8 --launcher torchrun --gpu-telemetry yes -- train.py",
+    "torque_ranks_of_uneven_nodes": "pbs --dialect torque --ranks 12 --gpus-per-node 8 --launcher mpirun -- ./solver",
     "slurm_npu_srun": "slurm --nodes 2 --gpus-per-node 8 --accelerator npu --launcher srun --env HCCL_CONNECT_TIMEOUT=600",
     "slurm_rocm_modules": "slurm --nodes 2 --gpus-per-node 8 --accelerator rocm --cpus-per-rank 7 --launcher srun --module-use /opt/site/modulefiles --module PrgEnv-gnu --module rocm/6.2 --mem 480G --mail me@example.org",
     "slurm_extra_directives_and_launcher_arguments": "slurm --nodes 2 --directive --constraint=a100 --directive '--reservation=\"night shift\"' --launcher torchrun --launcher-arg --max-restarts=1 --master-port 23456 -- -m pkg.train",

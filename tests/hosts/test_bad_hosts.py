@@ -12,7 +12,7 @@ import pytest
 from support.hosts import SMALL, add, offline
 from support.laptop import Done, Lab, Laptop, User
 from support.processes import processes_of
-from support.waiting import wait_until
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("hosts")
 
@@ -63,6 +63,8 @@ def test_a_folder_of_runs_that_cannot_be_used(lab: Lab, laptop: Laptop, user: Us
     ("line", "status", "words"),
     [
         ("echo no more >&2; exit 3", 1, "no command runs at narval: the files of the login shell there"),
+        ("cat > /dev/null", 1, "such as ~/.bashrc, read the input of each command; let them read only if"),
+        ("read -r answer", 1, "nothing can be sent to narval"),
         ("exec 2>&1", 0, "submitted"),
         ("yes x | head -c 1000000; set -u", 0, "submitted"),
     ],
@@ -74,15 +76,28 @@ def test_files_of_the_login_shell(laptop: Laptop, user: User, line: str, status:
     file.write_text(f"{line}\n{file.read_text()}")
     done = submit(laptop, "true")
     assert (done.status, words in done.err) == (status, True), done
+    assert status == 0 or not (laptop.work / "runs").exists()
 
 
 def test_a_host_that_stops_answering_is_left_in_time(laptop: Laptop, user: User) -> None:
-    laptop.knows("narval", user, relay=laptop.relay(cut=("down", 0), then="stall"))
-    add(laptop, user)
-    begin = time.monotonic()
-    done = submit(laptop, "true")
-    assert (done.status, time.monotonic() - begin < 20) == (5, True), done
-    assert "timed out" in done.err, done
+    """Before its name, in the exchange of keys, and while the user logs in."""
+    relay = laptop.relay()
+    laptop.knows("whole", user, relay=relay)
+    assert laptop.run("ssh", "whole", "exit 255").status == 255
+    begin, processes = time.monotonic(), []
+    for number, after in enumerate((0, 100, relay.connections[0].down - 800)):
+        name = f"narval{number}"
+        laptop.knows(name, user, relay=laptop.relay(cut=("down", after), then="stall"))
+        add(laptop, user, name=name)
+        words = ("jobgen", "submit", "--host", name, *SMALL, "--", "true")
+        processes += [laptop.start(*words) for _ in range(2)]  # the second one waits for the first
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, "has not answered in time" in err or "cannot be reached" in err) == (
+            5,
+            True,
+        )
+    assert time.monotonic() - begin < 30
     assert not (laptop.work / "runs").exists()
 
 
@@ -132,7 +147,7 @@ def test_a_hostile_job_changes_nothing_outside_of_its_files(laptop: Laptop, user
     assert submit(laptop, "bash", "hostile.sh").status == 0
     run = run_of(laptop)
     before = [(run / name).read_bytes() for name in ("host.json", "job.sh")]
-    wait_until(lambda: is_over(laptop), 30)
+    wait_for(lambda: is_over(laptop), 30)
     laptop.run("jobgen", "logs")
     laptop.run("jobgen", "fetch", "exp", "*")
     assert [(run / name).read_bytes() for name in ("host.json", "job.sh")] == before
@@ -146,12 +161,12 @@ def test_a_job_that_ended_unseen_is_not_made_again(laptop: Laptop, user: User) -
     user.hang("sbatch", after=True)
     words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
     first = laptop.start(*words)
-    wait_until(lambda: user.calls("sbatch") == 1, 30)
+    wait_for(lambda: user.calls("sbatch") == 1, 30)
     offline(laptop)
     first.communicate(timeout=60)
     user.command("sbatch", 'exec "$real" "$@"')
     there = user.files / "jobgen"
-    wait_until(lambda: any(" ended " in file.read_text() for file in there.glob("exp-*/*/events")), 30)
+    wait_for(lambda: any(" ended " in file.read_text() for file in there.glob("exp-*/*/events")), 30)
     done = laptop.run(*words)
     assert (done.status, "it has ended: finished" in done.err) == (0, True), done
     assert len(list(there.glob("exp-*"))) == 1
@@ -164,7 +179,7 @@ def test_what_is_here_of_a_log_is_printed_without_a_connection(laptop: Laptop, u
     laptop.knows("narval", user, relay=relay)
     add(laptop, user)
     assert submit(laptop, "echo", "hello").status == 0
-    wait_until(lambda: "\nhello\n" in laptop.run("jobgen", "logs").out, 30)
+    wait_for(lambda: "\nhello\n" in laptop.run("jobgen", "logs").out, 30)
     relay.set(offline=True)
     offline(laptop)
     done = laptop.run("jobgen", "logs")
@@ -178,7 +193,7 @@ def test_a_log_goes_on_where_the_connection_broke(laptop: Laptop, user: User) ->
     add(laptop, user)
     script = "for i in $(seq 20); do echo line $i; sleep 0.5; done"
     assert submit(laptop, "sh", "-c", script).status == 0
-    wait_until(lambda: "line 1\n" in laptop.run("jobgen", "logs").out, 30)
+    wait_for(lambda: "line 1\n" in laptop.run("jobgen", "logs").out, 30)
     process = laptop.start("jobgen", "logs", "-f")
     time.sleep(2)
     relay.set(offline=True)
@@ -200,7 +215,7 @@ def test_ctrl_c_while_files_are_sent_leaves_nothing(laptop: Laptop, user: User) 
     )
     words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", "--", "true")
     process = laptop.start("python", "-c", with_ctrl_c, *words)
-    wait_until(lambda: user.calls("tar") == 1, 30)
+    wait_for(lambda: user.calls("tar") == 1, 30)
     [number] = (one.pid for one in processes_of(laptop.folder) if "bin/jobgen submit" in one.command)
     os.kill(number, signal.SIGINT)
     process.communicate(timeout=60)

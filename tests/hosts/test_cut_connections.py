@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from support.hosts import SMALL, Login, add, offline
+from support.hosts import SMALL, Login, add, offline, row_of
 from support.laptop import Done, Laptop
 
 pytestmark = pytest.mark.xdist_group("hosts")
@@ -38,8 +38,7 @@ def test_no_job_is_lost_or_made_twice(laptop: Laptop, login: Login, chance: rand
     runs = None if on_slurm else login.cluster.folder("runs")
     if runs:
         runs.chmod(0o777)
-    row = {"slurm": "slurm", "openpbs": "pbspro", "torque": "torque"}[login.cluster.name]
-    add(laptop, login.user, scheduler=row, runs=runs)
+    add(laptop, login.user, scheduler=row_of(login), runs=runs)
     whole = submit(laptop, "whole")
     assert (whole.status, jobs_of(laptop, "whole", query)) == (0, [whole.out.strip()])
     offline(laptop)

@@ -12,7 +12,7 @@ from support.hosts import SMALL
 from support.laptop import LAPTOP_HOME, PASSWORD, Done, Lab, Laptop, User
 from support.pbs import PbsCluster
 from support.pbs_login import pbs_login
-from support.waiting import wait_until
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("hosts")
 
@@ -65,7 +65,7 @@ def test_a_host_is_asked_once_and_runs_a_job(lab: Lab, laptop: Laptop, shell: st
         [state] = json.loads(laptop.run("jobgen", "status", "--json").out)
         return bool(state["state"] == "finished")
 
-    wait_until(ended, 30)
+    wait_for(ended, 30)
 
 
 @pytest.mark.parametrize("kind", ["openpbs", "torque"])
@@ -143,6 +143,17 @@ def test_a_terminal_is_asked_for_what_ssh_and_the_site_want(lab: Lab, laptop: La
     assert site["job"]["account"] == "def-me"
 
 
+def test_the_site_of_a_host_is_refreshed(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    added(laptop)
+    done = laptop.run("jobgen", "site", "refresh", "--host", "narval")
+    assert (done.status, "queues of minicluster by scontrol" in done.err) == (0, True), done
+    [path] = (path for path in (laptop.home / CONFIG).rglob("*.toml") if "refreshed = " in path.read_text())
+    assert tomllib.loads(path.read_text())["host"] == "login1"
+    done = laptop.run("jobgen", "submit", "--host", "narval", *SMALL, "--nodes", "50", "--", "true")
+    assert (done.status, "scontrol on " in done.err) == (2, True), done
+
+
 def failed(laptop: Laptop, status: int, *parts: str, words: tuple[str, ...] = ()) -> None:
     """Let the addition of a host fail with these parts of one sentence, and leave nothing here."""
     done = laptop.run("jobgen", "host", "add", "narval", *words)
@@ -164,7 +175,10 @@ def test_a_host_that_refuses_the_key(lab: Lab, laptop: Laptop) -> None:
 
 def test_a_host_without_a_scheduler(lab: Lab, laptop: Laptop) -> None:
     laptop.knows("narval", lab.user(without=["sbatch"]))
-    failed(laptop, 2, "scheduler: neither sbatch nor qsub is on the PATH of a login shell there")
+    for words in ((), ("--scheduler", "torque")):
+        failed(
+            laptop, 2, "scheduler: neither sbatch nor qsub is on the PATH of a login shell there", words=words
+        )
 
 
 def test_a_host_with_another_scheduler(laptop: Laptop, user: User) -> None:

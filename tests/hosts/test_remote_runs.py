@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
+import sys
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
-from support.hosts import SMALL, Login, add, offline
-from support.laptop import PASSWORD, Lab, Laptop, User
-from support.waiting import wait_until
+from support import ROOT
+from support.hosts import SMALL, Login, add, folder_there, live, offline, row_of, status, submitted
+from support.laptop import LAPTOP_HOME, PASSWORD, Lab, Laptop, User
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.xdist_group("hosts")
-
-
-def status(laptop: Laptop, *words: str) -> dict[str, Any]:
-    done = laptop.run("jobgen", "status", "--json", *words)
-    assert done.status == 0, done
-    [state] = json.loads(done.out)
-    return state
-
-
-def live(laptop: Laptop, end: Path, *words: str) -> None:
-    """Submit, watch and end a job that waits for a file."""
-    script = "echo begins; while [ ! -e end ]; do sleep 0.2; done; echo ends"
-    done = laptop.run("jobgen", "submit", "--host", "narval", *SMALL, *words, "--", "sh", "-c", script)
-    assert done.status == 0, done
-    job = done.out.strip()
-    wait_until(lambda: status(laptop)["state"] == "running", 60)
-    state = status(laptop)
-    assert (state["id"], state["host"], state["reachable"]) == (job, "narval", True)
-    wait_until(lambda: "begins" in laptop.run("jobgen", "logs").out, 30)
-    [run] = (path for path in end.iterdir() if path.name.startswith("exp-"))
-    (run / "code/end").touch()
-    done = laptop.run("jobgen", "logs", "-f")
-    assert [word in done.out for word in ("begins", "ends")] == [True, True], done
-    wait_until(lambda: status(laptop)["state"] == "finished", 60)
 
 
 @pytest.mark.parametrize("shell", ["bash", "tcsh", "fish"])
@@ -48,28 +23,23 @@ def test_a_whole_life(lab: Lab, laptop: Laptop, shell: str) -> None:
     live(laptop, user.files / "jobgen", "--name", "exp")
 
 
+def test_a_whole_life_on_slurm_24(new_lab: Lab) -> None:
+    with new_lab.laptop() as laptop:
+        user = new_lab.user()
+        laptop.knows("narval", user)
+        add(laptop, user)
+        live(laptop, user.files / "jobgen", "--name", "exp")
+        assert laptop.run("jobgen", "fetch", "exp").status == 0
+        assert laptop.run("jobgen", "report", "exp").status == 0
+
+
 @pytest.mark.parametrize("login", ["openpbs", "torque"], indirect=True)
 def test_a_whole_life_on_pbs(laptop: Laptop, login: Login) -> None:
     runs = login.cluster.folder("runs")
     runs.chmod(0o777)
     laptop.knows("narval", login.user)
-    row = "torque" if login.cluster.name == "torque" else "pbspro"
-    add(laptop, login.user, scheduler=row, runs=runs)
+    add(laptop, login.user, scheduler=row_of(login), runs=runs)
     live(laptop, runs, "--name", "exp")
-
-
-def submitted(laptop: Laptop, script: str, *words: str) -> str:
-    """Submit a shell script and return the name of its run."""
-    done = laptop.run(
-        "jobgen", "submit", "--host", "narval", *SMALL, "--name", "exp", *words, "--", "sh", "-c", script
-    )
-    assert done.status == 0, done
-    return max((laptop.work / "runs").iterdir()).name
-
-
-def folder_there(user: User) -> Path:
-    [run] = (path for path in (user.files / "jobgen").iterdir() if path.name.startswith("exp-"))
-    return run
 
 
 def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
@@ -77,7 +47,7 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     add(laptop, user)
     script = "mkdir -p ../checkpoints/step-1; head -c 9000000 /dev/urandom > ../checkpoints/step-1/weights; "
     run = submitted(laptop, script + 'echo \'{"step": 1, "loss": 2.5}\' > ../metrics.jsonl')
-    wait_until(lambda: status(laptop)["state"] == "finished", 30)
+    wait_for(lambda: status(laptop)["state"] == "finished", 30)
     there, here = folder_there(user), laptop.work / "runs" / run
     assert status(laptop)["loss"] == 2.5
     assert not (here / "checkpoints").exists()
@@ -98,16 +68,46 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
 
 
+def test_the_laptop_needs_only_ssh_and_git(laptop: Laptop, user: User) -> None:
+    """As macOS has them: none of the other commands are those of GNU there."""
+    laptop.knows("narval", user)
+    programs = laptop.home / "programs"
+    programs.mkdir()
+    for name in ("ssh", "git"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    jobgen = (sys.executable, "-m", "jobgen")
+    path = f"PATH={LAPTOP_HOME}/programs"
+    assert laptop.run("git", "init", "-q").status == 0
+    commands = (
+        ("host", "add", "narval"),
+        ("host", "check", "narval"),
+        ("submit", "--host", "narval", *SMALL, "--name", "exp", "--", "sh", "-c", "echo hello"),
+        ("logs", "-f"),
+        ("status",),
+        ("fetch", "exp", "*"),
+        ("report", "exp"),
+        ("diff", "exp", "exp"),
+        ("submit", "--host", "narval", *SMALL, "--name", "other", "--", "sleep", "1000"),
+        ("cancel", "--now", "other"),
+    )
+    for words in commands:
+        done = laptop.run(
+            "/usr/bin/env", "-i", path, f"HOME={LAPTOP_HOME}", f"PYTHONPATH={ROOT}", *jobgen, *words
+        )
+        assert done.status == 0, done
+        assert words[0] != "logs" or "hello\n" in done.out
+
+
 def test_cancel_saves_first(laptop: Laptop, user: User) -> None:
     laptop.knows("narval", user)
     add(laptop, user)
     run = submitted(laptop, "while :; do sleep 0.2; done")
-    wait_until(lambda: status(laptop)["state"] == "running", 30)
-    wait_until(lambda: status(laptop)["attempts"] == 1, 30)
+    wait_for(lambda: status(laptop)["state"] == "running", 30)
+    wait_for(lambda: status(laptop)["attempts"] == 1, 30)
     done = laptop.run("jobgen", "cancel", run)
     assert (done.status, "is asked to save and end" in done.err) == (0, True), done
     done = laptop.run("jobgen", "cancel", run)
-    wait_until(lambda: status(laptop)["state"] == "cancelled", 60)
+    wait_for(lambda: status(laptop)["state"] == "cancelled", 60)
 
 
 def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User) -> None:
@@ -115,7 +115,7 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
     laptop.knows("narval", user, relay=relay)
     add(laptop, user)
     run = submitted(laptop, "sleep 1000")
-    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    wait_for(lambda: status(laptop)["state"] == "running", 30)
     laptop.run("ssh", "-O", "exit", "narval")
     relay.set(cut=("up", 0))
     offline(laptop)
@@ -135,7 +135,7 @@ def test_the_end_of_a_long_log_is_fetched_alone(laptop: Laptop, user: User) -> N
     laptop.knows("narval", user, relay=relay)
     add(laptop, user)
     run = submitted(laptop, "seq -f 'line %.0f of the log' 1000000; exit 3")
-    wait_until(lambda: status(laptop)["state"] == "failed", 60)
+    wait_for(lambda: status(laptop)["state"] == "failed", 60)
     done = laptop.run("jobgen", "logs", "--tail", "3", run)
     assert "line 1000000 of the log" in done.out, done
     report = laptop.run("jobgen", "report", run)
@@ -203,8 +203,8 @@ def test_secrets_are_in_no_command_line_and_not_here(laptop: Laptop, user: User)
         assert found == ""
     done = laptop.run("jobgen", "logs", "-f")
     assert "8 7\n" in done.out, done
-    wait_until(lambda: status(laptop)["state"] == "finished", 30)
-    wait_until(lambda: not (there / "environment").exists(), 30)
+    wait_for(lambda: status(laptop)["state"] == "finished", 30)
+    wait_for(lambda: not (there / "environment").exists(), 30)
 
 
 def test_two_login_nodes_behind_one_name(laptop: Laptop, user: User) -> None:
@@ -213,7 +213,7 @@ def test_two_login_nodes_behind_one_name(laptop: Laptop, user: User) -> None:
     add(laptop, user)
     run = submitted(laptop, "sleep 1000")
     laptop.disconnect()
-    wait_until(lambda: status(laptop)["state"] == "running", 30)
+    wait_for(lambda: status(laptop)["state"] == "running", 30)
     laptop.disconnect()
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
     assert len(relay.connections) >= 3
@@ -225,7 +225,7 @@ def test_a_command_that_hangs_there_makes_one_job(laptop: Laptop, user: User) ->
     user.hang("sbatch", after=True)
     words = ("jobgen", "submit", "--host", "narval", *SMALL, "--name", "hangs", "--", "sleep", "1000")
     first = laptop.start(*words)
-    wait_until(lambda: user.calls("sbatch") == 1, 30)
+    wait_for(lambda: user.calls("sbatch") == 1, 30)
     first.kill()
     first.wait()
     laptop.disconnect()
@@ -286,9 +286,9 @@ def test_the_whole_life_of_a_run_that_is_resumed(laptop: Laptop, user: User) -> 
         "[ ! -e ../second ] || exit 0; : > ../second; while :; do sleep 0.2; done"
     )
     run = submitted(laptop, script)
-    wait_until(lambda: status(laptop)["step"] == 1, 30)
+    wait_for(lambda: status(laptop)["step"] == 1, 30)
     assert laptop.run("jobgen", "cancel", run).status == 0
-    wait_until(lambda: status(laptop)["status"] == 75, 60)
+    wait_for(lambda: status(laptop)["status"] == 75, 60)
     there = folder_there(user)
     state = status(laptop)
     assert f"submit job.sh again at narval, from {user.home / 'jobgen' / there.name}" in state["reason"], (
@@ -296,7 +296,7 @@ def test_the_whole_life_of_a_run_that_is_resumed(laptop: Laptop, user: User) -> 
     )
     done = laptop.run("ssh", "narval", f"cd {user.home / 'jobgen' / there.name} && sbatch job.sh")
     assert "Submitted batch job" in done.out
-    wait_until(lambda: status(laptop)["attempts"] == 2, 60)
+    wait_for(lambda: status(laptop)["attempts"] == 2, 60)
     watched = laptop.run("jobgen", "status", run, "--watch", timeout=120)
     assert "attempt 2, finished" in watched.out, watched
     assert (status(laptop)["attempts"], status(laptop)["state"]) == (2, "finished")

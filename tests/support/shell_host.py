@@ -32,7 +32,6 @@ class ShellHost(Host):
         script: str,
         stdin: bytes | BinaryIO = b"",
         patience: float = PATIENCE,
-        into: BinaryIO | None = None,
     ) -> ScriptOutput:
         data = stdin if isinstance(stdin, bytes) else stdin.read()
         self.inputs.append(len(data))

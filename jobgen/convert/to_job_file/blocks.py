@@ -12,6 +12,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
+from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
@@ -20,9 +21,9 @@ from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments, exported
+from jobgen.script.syntax import LATER, Node, assignments, exported, parse
 
-_IDLE = re.compile(r"(wait|true|:|(conda )?deactivate)?")
+_IDLE = re.compile(r"(wait|true|:|deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
 # Commands that make programs or get them, and those that install commands.
@@ -51,6 +52,7 @@ def misread(assignment: Node) -> bool:
 def _working(statements: Sequence[Node]) -> list[Node]:
     """Return the statements that do more than wait, up to the end of the script, with their separators."""
     found: list[Node] = []
+    works = 0  # the length up to the last statement that does more than to leave an environment
     dropped = True
     background = False  # there is something to wait for
     for one in statements:
@@ -61,7 +63,8 @@ def _working(statements: Sequence[Node]) -> list[Node]:
             dropped = bool(_IDLE.fullmatch(text)) and not (text == "wait" and background)
         background |= one.type == "&" and not dropped
         found += [] if dropped else [one]
-    return found
+        works = works if dropped or text == "conda deactivate" else len(found)
+    return found[:works]
 
 
 def _reads_status(statement: Node, strict: bool) -> bool:
@@ -187,11 +190,13 @@ class Body:
         read = {*definitions_of(self.script, later).names, *self.used}
         known = {*self.file.variables, *by_value(self.script)}
         found: dict[str, None] = {}
+        program = parse(self.file.list("command")[-1].encode()) if self._in_shell else None
+        sourced = any(map(is_own_file, (two for one in (program, *later) if one for two in commands(one))))
         for one in statements:
-            for name, _, node in assignments(one):
+            for name, value, node in assignments(one):
                 if exported(node) and not misread(node):
                     known.add(name)
-                elif name in read and name not in known:
+                elif (name in read or (sourced and value.type != "array")) and name not in known:
                     found[name] = None
             found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
@@ -204,6 +209,10 @@ class Body:
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
         known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
         return [name for name in found if name not in known]
+
+    @property
+    def _in_shell(self) -> bool:
+        return self.file.list("command")[:2] == ["bash", "-c"]
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""

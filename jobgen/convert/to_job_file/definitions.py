@@ -17,6 +17,9 @@ from jobgen.script.syntax import LATER, Node, assignments
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
+_ACTIVATES = re.compile(r"conda (de)?activate\b")
+_DEFINES = re.compile(r"conda\.sh|shell\.(bash|posix) hook|bashrc|bash_profile")
+_HOOK = 'eval "$(conda shell.bash hook)"'
 _OF_BASH = re.compile(r"BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS")  # the arrays of bash itself
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
@@ -177,7 +180,12 @@ def exported_functions(script: Script, text: str) -> list[str]:
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the statements that set IFS, options of bash and aliases before these commands."""
+    """Return the statements that set IFS, options of bash, aliases and the function conda before these
+    commands."""
     first = min((one.start for one in nodes), default=0)
     top = [one for one in script.tree.children if one.start < first]
-    return tuple(one.text for one in top if _IFS.match(one.text) or one.text.startswith(("shopt ", "alias ")))
+    found = [one.text for one in top if _IFS.match(one.text) or one.text.startswith(("shopt ", "alias "))]
+    texts = [one.node.text for node in nodes for one in commands(node)]
+    if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):
+        found += ["set +u", _HOOK, "set -u"] if script.nounset else [_HOOK]
+    return tuple(found)

@@ -19,7 +19,7 @@ from jobgen.convert.to_job_file.effects import (
     may_follow,
     mentions,
 )
-from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited, may_set
+from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
@@ -97,6 +97,8 @@ def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool
         return False
     if may_be_inherited(script, name.text) or is_for_programs(script, name.text):
         return False
+    if any(is_own_file(one) and one.node.start > statement.start for one in script.commands):
+        return False  # which may read it
     text = bytearray(script.tree.source)
     for one in (statement, *options, *script.tree.all("comment")):
         text[one.start : one.end] = b" " * (one.end - one.start)

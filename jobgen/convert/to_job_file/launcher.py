@@ -15,9 +15,10 @@ from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import recognized_mpi
+from jobgen.script.mpi_of_script import end_together, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal
 
@@ -150,6 +151,19 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
     if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
         file.remarks.append(Remark(launch.line, f"--mpi={plugin}", f"becomes --mpi={new}", lost=False))
+
+
+def ends(file: JobFile, script: Script, launch: Launch) -> None:
+    """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
+    ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+    given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
+    if launch.kind != script.dialect.scheduler.node_step or ranks < 2 or given:
+        return
+    texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]
+    name = (texts[command_start(texts) :] or [""])[0]
+    if not end_together(script, name):
+        why = "without -K the other ranks go on if one fails: jobgen ends all"
+        file.remarks.append(Remark(launch.line, launch.kind, why, lost=False))
 
 
 def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:

@@ -17,6 +17,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
+from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
@@ -174,7 +175,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if name.isdigit() or not (ours or re.search(rf"(?<![${{\w]){name}\b", text)):
+        if name.isdigit() or not (
+            name in RANK_VARIABLES or ours or re.search(rf"(?<![${{\w]){name}\b", text)
+        ):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
@@ -336,6 +339,10 @@ def _id_of(started: Node) -> str:
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     """Yield a remark if statements that became options end the job where the script goes on."""
     found = [command for one in statements for command in commands(one) if one.type == "command"]
+    for one in found:
+        if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
+            why = "the job unloads all modules but the sticky ones"
+            yield Remark(one.line, shown(one.node), why, lost=False)
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     if found and not strict:
         what = ", ".join(dict.fromkeys(one.name for one in found))
@@ -418,15 +425,16 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
-    """Yield a remark on a srun that passes less of the environment than jobgen's: by a directive --export."""
-    given = script.heeded.get("--export")
-    if given is None or "ALL" in given.value.strip("\"'").upper().split(","):
-        return
-    step = script.dialect.scheduler.node_step
-    while launch is not None and (launch.kind != step or launch.has("--export")):
+    """Yield a remark on a srun that passes less of the environment than jobgen's."""
+    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
         launch = launch.outer
-    if launch is not None and "SLURM_EXPORT_ENV" not in script.tree.text:
-        why = f"the ranks get the environment of the script, too, which --export={given.value} keeps from it"
+    if launch is None:
+        return
+    option, own = script.heeded.get("--export"), launch.options.get("--export")
+    of_job = option.value if option is not None and "SLURM_EXPORT_ENV" not in script.tree.text else "ALL"
+    value = own if launch.has("--export") else of_job
+    if "ALL" not in (value or "ALL").strip("\"'").upper().split(","):
+        why = f"the ranks get the environment of the script, too, which --export={value} keeps from it"
         yield Remark(launch.line, launch.kind, why, lost=False)
 
 

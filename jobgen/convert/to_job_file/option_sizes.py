@@ -58,6 +58,20 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
         file.remarks.append(Remark(1, "", why))
 
 
+def keep_total(file: JobFile, row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) -> bool:
+    """Return whether a number of all ranks alone is that of ``--ranks``, from which the nodes follow: their
+    devices divide it, or the site knows them."""
+    request = row.scheduler.sizes(values_by_key(map(shlex.join, options), row.scheduler))
+    total, devices = request.ranks, _devices(file, line)
+    if not total or request.nodes or request.ranks_per_node or line.started or "--nodes" in line.ours:
+        return False
+    own = line.ours.keys() & {"--site", "--ranks-per-node"} and not line.devices
+    if own or (devices and total > devices and total % devices == 0):
+        file.values.pop("ranks_per_node", None)
+        file.values["ranks"] = total
+    return "ranks" in file.values
+
+
 def count_per_device(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     """Replace counts for each device with those of a node or of a rank."""
     devices = _devices(file, line) or 1

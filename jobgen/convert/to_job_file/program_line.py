@@ -341,7 +341,9 @@ def as_text(
     needs = definitions_of(script, nodes)
     nodes, setup = _joined(nodes), list[str]()
     texts = [_with_output(node, setup) if launch is not None else node.text for node in nodes]
-    words = [" ".join(text.replace("\\\n", " ").split("\n")) for text in texts]
+    words = [
+        text if re.search("[\"'`(]", text) else " ".join(text.replace("\\\n", " ").split()) for text in texts
+    ]
     of_python = launch is not None and launch.row.once_a_node
     head = 1 if is_python(words[0]) else 0
     if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):

@@ -18,6 +18,7 @@ from jobgen.convert.to_job_file.option_sizes import (
     drop,
     keep_chunks,
     keep_devices,
+    keep_total,
     leave_ranks,
     refuse_range,
     share_cores,
@@ -116,10 +117,10 @@ def of_scheduler(
     replaced: tuple[str, ...] = ()
     if line.started:
         leave_ranks(file, line)
-    else:
+    elif not keep_total(file, row, options, line):
         choose_launcher(file, (target or row).scheduler, line)
-    if not line.started and keep_devices(file, (target or row).scheduler, line):
-        file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
+        if keep_devices(file, (target or row).scheduler, line):
+            file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
     _keep_whole(file, row, options)
     values = file.values
     remarks = [*(": ".join(filter(None, (one.what, one.why))) for one in file.remarks), *remarks]

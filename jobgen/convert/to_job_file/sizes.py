@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
@@ -56,7 +56,7 @@ def _of_whole_nodes(
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
     no_cores = script.request.cpus_per_rank is None
-    cores = no_cores and (launch is None or launch.row.once_a_node)
+    cores = launch is None or (no_cores and launch.row.once_a_node)
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
     if script.request.exclusive and what:
@@ -295,15 +295,34 @@ _OF_DIRECTIVES = {
 
 
 def variables(file: JobFile, script: Script) -> None:
-    """Set the variables of directives that the script reads, and that the job of the job file has not."""
+    """Set the variables of directives that the script reads, and that the job of the job file has not.
+
+    They are not exported: srun reads them as its options, and refuses some beside those of the job.
+    """
     read = {name for name, _ in script.expansions}
+    values: dict[str, str] = {}
     for name, flag in _OF_DIRECTIVES.items():
         kept = any(one.startswith(f"{flag}=") for one in file.list("directive"))
         if name in read and flag in script.heeded and not kept:
             value = script.heeded[flag].value
-            text = str(mebibytes(value) or "") if "MEM" in name else value
-            if text:
-                file.set_variable(name, text, script.heeded[flag].line)
+            if text := str(mebibytes(value) or "") if "MEM" in name else value:
+                values[name] = f"{name}={text}"
+    words = file.list("command")
+    in_shell = words[:2] == ["bash", "-c"]
+    if in_shell:
+        file.values["command"] = [*words[:2], _with_values(words[2], words[2], values), *words[3:]]
+    for key in ("setup", "before", "after_block"):
+        code = str(file.values.get(key, ""))
+        if text := _with_values(
+            code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values
+        ):
+            file.values[key] = text
+
+
+def _with_values(code: str, text: str, values: Mapping[str, str]) -> str:
+    """Return code behind the lines that set the variables which a text reads."""
+    lines = [line for name, line in values.items() if re.search(rf"\b{name}\b", text)]
+    return "\n".join([*lines, code])
 
 
 def threads(file: JobFile, script: Script, program: Command | None) -> None:

@@ -17,8 +17,9 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.mpi_of_script import mpi_of, named_mpi
+from jobgen.script.mpi_of_script import end_together, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
+from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
 
@@ -120,21 +121,7 @@ def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
     """Return whether the program of a call is a common tool, or Python in a script without an MPI for it."""
     name = _program_name(call, line, script)
-    return name in TOOLS or (is_python(name) and not _names_mpi(script))
-
-
-def _end_together(call: Call, line: LaunchLine, script: Script) -> bool:
-    """Return whether the ranks of a program all end with one of them, as those of MPI, or need no other."""
-    name = _program_name(call, line, script)
-    if is_python(name) or name.endswith(".py"):
-        return _names_mpi(script)
-    return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
-
-
-def _names_mpi(script: Script) -> bool:
-    """Return whether the code of a script has words of MPI for Python."""
-    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    return re.search("mpi4py|horovod|hvd", code) is not None
+    return name in TOOLS or (is_python(name) and not names_mpi_of_python(script))
 
 
 def _program_name(call: Call, line: LaunchLine, script: Script) -> str:
@@ -175,7 +162,11 @@ def _of_all(
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return
-    if not to_srun and "kill" not in line.values and not _end_together(call, line, script):
+    if (
+        not to_srun
+        and "kill" not in line.values
+        and not end_together(script, _program_name(call, line, script))
+    ):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
         yield Remark(call.command.line, call.name, why, lost=False)
     if not to_srun and not mpi.passes_all and script.request.nodes != 1:
@@ -206,6 +197,8 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if not to_srun and "hosts" not in line.values and fewer:
         why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
         yield Remark(number, call.what, why, lost=False)
+    if to_srun:
+        yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script.request)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
@@ -216,6 +209,16 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
         yield Remark(number, call.what, why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
+
+
+def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
+    """Yield a remark on a number of threads above the cores of a rank, to which only srun binds them."""
+    cores = number(line.values.get("cpus") or srun_line.cores_of_rank(line, script.request) or "1")
+    for name, value, node in script.assignments:
+        threads = number(script.constants.value(value)) if name.endswith("_NUM_THREADS") else None
+        if threads and cores and threads > cores and node.start < call.command.node.start:
+            why = f"is more than the cores of a rank, {cores}, to which {srun_line.NAME} binds it"
+            yield Remark(node.line, f"{name}={threads}", why, lost=False)
 
 
 def _has_input(call: Call) -> bool:

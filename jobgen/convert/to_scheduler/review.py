@@ -36,7 +36,7 @@ _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|host
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
-_CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job_id": "%A", "user": "%u"}
+_CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(

@@ -71,7 +71,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
     for word in words:
         name, value = _option(word, words)
         meaning = MEANINGS.get(name, "lost")
-        text = f"{word.text.partition('=')[0]} {value.text}".strip()
+        given = word.text if word.text.startswith("--") else word.text[:2]
+        text = f"{given.partition('=')[0]} {value.text}".strip()
         if name not in LONG:
             raise Unreadable(f"{word.text} is not an option of {NAME}")
         if meaning == "refused":
@@ -116,9 +117,9 @@ def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
 def _export(line: LaunchLine, value: Value, text: str) -> None:
     """Keep the variables of --export that are added to all others."""
     names = value.text.split(",")
-    if "ALL" in names:
+    if "ALL" in map(str.upper, names):
         line.exports += [one for one in names if "=" in one]
-    if "ALL" not in names:
+    else:
         line.lost.append(text)
 
 
@@ -177,7 +178,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
     if nodes := _fewer_nodes(line, request):
         words.append(f"--nodes={nodes}")
-    if cores := line.values.get("cpus") or _cores(line, request):
+    if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     words += [f"--cpu-bind={bind}"] * bool(bind)
@@ -213,7 +214,7 @@ def fills_unknown_nodes(line: LaunchLine, request: Request) -> bool:
     return "ncpus" in request.totals and not request.chunks and unread and "each" in line.values
 
 
-def _cores(line: LaunchLine, request: Request) -> str:
+def cores_of_rank(line: LaunchLine, request: Request) -> str:
     """Return the cores of each rank: those of a node, shared by its ranks."""
     if fills_unknown_nodes(line, request):
         return ""

@@ -200,7 +200,7 @@ def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> l
         quoted = re.sub(r'([\\$`"])', r"\\\1", path)
         own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if content.index_later else {}
         name = fill(quoted, codes if "%a" in path else codes | own)
-        joined = " 2>&1" if key == "output" and "error" not in logs else ""
+        joined = " 2>&1" if key == "output" and content.request.join else ""
         lines.append(f'exec {signs[key]} "{name}"{joined}')
     return lines
 

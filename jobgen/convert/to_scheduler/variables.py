@@ -18,6 +18,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.values import arrays
 
+# Code that takes the index of the array, in brackets, from the id of a job.
+_CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
 # Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
@@ -161,7 +163,11 @@ def translate(
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            if of_array and meanings(source).get(name) == "job_id" and (why := _id_of_task(text, target)):
+            if (
+                of_array
+                and meanings(source).get(name) == "job_id"
+                and (why := _id_of_task(node, text, target))
+            ):
                 yield Remark(node.line, f"${name}", why, lost=False)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
@@ -177,10 +183,12 @@ def _unreadable(script: Script, source: Dialect) -> set[str]:
     return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
 
 
-def _id_of_task(text: str, target: Dialect) -> str:
+def _id_of_task(node: Node, text: str, target: Dialect) -> str:
     """Return what differs about the id of a task of an array; empty if nothing does."""
     if not target.job_number:
-        return ""
+        above = [one.text for one in node.above() if one.type in ("expansion", "pipeline", "command")]
+        own = f"is the number of the task here: that of the array is ${target.variable('array_job')}"
+        return own if any(map(_CUTS_INDEX.search, above)) else ""
     if text == target.variable("job_id"):
         return "is NUMBER[INDEX].SERVER here, which is no number"
     return "is the number of the array here, the same for all of its tasks"

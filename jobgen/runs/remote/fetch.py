@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,21 +9,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.code.digests import sha256_of
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs.remote.mirror import is_growing, may_have, pull_from
+from jobgen.runs.remote.mirror import LOGS, is_growing, may_have, pull_from
 from jobgen.runs.remote.place import Place
+from jobgen.runs.run_directory import METRICS
 
-DEFAULT = (
-    "metrics.jsonl",
-    "status.json",
-    "*.log",
-    "*.o[0-9]*",
-    "report*.html",
-    "*.ranks",
-    "events",
-    "statuses",
-)
+DEFAULT = (METRICS, "status.json", *LOGS, "report*.html", "*.ranks", "events", "statuses")
 _NAMED_ONLY = ("code", "checkpoints")  # folders whose files are fetched only if a pattern begins with them
 _AT_ONCE = 200  # files that one command checks
 
@@ -142,8 +134,5 @@ h() {{ head -c "$1" < "$2" | {{ sha256sum || shasum -a 256 || openssl dgst -sha2
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            found.update(chunk)
-    return found.hexdigest()
+        return sha256_of(file)

@@ -11,7 +11,7 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,7 +22,7 @@ from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import intent, regular_file
 from jobgen.runs.remote import place as places
 from jobgen.runs.remote.place import Place
-from jobgen.runs.run_directory import PLAN, SCRIPT, START
+from jobgen.runs.run_directory import METRICS, PARTS, PLAN, SCRIPT, START
 
 AS_OF = "as-of"  # its time is that of the last look
 LAST_STATE = "last-state.json"  # what the last look found
@@ -36,8 +36,7 @@ _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
-_METRICS = "metrics.jsonl"
-_LOGS = ("*.log", "*.o[0-9]*")
+LOGS = ("*.log", "*.o[0-9]*")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
@@ -50,35 +49,34 @@ class _Frame(NamedTuple):
     name: str
 
 
-def refresh(runs: Iterable[Path]) -> dict[Path, str]:
-    """Fetch what is new of the runs that are on hosts, and return why others could not be reached."""
+def refresh(at: Mapping[Path, Place]) -> dict[Path, JobgenError]:
+    """Fetch what is new of the runs at these places, and return the errors of those that are not reached."""
     by_host: dict[str, list[Place]] = {}
-    of_run = {run: place for run in runs if (place := places.of(run))}
-    for place in dict.fromkeys(of_run.values()):
+    for place in dict.fromkeys(at.values()):
         if (place.mirror / _CLOSED).exists():
             continue
         by_host.setdefault(place.host_name, []).append(place)
-    lost: dict[str, str] = {}
+    lost: dict[str, JobgenError] = {}
     for name, some in by_host.items():
         try:
             _look(some)
-        except (SchedulerError, JobgenError) as error:
-            lost[name] = str(error)
-    return {run: lost[place.host_name] for run, place in of_run.items() if place.host_name in lost}
+        except JobgenError as error:
+            lost[name] = error
+    return {run: lost[place.host_name] for run, place in at.items() if place.host_name in lost}
 
 
-def complete(runs: Iterable[Path]) -> dict[Path, str]:
-    """Fetch all of the metrics, too; see `refresh`."""
-    runs = list(runs)
+def complete(runs: Sequence[Path]) -> dict[Path, JobgenError]:
+    """Fetch what is new of runs, with all of the metrics; see `refresh`."""
+    at = places.of_all(runs)
     while True:
-        before = _sizes(runs)
-        lost = refresh(runs)
-        if lost or _sizes(runs) == before:
+        before = _sizes(at)
+        lost = refresh(at)
+        if lost or _sizes(at) == before:
             return lost
 
 
 def _sizes(runs: Iterable[Path]) -> list[int]:
-    return [path.stat().st_size for run in runs for path in run.glob("**/metrics.jsonl")]
+    return [path.stat().st_size for run in runs for path in run.glob(f"**/{METRICS}")]
 
 
 def _look(some: Sequence[Place]) -> None:
@@ -103,13 +101,14 @@ def _look(some: Sequence[Place]) -> None:
 
 def _script(place: Place) -> str:
     """Return the commands that print what was added to the metrics of a run, and the names of its logs."""
-    files = [place.mirror / "metrics.jsonl", *place.mirror.glob("*/metrics.jsonl")]
-    sizes = {place.there(path): path.stat().st_size for path in files if path.is_file()}
+    files = (path for part in PARTS for path in place.mirror.glob(f"{part}{METRICS}") if path.is_file())
+    sizes = {place.there(path): path.stat().st_size for path in files}
     known = "".join(f"{shlex.quote(name)}) k={size} ;; " for name, size in sizes.items())
     directory = shlex.quote(place.directory)
-    logs = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in _LOGS)
+    metrics = " ".join(f"{directory}/{part}{METRICS}" for part in PARTS)
+    logs = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in LOGS)
     return f"""\
-for f in {directory}/metrics.jsonl {directory}/task-*/metrics.jsonl {directory}/step-*/metrics.jsonl; do
+for f in {metrics}; do
   case $f in *'
 '*) continue ;; esac
   [ -f "$f" ] || continue
@@ -146,7 +145,7 @@ def _path(name: str, some: Sequence[Place]) -> Path | None:
     """Return the path in the mirror of a file of one of the runs; None for a name that is not safe, or not
     one of the files that a look fetches."""
     base = name.rsplit("/", 1)[-1]
-    if not any(fnmatchcase(base, pattern) for pattern in (_METRICS, *_STATE, *_LOGS)):
+    if not any(fnmatchcase(base, pattern) for pattern in (METRICS, *_STATE, *LOGS)):
         return None
     for place in some:
         inside = name.removeprefix(f"{place.directory}/")
@@ -232,7 +231,7 @@ printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
 
 def is_growing(name: str) -> bool:
     """Return whether a file is one that is only written at its end."""
-    return name == _METRICS or any(fnmatchcase(name, pattern) for pattern in _LOGS)
+    return name == METRICS or any(fnmatchcase(name, pattern) for pattern in LOGS)
 
 
 def pull_all(path: Path) -> None:
@@ -276,18 +275,15 @@ def _hole_file(path: Path) -> Path:
     return path.with_name(f".{path.name}.hole")
 
 
-def close(run: Path) -> None:
+def close(place: Place, run: Path) -> None:
     """Record that nothing of a run changes any more: no look is needed."""
-    if (place := places.of(run)) and place.mirror == run:
+    if place.mirror == run:
         with suppress(OSError):
             (run / _CLOSED).touch()
 
 
-def as_of(run: Path) -> float | None:
-    """Return when a mirror was last looked at; None for a run of this machine."""
-    place = places.of(run)
-    if place is None:
-        return None
+def as_of(place: Place) -> float:
+    """Return when a mirror was last looked at; 0 if it never was."""
     with suppress(OSError):
         return (place.mirror / AS_OF).stat().st_mtime
     return 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -69,8 +70,8 @@ def upload_of(run: Path) -> Upload | None:
 
     facts = run_directory.as_dict(run_directory.as_object(regular_file.text(run / NAME)).get("upload"))
     try:
-        return Upload(**{**facts, "paths": tuple(facts["paths"])})
-    except (KeyError, TypeError):
+        return Upload(tuple(map(str, facts["paths"])), int(facts["limit"]))
+    except (KeyError, TypeError, ValueError):
         return None
 
 
@@ -82,6 +83,17 @@ def of(run: Path) -> Place | None:
         if isinstance(name, str) and isinstance(directory, str) and directory.startswith("/"):
             return Place(mirror, name, directory)
     return None
+
+
+def of_all(runs: Iterable[Path]) -> dict[Path, Place]:
+    """Return the runs that are on hosts."""
+    return {run: place for run in runs if (place := of(run))}
+
+
+def name_of(run: Path) -> str:
+    """Return the name of the host of a run; that of this machine is empty."""
+    place = of(run)
+    return place.host_name if place else ""
 
 
 def host_named(name: str) -> SshHost:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError
 from jobgen.runs.remote.place import Place
+from jobgen.runs.run_directory import PARTS
 
 TRIES = ".submission"
 
@@ -54,6 +55,5 @@ def remove(place: Place) -> None:
 
 def remove_environment(place: Place, names: Sequence[str]) -> None:
     """Remove files with secrets of a run that is over."""
-    folders = ("", "task-*/", "step-*/", "task-*/step-*/")
-    files = " ".join(f"{folder}{name}" for folder in folders for name in names)
+    files = " ".join(f"{part}{name}" for part in PARTS for name in names)
     place.host.run(f"cd {shlex.quote(place.directory)} && rm -f {files}")

@@ -20,5 +20,4 @@ export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core $(mpi_exports) python3 train.py --seed "$PBS_ARRAYID" --data /data/digits
 # 12: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
-# 12: look: srun: mpirun ends all ranks if one fails; srun without -K lets the others go on
 # 12: look: srun: no module or variable names the MPI: the options are for Open MPI
