@@ -9,6 +9,7 @@ from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import start_nodes
 from jobgen.plan.node_parts import NodePart, PartRequest, divide
+from jobgen.plan.node_work import KEYS
 from jobgen.plan.site_binding import rank_binding
 from jobgen.values.arrays import Array
 from jobgen.values.devices import SHARD, type_of
@@ -54,6 +55,9 @@ def check_pack(spec: Specification) -> None:
     for key in _AGAINST:
         if getattr(spec, key):
             raise spec.refuse(key, "is for one program on all nodes of the job, and --pack has several")
+    for key in KEYS:
+        if getattr(spec, key):
+            raise spec.refuse(key, "is once a node, and the points of --pack begin and end alone; use --setup")
     if not isinstance(spec.nodes, int) or not spec.nodes:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
     for kind, job in spec.after:

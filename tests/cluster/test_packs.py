@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ROOT, jobs, warm_python
+from support import ROOT, boxes, jobs, warm_python
 from support.cluster import SLURMS
 from support.processes import gone
 from support.story import AnyCluster, finish
+from support.waiting import wait_for
 
 PROGRAM = """
 import os, pathlib, signal, sys, time
@@ -160,4 +161,49 @@ def test_a_requeue_goes_on_with_unfinished_points(cluster: AnyCluster, name: str
     assert task.exit_code == 3, task.output
     assert begun(folder) == Counter((0, 1, 2, 3, 2))
     assert "3 of 4 points have finished, 1 failed: 1" in task.output
+    assert not gone(folder, 30)
+
+
+@pytest.mark.usefixtures("warm_python")
+@pytest.mark.parametrize("name", ["slurm", "torque"])
+def test_one_point_is_cancelled_and_the_others_go_on(cluster: AnyCluster, name: str) -> None:
+    folder = cluster.folder("cancel")
+    folder.chmod(0o777)
+    (folder / "train.py").write_text(PROGRAM)
+    (folder / "act").write_text("none 0,1,2,3")
+    words = (*SIZES, "--walltime", "10m", "--signal", "USR1", "--array", "0-3", "--pack", 4, "--name", "exp")
+    array = jobgen(cluster, folder, "submit", *cluster.words, *words, "--", "train.py").strip()
+    wait_for(lambda: (folder / "begun").exists() and begun(folder) == Counter(range(4)), 120)
+    [run] = (path.name for path in (folder / "runs").iterdir())
+    wait_for(lambda: state(cluster, folder, run)["tasks"] == {"running": 4}, 60)
+    top = folder / "runs" / run
+    assert "waiting" in jobgen(cluster, folder, "logs", f"{run}/task-2")
+    jobgen(cluster, folder, "cancel", f"{run}/task-1")
+    wait_for(lambda: " ended 75" in (top / "task-1/attempt-1/events").read_text(), 60)
+    assert sorted(path.parent.name for path in top.glob("task-*/saved")) == ["task-1"]
+    assert state(cluster, folder, f"{run}/task-2")["state"] == "running"
+    jobgen(cluster, folder, "cancel", run)
+    [task] = tasks_of(name, array, 1)
+    done = finish(cluster, task)
+    assert done.exit_code == 75, done.output
+    assert "0 of 4 points have finished, 4 can go on: 0 1 2 3" in done.output
+    assert len(list(top.glob("task-*/saved"))) == 4
+    assert not gone(folder, 30)
+
+
+@pytest.mark.parametrize("name", ["slurm"])
+def test_points_in_containers(cluster: AnyCluster, name: str) -> None:
+    folder = cluster.folder("box")
+    image, path = boxes.image(folder), boxes.stand_ins(folder / "bin", "apptainer")
+    (folder / "path.sh").write_text(f"export PATH={path}:$PATH\n")
+    binds = [word for place in boxes.BINDS for word in ("--bind", place)]
+    options = ("--array", "0-3", "--pack", 4, "--gpus-per-node", 4, "--launcher", "srun", "--no-preflight")
+    box = ("--container", "apptainer", "--image", image, *binds, "--source", folder / "path.sh")
+    code = 'echo "$JOBGEN_TASK $CUDA_VISIBLE_DEVICES" > "$JOBGEN_RUN_DIR/seen"'
+    text = jobs.render(*cluster.words, *options, *box, program=["bash", "-c", code])
+    [task] = tasks_of(name, cluster.submit(text, folder), 1)
+    done = finish(cluster, task)
+    assert done.ok, done.output
+    seen = [(path / "seen").read_text() for path in sorted(folder.glob("runs/*/task-*"))]
+    assert seen == [f"{point} {point}\n" for point in range(4)]
     assert not gone(folder, 30)
