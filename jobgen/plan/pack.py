@@ -170,6 +170,7 @@ def spec_of_point(
         sweep=None,
         after=(),
         away=away,
+        ranks=None,
         nodes=max(1, pack.nodes // pack.size),
         ranks_per_node=ranks,
         cpus_per_rank=max(1, len(part.cores) // ranks) if part else resources.cpus.rank,

@@ -81,8 +81,8 @@ def resolve(spec: Specification) -> Plan:
     """
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
-    check_pack(spec)
     spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
+    check_pack(spec)
     spec = with_cores(spec, scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)

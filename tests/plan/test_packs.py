@@ -46,6 +46,7 @@ PARTS = [
     ({"nodes": 2, "gpus_per_node": 2, "cpus_per_node": 4}, 4, ["0 1", "0-1 2-3"]),
     ({"nodes": 4, "gpus_per_node": 2, "cpus_per_node": 4}, 2, []),
     ({"accelerator": "cpu", "cpus_per_node": 4, "launcher": "none"}, 2, ["0-1 2-3"]),
+    ({"ranks": 8, "gpus_per_node": 4, "cpus_per_node": 4}, 2, []),
 ]
 
 
@@ -53,7 +54,7 @@ PARTS = [
 def test_the_part_of_each_point(options: dict[str, Any], size: int, parts: list[str]) -> None:
     text = script(array="0-9", pack=size, **options)
     assert re.findall(r"^job_pack_(?:devices|cores)=\((.*)\)", text, re.MULTILINE) == parts
-    nodes = max(1, options.get("nodes", 1) // size)
+    nodes = max(1, options.get("nodes", options.get("ranks", 4) // 4) // size)
     assert f"\njob_nodes={nodes}\n" in text
 
 
@@ -86,6 +87,8 @@ MISTAKES = [
     ({"gpus_per_node": 4, "master_port": 29500, "launcher": "srun"}, 4, "is one port"),
     ({"gpus_per_node": 4, "after": ["aftercorr:12"]}, 4, "use afterok or afterany"),
     ({"nodes": "2x4+1x8", "launcher": "srun"}, 4, "need a number of equal nodes"),
+    ({"ranks": 12, "gpus_per_node": 8, "launcher": "srun"}, 2, "--ranks 12 (command line)"),
+    ({"gpus_per_node": 4, "stage": ["data.tar"]}, 4, "--stage data.tar (command line): is once a node"),
 ]
 
 
