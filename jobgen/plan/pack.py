@@ -57,7 +57,9 @@ def check_pack(spec: Specification) -> None:
             raise spec.refuse(key, "is for one program on all nodes of the job, and --pack has several")
     for key in KEYS:
         if getattr(spec, key):
-            raise spec.refuse(key, "is once a node, and the points of --pack begin and end alone; use --setup")
+            raise spec.refuse(
+                key, "is once a node, and the points of --pack begin and end alone; use --setup"
+            )
     if not isinstance(spec.nodes, int) or not spec.nodes:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
     for kind, job in spec.after:
@@ -69,12 +71,18 @@ def check_pack(spec: Specification) -> None:
             )
 
 
-def with_cores(spec: Specification, scheduler: Scheduler) -> Specification:
-    """Return the specification with the cores of a node for all its points, if each point is one process."""
-    if spec.pack is None or not LAUNCHERS[spec.launcher].one_process or spec.cpus_per_node is not None:
+def with_sizes(spec: Specification, scheduler: Scheduler) -> Specification:
+    """Return the specification with a rank of each point, or the cores of a node for all its points, if
+    neither devices nor an option give their number."""
+    if spec.pack is None or not isinstance(spec.nodes, int):
         return spec
-    each = spec.cpus_per_rank or scheduler.default_cpus_per_rank
-    return spec._replace(cpus_per_node=each * max(1, spec.pack // max(1, int(str(spec.nodes)))))
+    each = max(1, spec.pack // spec.nodes)
+    if not LAUNCHERS[spec.launcher].one_process:
+        alone = spec.accelerator == "cpu" and spec.ranks_per_node is None
+        return spec._replace(ranks_per_node=each) if alone else spec
+    if spec.cpus_per_node is not None:
+        return spec
+    return spec._replace(cpus_per_node=each * (spec.cpus_per_rank or scheduler.default_cpus_per_rank))
 
 
 def tasks_of(spec: Specification, array: Array) -> Array:
@@ -104,10 +112,13 @@ def pack_of(spec: Specification, resources: Resources, points: Array) -> Pack:
         JobgenError: the points do not fit the nodes, devices or cores; the message has the arithmetic.
     """
     assert spec.pack
-    if why := _misfit(spec.pack, resources, spec):
-        near = list(_nearest(spec.pack, resources, spec))
-        use = f"use --pack {one_of(map(str, near))}" if near else "use --pack 1"
-        raise spec.refuse("pack", f"{why}; {use}")
+    if misfit := _misfit(spec.pack, resources, spec):
+        why, other = misfit
+        near = [
+            f"--pack {one_of(map(str, _nearest(spec.pack, resources, spec)))}",
+            *([other] if other else []),
+        ]
+        raise spec.refuse("pack", f"{why}; use {', or '.join(near)}")
     parts: tuple[NodePart, ...] = ()
     each = spec.pack // resources.nodes
     if each > 1:
@@ -120,34 +131,37 @@ def pack_of(spec: Specification, resources: Resources, points: Array) -> Pack:
     return Pack(spec.pack, points._replace(limit=None).text(), resources.nodes, resources.cpus.node, parts)
 
 
-def _misfit(size: int, resources: Resources, spec: Specification) -> str:
-    """Return why so many points do not fit the allocation of a task; empty if they do."""
+def _misfit(size: int, resources: Resources, spec: Specification) -> tuple[str, str] | None:
+    """Return why so many points do not fit the allocation of a task, and the option with which they would;
+    None if they do."""
     nodes = resources.nodes
     if size < nodes:
-        return (
-            ""
-            if nodes % size == 0
-            else f"{nodes} nodes / {counted(size, 'point')} is no whole number of nodes"
-        )
+        why = f"{nodes} nodes / {counted(size, 'point')} is no whole number of nodes"
+        return (why, "") if nodes % size else None
     if size % nodes:
-        return f"{counted(size, 'point')} / {nodes} nodes is no whole number of points a node"
+        return f"{counted(size, 'point')} / {nodes} nodes is no whole number of points a node", ""
     each = size // nodes
     ranks = 0 if LAUNCHERS[spec.launcher].one_process else resources.ranks_per_node
     cores = resources.cpus.node if ranks or "cpus_per_node" in spec.origins else 0  # else those of each point
-    amounts = ((resources.gpus_per_node, "GPUs"), (ranks, "ranks"), (cores, "cores"))
-    for amount, unit in amounts:
+    amounts = (
+        (resources.gpus_per_node, "GPU", "--gpus-per-node"),
+        (ranks, "rank", "--ranks-per-node"),
+        (cores, "core", "--cpus-per-node"),
+    )
+    for amount, unit, option in amounts:
         if amount % each:
-            what = counted(amount, unit[:-1])
-            return f"{what} of a node / {counted(each, 'point')} is no whole number of {unit}"
-    return ""
+            why = (
+                f"{counted(amount, unit)} of a node / {counted(each, 'point')} is no whole number of {unit}s"
+            )
+            return why, f"{option} {each}" if amount < each else ""
+    return None
 
 
 def _nearest(size: int, resources: Resources, spec: Specification) -> Iterator[int]:
     """Yield the greatest number of points below that fits, and the smallest one above."""
     most = resources.nodes * max(resources.gpus_per_node, resources.cpus.node, 1)
     for numbers in (range(min(size, most + 1) - 1, 0, -1), range(size + 1, most + 1)):
-        fitting = (one for one in numbers if not _misfit(one, resources, spec))
-        yield from [one for one in (next(fitting, None),) if one]
+        yield from [one for one in numbers if _misfit(one, resources, spec) is None][:1]
 
 
 def spec_of_point(

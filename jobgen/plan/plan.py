@@ -16,7 +16,7 @@ from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.node_parts import NodePart
 from jobgen.plan.node_work import check_node_work
 from jobgen.plan.own_request import with_own_request
-from jobgen.plan.pack import Pack, check_pack, pack_of, spec_of_point, with_cores
+from jobgen.plan.pack import Pack, check_pack, pack_of, spec_of_point, with_sizes
 from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
@@ -83,7 +83,7 @@ def resolve(spec: Specification) -> Plan:
     check_directives(spec, scheduler)
     spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
     check_pack(spec)
-    spec = with_cores(spec, scheduler)
+    spec = with_sizes(spec, scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     launch = launch_of(spec, scheduler)

@@ -293,6 +293,7 @@ def _part(plan: Plan) -> Iterator[Setting]:
         yield Setting("job_pack", pack.size)
         yield Setting("job_pack_nodes", pack.nodes)
         yield Setting("job_points", pack.points)
+        yield Setting("job_points_per_node", len(pack.parts) or "")
         yield Setting("job_part_variable", (plan.part and plan.part.variable) or "")
         yield Setting("job_pack_devices", tuple(one.device_text for one in pack.parts if one.variable))
         yield Setting("job_pack_cores", tuple(one.core_text for one in pack.parts))

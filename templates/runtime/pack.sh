@@ -62,7 +62,7 @@ job_start_point() { # unless it has finished; after a requeue, a point that has 
 }
 
 job_run_point() { # in a shell of its own: the job of the point, from its run directory to its status
-  local each=${#job_pack_cores[@]} first
+  local each=${job_points_per_node:-0} first
   unset -f job_run_points job_go_on
   job_listen() { trap : TERM INT HUP USR1 USR2 URG PIPE; }  # the task asks the ranks of all points
   job_check_runtime() { :; }

@@ -59,27 +59,32 @@ CASES = [
     *((slurm, "torchrun", ("--gpus-per-node", 4, "--cpus-per-node", 4)) for slurm in SLURMS),
     ("slurm", "srun", ("--gpus-per-node", 4, "--cpus-per-node", 4)),
     ("slurm", "mpirun", ("--nodes", 2, "--gpus-per-node", 4, "--cpus-per-node", 4)),
+    ("slurm", "srun", ("--nodes", 2, "--gpus-per-node", 4, "--cpus-per-node", 4), 2),
     ("openpbs", "torchrun", ("--accelerator", "cpu", "--ranks-per-node", 4, "--cpus-per-rank", 1)),
     ("torque", "mpirun", ("--accelerator", "cpu", "--ranks-per-node", 4, "--cpus-per-rank", 1)),
 ]
 
 
 @pytest.mark.usefixtures("warm_python")
-@pytest.mark.parametrize(("name", "launcher", "sizes"), CASES)
+@pytest.mark.parametrize(("name", "launcher", "sizes", "size"), [(*case, 4)[:4] for case in CASES])
 def test_points_side_by_side(
-    cluster: AnyCluster, name: str, launcher: str, sizes: tuple[object, ...]
+    cluster: AnyCluster, name: str, launcher: str, sizes: tuple[object, ...], size: int
 ) -> None:
     folder = cluster.folder("pack")
-    text = script(cluster, folder, "2", "--array", "0-5", "--pack", 4, "--launcher", launcher, *sizes)
+    text = script(cluster, folder, "2", "--array", "0-5", "--pack", size, "--launcher", launcher, *sizes)
     array = cluster.submit(text, folder)
-    ended = [finish(cluster, task) for task in tasks_of(name, array, 2)]
-    assert [task.exit_code for task in ended] == [3, 0], "\n".join(task.output for task in ended)
-    assert "3 of 4 points have finished, 1 failed: 2" in ended[0].output
+    ended = [finish(cluster, task) for task in tasks_of(name, array, -(-6 // size))]
+    failed = ended[2 // size]
+    statuses = {task.exit_code for task in ended if task is not failed}
+    assert (failed.exit_code, statuses) == (3, {0}), "\n".join(task.output for task in ended)
+    assert f"{size - 1} of {size} points have finished, 1 failed: 2" in failed.output
     [top] = (folder / "runs").iterdir()
     seen = [(top / f"task-{point}" / "seen").read_text().split() for point in range(6)]
     if "--gpus-per-node" in sizes:
-        own = ["0,1", "2,3"] * 2 if "--nodes" in sizes else ["0", "1", "2", "3"]
-        assert [devices for _, devices, *_ in seen] == (own + own)[:6]
+        each = {4: ["0,1", "2,3"] * 2, 2: ["0,1,2,3"] * 2}[size]
+        own = each if "--nodes" in sizes else ["0", "1", "2", "3"]
+        assert [devices for _, devices, *_ in seen] == (own * 3)[:6]
+    assert (seen[0][0] != seen[size // 2][0]) == ("--nodes" in sizes)
     assert not gone(folder, 30)
 
 

@@ -37,6 +37,7 @@ job_accelerator=cpu
 job_pack=4
 job_pack_nodes=2
 job_points=1,5-7
+job_points_per_node=2
 job_pack_cores=(0-3 4-7)
 
 environment() {

@@ -34,6 +34,7 @@ job_accelerator=cuda
 job_pack=4
 job_pack_nodes=1
 job_points=0-9
+job_points_per_node=4
 job_part_variable=CUDA_VISIBLE_DEVICES
 job_pack_devices=(0 1 2 3)
 job_pack_cores=(0-1 2-3 4-5 6-7)

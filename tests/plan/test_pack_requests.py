@@ -59,7 +59,11 @@ def test_the_part_of_each_point(options: dict[str, Any], size: int, parts: list[
 
 
 MISTAKES = [
-    ({"gpus_per_node": 8}, 3, "8 GPUs of a node / 3 points is no whole number of GPUs; use --pack 2 or 4"),
+    (
+        {"gpus_per_node": 8},
+        3,
+        "8 GPUs of a node / 3 points is no whole number of GPUs; use --pack 2 or 4",
+    ),
     (
         {"accelerator": "cpu", "launcher": "none", "cpus_per_node": 6},
         4,
@@ -68,7 +72,7 @@ MISTAKES = [
     (
         {"gpus_per_node": 8, "ranks_per_node": 2},
         4,
-        "2 ranks of a node / 4 points is no whole number of ranks; use --pack 2",
+        "2 ranks of a node / 4 points is no whole number of ranks; use --pack 2, or --ranks-per-node 4",
     ),
     ({"nodes": 3, "gpus_per_node": 2}, 4, "4 points / 3 nodes is no whole number of points a node; use "),
     ({"nodes": 4}, 3, "4 nodes / 3 points is no whole number of nodes; use --pack 2 or 4"),
