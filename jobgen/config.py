@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jobgen.errors import JobgenError, shown
+from jobgen.errors import JobgenError, setting, shown
 from jobgen.launch.program import check_words
 from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.spec import COMMAND_LINE, SET, Layer, SiteName, Specification, Text
@@ -48,6 +48,16 @@ def read_spec(
         fields["sweep"], origins["sweep"] = below.sweep, below.origins["sweep"]
         texts["sweep"] = shown(" ".join(key for key, _ in below.sweep.values))
     fields["steps"] = below.steps if below is not None else ()
+    fields["components"] = below.components if below is not None else ()
+    if below is not None and below.components:
+        if key := next((one for one in ("nodes", "ranks") if one in origins), None):
+            raise JobgenError(
+                f"{setting(key, origins[key])} {texts[key]} ({origins[key]}): each [[component]] "
+                f"({below.origins['components']}) has its own {key}; leave out one of the two",
+                key,
+            )
+        origins["nodes"] = origins["components"] = below.origins["components"]
+        texts["nodes"] = "+".join(str(one.nodes) for one in below.components)
     check_words(program, origins.get("program", settings_origin))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "texts": texts}
     spec = Specification._make(

@@ -269,8 +269,8 @@ OPTIONS = (
         _RESOURCES,
         node_groups.NodeCount(1),
         "N",
-        "Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the "
-        "number to the command sbatch or qsub.",
+        "Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to "
+        "the command sbatch or qsub.",
         1,
     ),
     Option(

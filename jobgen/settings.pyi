@@ -45,7 +45,7 @@ class Settings(TypedDict, total=False):
     dialect: Literal["pbspro", "torque"] | None
     r"""Variant of PBS: OpenPBS and PBS Pro, or Torque. [default: pbspro]"""
     nodes: int | str | None
-    r"""Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
+    r"""Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."""
     ranks: int | str | None
     r"""Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node."""
     hostfile: str | None
@@ -168,6 +168,8 @@ class Settings(TypedDict, total=False):
     r"""The table [sweep] of a job file."""
     step: Mapping[str, Any] | None
     r"""The table [step] of a job file."""
+    component: Mapping[str, Any] | None
+    r"""The table [component] of a job file."""
 
 class Changes(Settings, total=False):
     scheduler: str

@@ -90,6 +90,20 @@ def first_nodes(steps: Sequence[Step], nodes: int) -> Iterator[int]:
         before = step
 
 
+class Component(NamedTuple):
+    """A table [[component]]: equal nodes, which differ from those of other components. A value is None if it
+    is that of the job."""
+
+    nodes: int = 1
+    ranks_per_node: int | None = None
+    gpus_per_node: int | Devices | None = None
+    cpus_per_rank: int | None = None
+    cpus_per_node: int | None = None
+    mem: int | None = None
+    constraint: str | None = None
+    queue: str | None = None
+
+
 class SiteName(NamedTuple):
     """The name of a site or the path of its file, the origin of the name, and the folder of the job file."""
 
@@ -120,6 +134,7 @@ class Layer(NamedTuple):
     site: SiteName | None = None
     sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
+    components: tuple[Component, ...] = ()
     own: Mapping[str, OwnValues] = MappingProxyType({})
     is_default: bool = False
 
@@ -205,6 +220,7 @@ class _Values(NamedTuple):
     runtime: str
     sweep: SweepRequest | None
     steps: tuple[Step, ...]
+    components: tuple[Component, ...]
     away: bool
     origins: Mapping[str, str]
     texts: Mapping[str, str]
@@ -237,7 +253,7 @@ class Specification(_Values):
     @property
     def default_launcher(self) -> DefaultLauncher:
         """Return the launcher of the program if neither an option nor the site names one."""
-        several = any(getattr(self, key) for key in ("mpi", "hostfile", "away", *OF_RANKS)) or (
+        several = any(getattr(self, key) for key in ("mpi", "hostfile", "away", "components", *OF_RANKS)) or (
             self.nodes != 1 if self.ranks_per_node == 1 else bool(self.ranks_per_node)
         )
         words = () if self.steps else self.program  # each step has its own launcher

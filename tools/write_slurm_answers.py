@@ -28,8 +28,9 @@ JOBS: dict[str, tuple[tuple[str, ...], str]] = {
     "never": (("--hold",), LONG),
     "live": (("--time=60", "--comment=two words"), LONG),
     "held": (("--hold",), LONG),
-    "array": (("--array=0-3,7%2",), LONG),
     "ended": (("--hold", "--array=0-3"), LONG),
+    "components": ((), LONG.replace("\n", "\n#SBATCH --nodes=1\n#SBATCH hetjob\n#SBATCH --nodes=1\n", 1)),
+    "array": (("--array=0-3,7%2",), LONG),  # the last one: tasks that begin take numbers
 }
 CANCELLED = ("deleted", "never", "ended")
 QUEUE = ("squeue", "--noheader", "--states=all", "--array")
@@ -50,7 +51,7 @@ class Recorder:
             script = self.folder / f"{name}.sh"
             script.write_text(text)
             self.ids[name] = self.cluster.sbatch(script, self.folder, *options)
-        for name in ("deleted", "live", "array"):
+        for name in ("deleted", "live", "array", "components"):
             wait_for(lambda name=name: "RUNNING" in self._states(name))  # type: ignore[misc]
         self.cluster.exec("head", ["scancel", *(self.ids[name] for name in CANCELLED)])
         for name in ("done", "failed", "killed", *CANCELLED):
@@ -93,7 +94,7 @@ def record(cluster: Cluster) -> None:
         ("scontrol", "show", "job", UNKNOWN[0]),
         ("scontrol", "show", "job", f"{made.ids['array']}_99"),
     )
-    made.write("paths", ("squeue", "--noheader", "--states=all", "--user=0", "--format=%F|%o"))
+    made.write("paths", ("squeue", "--noheader", "--states=all", "--user=0", "--format=%i|%o"))
     made.write("show", ("scontrol", "show", "job", made.ids["live"]))
     made.write("sbatch", ("sbatch", "live.sh"), ("sbatch", "--parsable", "live.sh"))
     made.write(
@@ -113,7 +114,7 @@ def record_accounting(cluster: Cluster) -> None:
     """What sacct answers for the jobs; all have ended."""
     made = Recorder(cluster)
     made.submit()
-    cluster.exec("head", ["scancel", *made.numbers("live", "held", "array")])
+    cluster.exec("head", ["scancel", *made.numbers("live", "held", "array", "components")])
     wait_for(lambda: not cluster.exec("head", ["squeue", "--noheader", "--states=all"]).stdout, 200)
     everything = ",".join([*made.numbers(*JOBS), *UNKNOWN])
     made.write(

@@ -89,10 +89,10 @@ def convert(
     source = source.partition(MARK.encode())[0] if ours else source
     folder, name = (None, "") if file == "-" else os.path.split(os.path.abspath(file))
     script = Script(source, whose, folder, name=name)
-    if script.components:
+    if script.components and target != "toml":
         raise JobgenError(
             f"{shown(file)}, line {script.components[0]}: begins another component of the job, which has a "
-            "request of its own: convert each component as a script"
+            "request of its own: --to toml writes them into a job file, or convert each component as a script"
         )
     if not ours and (reason := refusal(script)) is not None:
         raise JobgenError(f"{shown(file)}, line {reason[0]}: {reason[1]}")

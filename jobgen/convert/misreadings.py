@@ -143,8 +143,12 @@ def threads_outside(script: Script, source: Dialect) -> Iterator[Remark]:
     for command in script.commands:
         inside = any(node.start <= command.node.start < node.end for node in launched)
         program = command.node.get("name")
-        threaded = program is not None and _THREADED.match(program.text) and command.name not in STATE | TOOLS
-        threaded = threaded and script.constants.value(program) not in ("true", "false")
+        threaded = (
+            program is not None
+            and _THREADED.match(program.text)
+            and command.name not in STATE | TOOLS
+            and script.constants.value(program) not in ("true", "false")
+        )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not inside and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"

@@ -16,14 +16,14 @@ import msgspec
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
-from jobgen.jobfile.schema import WORD, CheckTable, JobFile, fits
-from jobgen.jobfile.step_tables import read_steps
+from jobgen.jobfile.schema import COMPONENT_KEYS, WORD, CheckTable, JobFile, fits
+from jobgen.jobfile.step_tables import check_keys, check_number_of_nodes, read_steps
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import check_words, read_program
-from jobgen.options import OPTIONS, Option
+from jobgen.options import BY_KEY, OPTIONS, Option, parse
 from jobgen.schedulers.table import COMMANDS
-from jobgen.spec import SET, Layer, OwnValues, SiteName, Step, Text
+from jobgen.spec import SET, Component, Layer, OwnValues, SiteName, Step, Text
 from jobgen.values import text_files
 
 
@@ -155,9 +155,11 @@ def _layer(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) ->
         swept, origins["sweep"] = read_sweep(job.sweep, origin), origin(("sweep",))
     tables = {name: [(one, name) for one in OWN_OPTIONS] for name in OF_SCHEDULERS if getattr(job, name)}
     own = {name: OwnValues(*_read(job, table, origin), origin((name,))) for name, table in tables.items()}
-    return Layer(
-        values, origins | ({"program": whence} if whence else {}), words, scheduler, site, swept, steps, own
+    components = _components(job, origin)
+    origins |= ({"program": whence} if whence else {}) | (
+        {"components": origin(("component",))} if components else {}
     )
+    return Layer(values, origins, words, scheduler, site, swept, steps, components, own)
 
 
 def _steps(job: Any, program: tuple[str, ...], origin: Callable[[Path], str]) -> tuple[Step, ...]:
@@ -261,3 +263,26 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
     except training_options.OptionError as error:
         raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words
+
+
+def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...]:
+    """Return the components in their order; none without [[component]].
+
+    Raises:
+        JobgenError: a key is unknown, a value is wrong, or there is only one.
+    """
+    if job.component is msgspec.UNSET:
+        return ()
+    where = origin(("component",))
+    if len(job.component) < 2:
+        raise JobgenError(
+            f"component ({where}): must be two tables [[component]] or more; for equal nodes use [resources]"
+        )
+    components = []
+    for number, table in enumerate(job.component, 1):
+        place = f"{where}, [[component]] {number}"
+        check_keys(table, COMPONENT_KEYS, "component", place)
+        values = {key: parse(BY_KEY[key], str(value), place)[0] for key, value in table.items()}
+        check_number_of_nodes(values, table, place)
+        components.append(Component(**values))
+    return tuple(components)

@@ -13,11 +13,13 @@ from msgspec import UNSET, Meta, UnsetType
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, TABLES, meaning, table_of
 from jobgen.options import OPTIONS, Option
 from jobgen.schedulers.table import COMMANDS
+from jobgen.spec import Component
 from jobgen.values.parsers import Choice, Whole
 
 VARIABLE = int | str
 WORD = bool | int | float | str | list[int | float | str]
 SWEEP_VALUE = str | list[WORD]
+COMPONENT_KEYS = Component._fields
 
 
 TITLES = {"job": "Directives of the scheduler."}  # for the others, the name of the group suffices
@@ -78,6 +80,11 @@ _STEP = Meta(
     "job. With parallel = true a step starts together with the step before, on the next nodes, or on the same"
     ' ones if both have gpus or cores. starts = "after NAME is ready" and ends = "with NAME" order them.'
 )
+_COMPONENT = Meta(
+    description="Groups of nodes that differ, in the order of their ranks: each has nodes, and "
+    f"{', '.join(COMPONENT_KEYS[1:])} if they differ from those of the job. On Slurm they are the components "
+    "of a heterogeneous job, on PBS the chunks or groups of one request."
+)
 _CHECK = Meta(description="What jobgen check reports of this file and the scripts beside it.")
 _SILENCE = Meta(description="Rules that jobgen check leaves out.")
 _REQUIRE = Meta(
@@ -128,6 +135,7 @@ JobFile: Any = msgspec.defstruct(
         ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
         ("check", Annotated[CheckTable, _CHECK] | UnsetType, UNSET),
         ("step", Annotated[list[dict[str, WORD | dict[str, bool | int | str]]], _STEP] | UnsetType, UNSET),
+        ("component", Annotated[list[dict[str, WORD]], _COMPONENT] | UnsetType, UNSET),
     ],
     frozen=True,
     forbid_unknown_fields=True,

@@ -29,12 +29,7 @@ def read_steps(
     steps = []
     for number, table in enumerate(tables, 1):
         where = f"{origin}, [[step]] {number}"
-        for key in table:
-            if key not in _KEYS:
-                raise JobgenError(
-                    f"{shown(key)} ({where}): a step has no such key: "
-                    f"use {one_of(_KEYS)}{nearest(key, _KEYS)}"
-                )
+        check_keys(table, _KEYS, "step", where)
         command = table.get("command")
         if not isinstance(command, list) or not command or not all(isinstance(one, str) for one in command):
             raise JobgenError(
@@ -47,14 +42,29 @@ def read_steps(
     return tuple(steps)
 
 
+def check_keys(table: Mapping[str, Any], known: Sequence[str], noun: str, where: str) -> None:
+    """Refuse a key that a table of a list, such as a step, does not have."""
+    for key in table:
+        if key not in known:
+            raise JobgenError(
+                f"{shown(key)} ({where}): a {noun} has no such key: use {one_of(known)}{nearest(key, known)}"
+            )
+
+
+def check_number_of_nodes(values: Mapping[str, Any], table: Mapping[str, Any], where: str) -> None:
+    """Refuse nodes that are no number of at least 1."""
+    nodes = values.get("nodes", 1)
+    if not isinstance(nodes, int) or nodes < 1:
+        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+
+
 def _step(table: Mapping[str, Any], where: str) -> Step:
     values = {
         key: parse(BY_KEY[key], _text(key, table, where), where)[0]
         for key in _OPTIONS
         if key in table and (key, table[key]) != ("container", NO_CONTAINER)
     }
-    if not isinstance(values.get("nodes", 1), int) or values.get("nodes", 1) < 1:
-        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+    check_number_of_nodes(values, table, where)
     if table.get("container") == NO_CONTAINER:
         values["container"] = NO_CONTAINER
     parallel, starts = table.get("parallel", False), _starts(table, where)

@@ -16,9 +16,10 @@ def file_text(
     values: Mapping[str, object],
     site: str = "",
     own: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
+    components: Sequence[Mapping[str, object]] = (),
 ) -> str:
     """Return the text of a job file. ``values`` are those of options by their keys; ``command`` is the
-    program, and ``own`` are the tables of single schedulers."""
+    program, ``own`` are the tables of single schedulers, and ``components`` those of components."""
     lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
     for table in (*TABLES, "program"):
         keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
@@ -26,6 +27,8 @@ def file_text(
         lines += _table(table, keys, values)
     for table, options in own.items():
         lines += _table(table, [(one.name, one.key) for one in OWN_OPTIONS], options)
+    for one in components:
+        lines += ["", "[[component]]", *(f"{key} = {toml(value)}" for key, value in one.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -72,9 +72,9 @@ class Launcher(NamedTuple):
     ``package`` is the Python package that the job must have for it. ``filters_devices``: it supports
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
-    directly after its name. ``mixed_ranks`` are the lines that correct its numbers if the nodes differ, with
-    ``{before}`` for the number of ranks on the nodes before. ``runtime`` names the files of
-    templates/runtime/ that it needs.
+    directly after its name. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
+    correct its numbers if the nodes differ, with ``{before}`` for the number of ranks on the nodes before.
+    ``runtime`` names the files of templates/runtime/ that it needs.
 
     ``default_for`` are the programs for which it is the default launcher: one of the constants below.
 
@@ -97,6 +97,7 @@ class Launcher(NamedTuple):
     filters_devices: bool = False
     renumbers_devices: bool = False
     local_rank_option: bool = False
+    equal_nodes: bool = False
     mixed_ranks: tuple[str, ...] = ()
     line: CommandLine = CommandLine()
     kind: str = ""
@@ -120,7 +121,7 @@ class Launcher(NamedTuple):
     @property
     def mixes_nodes(self) -> bool:
         """Return whether the nodes of a job may differ in their ranks; with an MPI, that decides."""
-        return self.ranks is None or bool(self.ranks.local_size)
+        return not self.equal_nodes and (self.ranks is None or bool(self.ranks.local_size))
 
     @property
     def starts_mpi(self) -> bool:
@@ -318,6 +319,7 @@ LAUNCHERS = {
         "colossalai",
         once_a_node=True,
         package="colossalai",
+        equal_nodes=True,
         runtime=("colossalai",),
         line=CommandLine(
             subcommand="run",
@@ -350,6 +352,7 @@ class MpiFlavour(NamedTuple):
     them. ``dialects`` are the schedulers whose jobs it can start (empty: all). ``by_scheduler``: it starts
     its ranks through the scheduler, and needs neither ssh nor an agent. ``network`` is as that of
     an accelerator.
+    ``over_components`` are the settings of a job with components, whose first one it would take for all.
     ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
     ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
@@ -372,6 +375,7 @@ class MpiFlavour(NamedTuple):
     dialects: tuple[str, ...] = ()
     by_scheduler: bool = False
     network: tuple[str, ...] = ()
+    over_components: tuple[str, ...] = ()
     overcommit: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     modules: str = ""
@@ -406,6 +410,9 @@ MPI_FLAVOURS = {
         knows_slurm=False,
         runtime=("mpi", "openmpi"),
         network=("OMPI_MCA_btl_tcp_if_include={names}",),
+        over_components=(
+            *("OMPI_MCA_ras=^slurm", "PRTE_MCA_ras=^slurm", "OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh"),
+        ),
         overcommit=("--oversubscribe",),
         modules="openmpi|hpcx",
     ),

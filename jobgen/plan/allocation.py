@@ -141,7 +141,8 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
 
 
 def _check_telemetry(spec: Specification, accelerator: Accelerator) -> None:
-    if spec.gpu_telemetry and not accelerator.telemetry:
+    of_site = spec.origin("gpu_telemetry").startswith("site ")  # for its jobs with devices
+    if spec.gpu_telemetry and not accelerator.telemetry and not of_site:
         able = one_of(row.title for row in ACCELERATORS.values() if row.telemetry)
         raise spec.refuse(
             "gpu_telemetry", f"measures {able}; the devices of this job are {accelerator.title}"

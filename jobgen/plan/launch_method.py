@@ -105,7 +105,8 @@ def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str |
         raise spec.refuse(
             "launcher", f"{spec.launcher} is only for {titles}; with {spec.scheduler} use {others}"
         )
-    if not isinstance(spec.nodes, int) and not launcher.mixes_nodes:
+    own_step = bool(scheduler.component_line) and launcher.command == scheduler.node_step
+    if not isinstance(spec.nodes, int) and not (launcher.mixes_nodes or own_step):
         able = one_of(name for name, other in LAUNCHERS.items() if other.mixes_nodes)
         raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use {able}")
     if spec.mpi is None:
@@ -119,7 +120,7 @@ def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str |
     if mpi.dialects and scheduler.name not in mpi.dialects:
         titles = one_of(SCHEDULERS[one].title for one in mpi.dialects)
         raise spec.refuse("mpi", f"{spec.mpi.upper()} starts jobs of {titles} only; use another MPI")
-    if not isinstance(spec.nodes, int) and not mpi.mixed:
+    if not isinstance(spec.nodes, int) and not (mpi.mixed or own_step):
         able = one_of(name for name, other in MPI_FLAVOURS.items() if other.mixed)
         others = one_of(name for name, row in LAUNCHERS.items() if row.mixes_nodes and not row.starts_mpi)
         raise spec.refuse("mpi", f"supports only equal nodes here; use {able}, or the launcher {others}")
@@ -190,13 +191,20 @@ def reach(spec: Specification, scheduler: Scheduler, agents: tuple[str, ...]) ->
     """Return how the script reaches another host: srun, remote (jobgen-remote) or ssh; None without one."""
     if alone(spec):
         return None
-    if scheduler.node_step and spec.remote != "ssh":
+    if scheduler.node_step and spec.remote != "ssh" and isinstance(spec.nodes, int):
         return scheduler.node_step
     return "remote" if agents else "ssh"
 
 
 def agents(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | None) -> tuple[str, ...]:
     """Return the replacements of ssh between nodes in the order of use: names of templates in remote/."""
+    if (
+        scheduler.component_line
+        and scheduler.agent
+        and not isinstance(spec.nodes, int)
+        and spec.remote != "ssh"
+    ):
+        return (scheduler.agent,)  # a host is reached by a step in its component
     if alone(spec) or by_scheduler(spec, mpi) or start_nodes(spec, scheduler) not in ("launcher", "each"):
         return ()
     if scheduler.agent is None and spec.remote == "scheduler":

@@ -13,12 +13,17 @@ if TYPE_CHECKING:
 
 
 class Chunk(NamedTuple):
-    """A group as it is requested: with the cores of each node, and the scheduler's option for its devices."""
+    """A group as it is requested: with the cores of each node, and the scheduler's option for its devices.
+
+    The memory and the constraint (``more``) are those of a component.
+    """
 
     nodes: int
     ranks: int
     cpus: int
     devices: str
+    memory: str | None = None
+    more: str = ""
 
 
 def chunks(spec: Specification, cpus: Cores, ranks: int, devices: str, gpus: int) -> tuple[Chunk, ...]:
@@ -61,13 +66,16 @@ _AGAINST = {
 }
 
 
+_OF_COMPONENTS = ("ranks_per_node", "gpus_per_node", "cpus_per_node")  # their defaults
+
+
 def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     """Refuse groups if the scheduler or another option does not support them.
 
     Raises:
         JobgenError: the message names the reason.
     """
-    if isinstance(spec.nodes, int):
+    if isinstance(spec.nodes, int) and not spec.components:
         return
     for key, reason in scheduler.lacks_if_mixed.items():
         if getattr(spec, key) is not None:
@@ -75,5 +83,10 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     if spec.site is not None:
         raise spec.refuse("nodes", f"{spec.site.title} allocates equal nodes only; give a number of nodes")
     for key, reason in _AGAINST.items():
-        if getattr(spec, key) is not None:
-            raise spec.refuse(key, reason.format(nodes=groups_text(spec.nodes)))
+        if getattr(spec, key) is not None and not (spec.components and key in _OF_COMPONENTS):
+            nodes = f"--nodes {groups_text(spec.nodes)}" if not spec.components else "[[component]]"
+            raise spec.refuse(key, reason.replace("--nodes {nodes}", nodes))
+    if spec.components and spec.hostfile is not None:
+        raise spec.refuse(
+            "hostfile", "has the nodes of the job, and so has [[component]]; remove one of the two"
+        )

@@ -74,8 +74,15 @@ def with_own_request(spec: Specification, scheduler: Scheduler) -> Specification
         JobgenError: an option says another number, or the request has no devices for the ranks.
     """
     given = directive_values(spec, scheduler)
-    if not given.keys() & scheduler.keys.all:
+    if not (keys := given.keys() & scheduler.keys.all):
         return spec
+    if spec.components:
+        line = shown(" ".join(sorted(keys)))
+        raise JobgenError(
+            f"--directive {line} ({spec.origin('directive')}): each [[component]] "
+            f"({spec.origin('components')}) requests its nodes; set the keys of the component",
+            "directive",
+        )
     _check_parts(spec, scheduler, given)
     values = _read(given, spec, scheduler)
     if scheduler.keys.devices & given.keys() and values["gpus_per_node"] is None:

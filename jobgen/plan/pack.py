@@ -60,7 +60,7 @@ def check_pack(spec: Specification) -> None:
             raise spec.refuse(
                 key, "is once a node, and the points of --pack begin and end alone; use --setup"
             )
-    if not isinstance(spec.nodes, int) or not spec.nodes:
+    if not isinstance(spec.nodes, int) or not spec.nodes or spec.components:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
     for kind, job in spec.after:
         if kind == "aftercorr":

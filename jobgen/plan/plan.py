@@ -6,6 +6,7 @@ from jobgen.errors import counted, one_of
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
+from jobgen.plan.components import component_specs, components_of, joined, with_components
 from jobgen.plan.container import Container, container
 from jobgen.plan.directives import JobDirectives, check_directives, directives, points_of
 from jobgen.plan.expansion import check_expansion
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
-    ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node.
-    ``pack`` describes the points of each task of a packed array, and ``point`` is the plan of one.
+    ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node;
+    ``components`` those of its components, as jobs of equal nodes. ``pack`` describes the points of each task
+    of a packed array, and ``point`` is the plan of one.
     """
 
     version: str
@@ -56,6 +58,7 @@ class Plan(NamedTuple):
     part: NodePart | None = None
     pack: Pack | None = None
     point: Any = None
+    components: tuple[Any, ...] = ()
 
     @property
     def step(self) -> int:
@@ -70,7 +73,8 @@ class Plan(NamedTuple):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the warnings about limits of the site, and about the devices."""
-        return (*self.site.warnings, *device_warnings(self.spec))
+        of_components = (line for one in self.components for line in one.warnings)
+        return (*self.site.warnings, *(device_warnings(self.spec) if not self.components else of_components))
 
 
 def resolve(spec: Specification) -> Plan:
@@ -86,13 +90,16 @@ def resolve(spec: Specification) -> Plan:
     spec = with_sizes(spec, scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
+    components = tuple(resolve(one) for one in component_specs(spec, components_of(spec, scheduler)))
+    program = read_program(spec.program)
+    if components:
+        spec = with_components(spec, components, scheduler, program)
     launch = launch_of(spec, scheduler)
-    resources = resources_of(spec, scheduler)
+    resources = joined(spec, components) if components else resources_of(spec, scheduler)
     steps = _steps(spec, scheduler, resources)
     spec, resources = _bound(spec, resources)
     if steps and not spec.spare_nodes:  # only on request
         spec = spec._replace(preflight=bool(spec.preflight))
-    program = read_program(spec.program)
     refuse_launcher(spec, program, scheduler)
     refuse_joined_words(spec, program)
     check_expansion(spec, scheduler)
@@ -117,6 +124,7 @@ def resolve(spec: Specification) -> Plan:
         sweep=swept,
         directives=directives(spec, scheduler, swept.points if swept else 0),
         steps=steps,
+        components=components,
     )
     return _packed(plan) if spec.pack else plan
 

@@ -33,15 +33,15 @@ def with_ranks(spec: Specification, scheduler: Scheduler) -> Specification:
             text = f"--nodes {groups_text(spec.nodes)} has {size} ranks; remove one of the two"
             raise spec.refuse("ranks", text)
         return spec
-    if spec.origin("nodes") == "default":
-        return _divided(spec, scheduler, spec.ranks, _most(spec, scheduler))
+    if spec.origin("nodes") == "default" and not scheduler.behaviour.one_host:
+        return _divided(spec, scheduler, spec.ranks, _most(spec))
     return _on_nodes(spec, scheduler, spec.ranks, spec.nodes)
 
 
-def _most(spec: Specification, scheduler: Scheduler) -> int:
+def _most(spec: Specification) -> int:
     """Return the most ranks of a node: one for each device, or for the cores of a rank."""
-    if spec.ranks_per_node or scheduler.behaviour.one_host:
-        return spec.ranks_per_node or spec.ranks or 1
+    if spec.ranks_per_node:
+        return spec.ranks_per_node
     devices = number_of(spec.gpus_per_node)
     if devices and spec.accelerator != "cpu":
         return 1 if type_of(spec.gpus_per_node) == SHARD else devices
@@ -69,10 +69,11 @@ def _on_nodes(spec: Specification, scheduler: Scheduler, ranks: int, nodes: int)
         raise spec.refuse("ranks", f"does not fill {counted(nodes, 'node')}; use --nodes {ranks}, or fewer")
     if spec.ranks_per_node and spec.ranks_per_node * nodes != ranks:
         have = f"{counted(nodes, 'node')} x {counted(spec.ranks_per_node, 'rank')}"
-        raise spec.refuse("ranks", f"{have} are {nodes * spec.ranks_per_node}; remove one of the three")
+        raise spec.refuse("ranks", f"{have} are {nodes * spec.ranks_per_node}; remove one of them")
     most = number_of(spec.gpus_per_node) or 0
     if most and each + bool(rest) > most:
-        fits = f"use --nodes {-(-ranks // most)} or --ranks {nodes * most}"
+        more = "" if scheduler.behaviour.one_host else f"--nodes {-(-ranks // most)} or "
+        fits = f"use {more}--ranks {nodes * most}"
         raise spec.refuse(
             "ranks", f"is {each + bool(rest)} a node, which has {counted(most, 'device')}; {fits}"
         )

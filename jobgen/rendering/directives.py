@@ -9,7 +9,7 @@ from jobgen.schedulers.base import key_of
 from jobgen.schedulers.precedence import split_user_directives
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from jobgen.plan.plan import Plan
 
@@ -37,6 +37,9 @@ def directive_lines(plan: Plan) -> DirectiveLines:
     scheduler = plan.scheduler
     if not scheduler.prefix:
         return DirectiveLines()
+    components = plan.components if scheduler.component_line else ()
+    if components:
+        plan = _of_component(plan, components[0])
     request = list(
         plan.site.request
         or scheduler.node_lines(plan.resources, plan.directives.chunk, plan.directives.place)
@@ -54,10 +57,35 @@ def directive_lines(plan: Plan) -> DirectiveLines:
     }
     at = scheduler.directive_order.index("request")
     before, after = scheduler.directive_order[:at], scheduler.directive_order[at + 1 :]
-    return DirectiveLines(_joined(parts, before), parts["request"], _joined(parts, after), option)
+    others = (line for one in components[1:] for line in _component_lines(plan, one))
+    return DirectiveLines(_joined(parts, before), parts["request"], (*_joined(parts, after), *others), option)
 
 
-def _joined(parts: Mapping[str, Lines], order: Lines) -> Lines:
+def _of_component(plan: Plan, component: Plan) -> Plan:
+    """Return a plan with the request of one of its components."""
+    return plan._replace(
+        spec=plan.spec._replace(queue=component.spec.queue),
+        resources=component.resources,
+        directives=plan.directives._replace(options=component.directives.options),
+    )
+
+
+_OF_COMPONENT = ("request", "memory", "walltime", "options", "addressed", "late")
+
+
+def _component_lines(plan: Plan, component: Plan) -> Lines:
+    """Return the directives of a component behind the first: its request, and what it does not inherit."""
+    scheduler = plan.scheduler
+    one = component._replace(spec=component.spec._replace(directive=plan.spec.directive))
+    request = scheduler.node_lines(one.resources, "", "")
+    parts = {**_fixed_parts(one), **_replaceable_parts(one, request)}
+    return (
+        scheduler.component_line,
+        *_joined(parts, [n for n in scheduler.directive_order if n in _OF_COMPONENT]),
+    )
+
+
+def _joined(parts: Mapping[str, Lines], order: Iterable[str]) -> Lines:
     return tuple(line for name in order for line in parts[name])
 
 

@@ -17,9 +17,17 @@ _GLOO = ("GLOO_SOCKET_IFNAME={first}", "TP_SOCKET_IFNAME={first}")
 def environment_lines(plan: Plan) -> tuple[str, ...]:
     """Return the lines of bash that set variables: of OpenMP, of the network, and of the site."""
     threads = _threads(plan, plan.resources)
-    shared = plan.pack and plan.part and plan.launch.mpirun and plan.scheduler.node_step
-    overlap = ("export SLURM_OVERLAP=1  # for the daemons of mpirun",) if shared else ()
-    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *overlap, *_network_lines(plan))
+    return (f"export PYTHONUNBUFFERED=1 OMP_NUM_THREADS={threads}", *_mpi_lines(plan), *_network_lines(plan))
+
+
+def _mpi_lines(plan: Plan) -> tuple[str, ...]:
+    """Return the settings of mpirun in a job with components, and on a part of each node."""
+    mpi = plan.launch.mpirun
+    if mpi and plan.pack and plan.part and plan.scheduler.node_step:
+        return ("export SLURM_OVERLAP=1  # for the daemons of mpirun",)
+    if not (mpi and mpi.over_components and plan.components and plan.scheduler.component_line):
+        return ()
+    return (f"export {' '.join(mpi.over_components)}  # not only the nodes of the first component",)
 
 
 def step_lines(plan: Plan, step: Plan) -> list[str]:

@@ -132,7 +132,7 @@ def _start(plan: Plan) -> str:
         "each": f"one launcher a node, started by {' or else '.join(launch.agents)}",
         "pdsh": "started by pdsh over ssh",
         "launcher": (launch.row.start or f"started by {plan.spec.launcher}")
-        + (f", its daemons by {' or else '.join(launch.agents)}" if launch.agents else ""),
+        + (f", its daemons by {' or else '.join(launch.agents)}" if launch.agents and launch.mpirun else ""),
     }[launch.start_nodes]
 
 

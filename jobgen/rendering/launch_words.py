@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.rendering.quoting import sh
 from jobgen.values.node_groups import SUBMITTED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jobgen.launch.launchers import MpiFlavour
     from jobgen.plan.plan import Plan
 
@@ -115,8 +117,61 @@ def _place(plan: Plan, mpi: MpiFlavour) -> tuple[str, ...]:
     return mpi.unbound or mpi.place if bound else mpi.place
 
 
+class StepPart(NamedTuple):
+    """The part of a command of srun for a component, or for all nodes: the numbers of its nodes, of all its
+    ranks and of those of a node, and the cores of a rank and of a node. ``group`` is the option for the
+    component, and ends with a blank.
+    """
+
+    group: str
+    nodes: str
+    world: str
+    ranks: int
+    cpus: int
+    node_cpus: int
+
+
+def step_parts(plan: Plan) -> tuple[StepPart, ...]:
+    """Return the parts of a step of all ranks: one for each component of the scheduler."""
+    cpus = plan.resources.cpus
+    if not plan.components:
+        return (StepPart("", nodes(plan), world(plan), plan.resources.ranks_per_node, cpus.rank, cpus.node),)
+    return tuple(
+        StepPart(
+            f"--het-group={number} ",
+            str(one.resources.nodes),
+            str(one.resources.active.world_size),
+            one.resources.ranks_per_node,
+            one.resources.cpus.rank,
+            one.resources.cpus.node,
+        )
+        for number, one in enumerate(plan.components)
+    )
+
+
+def _by_rank(plan: Plan, rank: str, values: Sequence[int]) -> str:
+    """Return an expression for that of the values, one for each component, which is that of a rank."""
+    text, end = "", 0
+    for one, value in zip(plan.components, values[:-1], strict=False):
+        end += one.resources.active.world_size
+        text += f"{rank.lstrip('$')} < {end} ? {value} : "
+    return f"$(({text}{values[-1]}))"
+
+
+def _threads(plan: Plan) -> tuple[str, ...]:
+    """Return the line that sets the threads of a rank, if components differ in them."""
+    cores = [one.resources.cpus.rank for one in plan.components]
+    if len(set(cores)) < 2 or "OMP_NUM_THREADS" in (*dict(plan.spec.env), *plan.spec.secrets):
+        return ()
+    return (f"export OMP_NUM_THREADS={_by_rank(plan, 'RANK', cores)}",)
+
+
 def rank_lines(plan: Plan) -> tuple[str, ...]:
     """Return the body of the function rank: it sets torchrun's variables from those of the launcher."""
+    return (*_numbers(plan), *_threads(plan))
+
+
+def _numbers(plan: Plan) -> tuple[str, ...]:
     mixed, launch = plan.resources.mixed, plan.launch
     if mixed and launch.row.mixed_ranks:
         return tuple(line.replace("{before}", _RANKS_BEFORE) for line in launch.row.mixed_ranks)
@@ -125,7 +180,10 @@ def rank_lines(plan: Plan) -> tuple[str, ...]:
         return _ONE_PROCESS
     if names is None:
         return ()
-    local_size = names.local_size if mixed else plan.resources.ranks_per_node
+    local_size: str | int = plan.resources.ranks_per_node
+    if mixed:
+        sizes = [one.resources.ranks_per_node for one in plan.components]
+        local_size = names.local_size or _by_rank(plan, names.rank, sizes)
     line = f"RANK={names.rank} WORLD_SIZE={names.size} LOCAL_RANK={names.local_rank}"
     line += f" LOCAL_WORLD_SIZE={local_size}"
     if launch.mpirun and plan.program.is_ours and plan.container is None:
@@ -135,9 +193,9 @@ def rank_lines(plan: Plan) -> tuple[str, ...]:
 
 def telemetry(plan: Plan) -> str | None:
     """Return the command with which the first rank of a node starts the telemetry; None without it."""
-    if not plan.spec.gpu_telemetry:
-        return None
     resources = plan.resources
+    if not plan.spec.gpu_telemetry or not resources.accelerator.telemetry:
+        return None
     devices = '"$LOCAL_WORLD_SIZE"' if resources.mixed else resources.gpus_per_node
     words = f'"$JOBGEN_RUN_DIR/telemetry.sh" {resources.accelerator.telemetry} $$ "$job_node" {devices}'
     return f"[[ -z ${{job_node:-}} || $job_local != 0 ]] || (setsid bash {words} < /dev/null &> /dev/null &)"

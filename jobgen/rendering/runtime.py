@@ -59,7 +59,7 @@ def runtime(plan: Plan, main: str = MAIN) -> Runtime:
     files, node_files = (
         _merged([list(of(one)) for one in jobs]) for of in (partial(_files, main=main), _node_files)
     )
-    return _assembled(files, node_files)
+    return _assembled(files, node_files, bool(plan.components and plan.scheduler.component_line))
 
 
 def _merged(lists: list[list[str]]) -> tuple[str, ...]:
@@ -73,10 +73,12 @@ def _merged(lists: list[list[str]]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _assembled(files: tuple[str, ...], node_files: tuple[str, ...]) -> Runtime:
+def _assembled(files: tuple[str, ...], node_files: tuple[str, ...], compact: bool) -> Runtime:
     parts = [f"# ---- {name}.sh: {_text(name)[2:]}" for name in files[:-1]]
     parts += [_written(name) for name in node_files]
     text = "\n".join([*parts, _text(files[-1])])
+    if compact:  # sbatch of Slurm 22.05 takes the empty lines out of the script of a heterogeneous job
+        text = re.sub(r"\n{2,}", "\n", text)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Runtime(text, digest, f"jobgen-runtime-{__version__}-{digest[:8]}.sh")
 
@@ -126,6 +128,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "secrets": True,
         "sweep": plan.sweep,
         "hostfile": True,
+        "components": plan.components and plan.scheduler.component_line,
         "filter": plan.resources.active.option,
         "rendezvous": True,
         "master_addr": spec.master_addr,
@@ -224,6 +227,10 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_cpus_per_node", plan.pack.cores if plan.pack else resources.cpus.node)
     if resources.mixed:
         yield Setting("job_node_groups", resources.mixed)
+        if plan.scheduler.component_line:
+            parts = [one.resources for one in plan.components]
+            numbers = tuple(f"{one.nodes}x{one.ranks_per_node}x{one.cpus.node}" for one in parts)
+            yield Setting("job_components", numbers)
         yield Setting(
             "job_lines_per_rank", resources.cpus.rank if plan.scheduler.behaviour.hosts_by_core else ""
         )

@@ -70,6 +70,7 @@ class Words(NamedTuple):
     world_word: str
     even_world: str
     host_list: str  # srun's option for the nodes
+    step_parts: tuple[launch_words.StepPart, ...]  # of the command of srun
     filter_words: str  # the option for the devices
     # The container
     container_words: str  # --container-arg
@@ -126,6 +127,7 @@ def words(plan: Plan) -> Words:
         world_word=launch_words.world(plan),
         even_world=launch_words.even_world(plan),
         host_list=launch_words.host_list(plan),
+        step_parts=launch_words.step_parts(plan),
         filter_words=launch_words.device_filter(plan),
         container_words=each(spec.container_arg),
         plugin_words=plugin,

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from jobgen.report.series import Curves, Kind, Point
 from jobgen.runs import telemetry
+from jobgen.runs.remote import mirror
 from jobgen.runs.run_directory import RunRecord
 from jobgen.runs.telemetry import NodeUse
 
@@ -36,7 +37,10 @@ def use(run: RunRecord) -> tuple[Curves, list[str]]:
         took = max((attempt.ended or 0) - attempt.began, _LEAST)
         width = max(_LEAST, took / _BINS)
         bins: dict[str, _Bins] = {"use": {}, "memory": {}}
-        for node in filter(None, map(telemetry.read, paths)):
+        for path in paths:
+            mirror.try_end(path)
+            if (node := telemetry.read(path)) is None:
+                continue
             for at, key in enumerate(bins, 1):
                 _add(bins[key], node, at, attempt.began, width)
             remarks += _idle(node)

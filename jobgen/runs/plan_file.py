@@ -24,7 +24,7 @@ from jobgen.plan.plan import Plan
 from jobgen.rendering.explanation import rows
 from jobgen.runs.regular_file import LARGEST, open_file
 from jobgen.secrets import MASK, masked_data
-from jobgen.spec import Specification, Step, SweepRequest
+from jobgen.spec import Component, Specification, Step, SweepRequest
 
 FORMAT = 1
 NAME = "plan.json"
@@ -86,6 +86,7 @@ class PlanFile(msgspec.Struct, frozen=True):
     packages: dict[str, str] = {}
     sweep: SweepRequest | None = None
     steps: tuple[Step, ...] = ()
+    components: tuple[Component, ...] = ()
 
 
 def of(
@@ -124,6 +125,7 @@ def of(
         packages=packages(spec, directory),
         sweep=spec.sweep,
         steps=spec.steps,
+        components=spec.components,
     )
 
 
@@ -143,6 +145,9 @@ def spec_of(file: PlanFile) -> Specification:
     values["origins"] = {key: one.origin for key, one in file.options.items() if one.origin != "default"}
     values["origins"]["program"] = file.program.origin
     values |= {"site": _site(file), "sweep": file.sweep, "steps": file.steps, "away": False}
+    values["components"] = file.components
+    if file.components:
+        values["origins"]["components"] = NAME
     if file.sweep and "sweep" in file.derived:
         values["origins"]["sweep"] = file.derived["sweep"].origin
     try:

@@ -121,6 +121,8 @@ class Scheduler:
         "hostfile": "leave it out: the scheduler chooses the hosts; a list of them is for jobgen local",
     }
     lacks_if_mixed: Mapping[str, str] = {}  # the same for nodes that differ
+    lacks_in_component: Mapping[str, str] = {}  # the same for the keys of a component
+    component_line = ""  # the directive between components, each of which has a request of its own
 
     # Directives
     prefix = ""

@@ -49,6 +49,7 @@ class Pbs(Scheduler):
     queue_servers = True
     in_request: tuple[str, ...] = ("constraint",)
     constant_directives = ("-S /bin/bash",)
+    lacks_in_component: Mapping[str, str] = {"queue": "a job of PBS is in one queue; use that of [job]"}
     prefix = "#PBS"
     submit_commands = ("qsub", "qstat")
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule

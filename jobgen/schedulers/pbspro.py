@@ -112,7 +112,8 @@ class PbsPro(Pbs):
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
         parts = (
-            _chunk(one.nodes or "N", one.cpus, one.ranks, one.devices, resources.memory) + chunk
+            _chunk(one.nodes or "N", one.cpus, one.ranks, one.devices, one.memory or resources.memory)
+            + (one.more or chunk)
             for one in resources.chunks
         )
         return [f"-l select={'+'.join(parts)}", f"-l place={place}"]

@@ -52,10 +52,11 @@ class Slurm(Scheduler):
         },
     )
     behaviour = Behaviour(sends_signal=True, requeues_tasks=True, sets_devices=True, equal_tasks=True)
-    lacks_if_mixed = {
-        "nodes": "Slurm allocates the same resources on all nodes of a job (the components of a hetjob are "
-        "several steps): use a number of nodes and --ranks-per-node"
-    }
+    lacks_if_mixed = dict.fromkeys(
+        ("array", "sweep"),
+        "Slurm refuses arrays of heterogeneous jobs, which nodes that differ are; submit single jobs",
+    )
+    component_line = "hetjob"
     prefix = "#SBATCH"
     family = "Slurm"
     request_forms = {

@@ -47,6 +47,7 @@ _ID = r"(\d+(?:_\d+|_\[[^\]|]*\]|\+\d+)?)"
 _QUEUE_RECORD = re.compile(rf"{_ID}\|([A-Z_]+)\|([^|]*)\|(.*)")
 _PATH_RECORD = re.compile(rf"{_ID}\|(.+)")
 _ACCOUNTING_RECORD = re.compile(rf"{_ID}\|([A-Z_]+)[^|]*\|(\d+:\d+)")  # CANCELLED by 1000
+_FURTHER = r"\+[1-9]"  # a component of a heterogeneous job behind the first, which has the script
 _CLUSTERS = re.compile(rb"^#SBATCH\s(?:.*\s)?(?:-M\s*|--clusters?[= ]\s*)([\w.,-]+)", re.MULTILINE)
 _HEAD = 4096  # bytes of a script that hold its directives
 _REMEMBERED = 60  # s; the controller keeps a job that has ended for longer
@@ -71,7 +72,7 @@ def find(directories: Collection[str], since: float, host: Host = HERE) -> Itera
     found = set()
     defects = []
     for cluster in ("", *_clusters(directories, host)):
-        out = _squeue_out(host, cluster, f"--user={host.uid}", "--format=%F|%o")
+        out = _squeue_out(host, cluster, f"--user={host.uid}", "--format=%i|%o")
         pairs, defect = _pairs("squeue", out, cluster)
         defects.append(defect)
         for path, job_id in pairs:
@@ -154,7 +155,7 @@ def _squeue(host: Host, cluster: str, numbers: Collection[str]) -> tuple[list[Jo
 def _of(numbers: Collection[str], command: str, jobs: Sequence[Job], defect: str) -> tuple[list[Job], str]:
     """Return those of the jobs that have one of these numbers, and why others may be missing. An array is
     unknown beside its tasks if a part of them may be missing."""
-    found = [job for job in jobs if number(job.id) in numbers]
+    found = [job for job in jobs if number(job.id) in numbers and not re.search(_FURTHER, job.id)]
     foreign = next((job.id for job in jobs if number(job.id) not in numbers), None)
     if foreign and not defect:
         defect = f"{command} shows job {foreign}, which is another one"

@@ -59,6 +59,15 @@ class Torque(Pbs):
     lacks_if_mixed = {
         "mem": "Torque counts memory per process, and the nodes have different numbers of processes"
     }
+    lacks_in_component = {
+        **Pbs.lacks_in_component,
+        **lacks_if_mixed,
+        **dict.fromkeys(
+            ("cpus_per_rank", "cpus_per_node"),
+            "the node file of Torque has a line for each core, which must be as many for each rank; use "
+            "cpus_per_rank of [resources]",
+        ),
+    }
     forms = {
         "reservation": "-l advres={}",
         "qos": "-l qos={}",
@@ -99,7 +108,9 @@ class Torque(Pbs):
         return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
-        parts = (_chunk(one.nodes or "N", one.cpus, one.devices) + chunk for one in resources.chunks)
+        parts = (
+            _chunk(one.nodes or "N", one.cpus, one.devices) + (one.more or chunk) for one in resources.chunks
+        )
         return [f"-l nodes={'+'.join(parts)}"]
 
     def ranges(self, ranges: Ranges) -> Ranges:

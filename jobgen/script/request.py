@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.pbspro import PBSPRO
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import Option, Request
 
 
 def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
@@ -32,3 +33,25 @@ def heeded(options: Sequence[Option], scheduler: Scheduler) -> dict[str, Option]
         elif which == "all":
             found[key] = option._replace(value=f"{before.value},{option.value}")
     return found
+
+
+_OF_NODES = ("ranks_per_node", "cpus_per_rank", "gpus_per_node", "gpu_type", "mem")
+
+
+def of_components(requests: Sequence[Request]) -> Request:
+    """Return the request of a job from those of its components: the number of all nodes, and what a node or a
+    rank has in each of them. The numbers of ranks and devices are not known if there are several."""
+    if len(requests) == 1:
+        return requests[0]
+    counts = [one.nodes for one in requests]
+    joined = dataclasses.replace(
+        requests[0],
+        nodes=None if None in counts else sum(filter(None, counts)),
+        ranks=None,
+        gpus=None,
+        chunks=tuple({"": str(count or 1)} for count in counts),
+    )
+    for key in _OF_NODES:
+        if len({getattr(one, key) for one in requests}) > 1:
+            setattr(joined, key, None)
+    return joined

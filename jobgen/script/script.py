@@ -29,7 +29,7 @@ from jobgen.script.other_text import (
     names_template,
     says_template,
 )
-from jobgen.script.request import heeded, settings
+from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
@@ -157,16 +157,31 @@ class Script:
         return [option.line for option in self.options if not option.flag and option.value in words]
 
     @cached_property
+    def heeded_by_component(self) -> list[dict[str, Option]]:
+        """The options in effect of each component by key; those of a job without components are one."""
+        ends = [*self.components, len(self.lines) + 1]
+        parts = [
+            [one for one in self.options if begin < one.line < end]
+            for begin, end in zip([0, *ends], ends, strict=False)
+        ]
+        return [heeded(one, self.dialect.scheduler) for one in parts]
+
+    @property
     def heeded(self) -> dict[str, Option]:
         """The options in effect by key: those of the first component, which runs the script."""
-        first = [one for one in self.options if not self.components or one.line < self.components[0]]
-        return heeded(first, self.dialect.scheduler)
+        return self.heeded_by_component[0]
+
+    @cached_property
+    def requests(self) -> list[Request]:
+        """The requests of the components, or the only one."""
+        if self.starter is not None:
+            return self.starter.script.requests
+        found = ({key: option.value for key, option in one.items()} for one in self.heeded_by_component)
+        return [self.dialect.request(values) for values in found]
 
     @cached_property
     def request(self) -> Request:
-        if self.starter is not None:
-            return self.starter.script.request
-        return self.dialect.request({key: option.value for key, option in self.heeded.items()})
+        return of_components(self.requests)
 
     @cached_property
     def disabling(self) -> list[tuple[int, set[str]]]:
@@ -243,7 +258,7 @@ class Script:
 
     @cached_property
     def constants(self) -> Constants:
-        given: dict[str, int | str | None] = dict(self.dialect.variables(self.request))
+        given: dict[str, int | str | None] = dict(self.dialect.variables(self.requests[0]))
         return Constants(
             self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree), self.changed
         )

@@ -28,11 +28,14 @@ def test_a_directive_twice_in_one_component_is_reported(tmp_path: Path) -> None:
     assert ":4: warning: --mem has the value 20G above" in jobs.jobgen("check", tmp_path / "job.sh").stdout
 
 
-def test_the_request_is_that_of_the_first_component() -> None:
-    assert Script(TEXT.format("hetjob").encode(), "slurm").request.nodes == 1
+def test_the_request_is_that_of_all_components() -> None:
+    """Whose nodes differ in their memory; the first one runs the script."""
+    script = Script(TEXT.format("hetjob").encode(), "slurm")
+    assert (script.request.nodes, script.request.mem) == (3, None)
+    assert script.requests[0].nodes == 1
 
 
-@pytest.mark.parametrize("target", ["toml", "torque"])
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_a_conversion_is_refused_in_one_sentence(target: str, tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text(TEXT.format("hetjob"))
     done = jobs.jobgen("convert", tmp_path / "job.sh", "--to", target)

@@ -318,3 +318,25 @@ def test_a_node_that_dies(slurm_cluster: Cluster, tmp_path: Path, undisturbed: M
     assert (directory / "bad-hosts").read_text() == "node2\tdoes not answer\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1", "node3"]
     assert weights(directory) == undisturbed["ddp"]
+
+
+# ---------------------------------------------------------------------------------------- heterogeneous jobs
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+def test_a_heterogeneous_job_is_requeued_and_goes_on(
+    each_slurm: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes], launcher: str
+) -> None:
+    """As one world over both components, to the weights of a job that is not."""
+    (tmp_path / "job.toml").write_text('[[component]]\nqueue = "cpu"\n[[component]]\nqueue = "gpu"\n')
+    words = ("slurm", "--job", tmp_path / "job.toml", *ONE, "--launcher", launcher, "--requeue", "9")
+    pause = ("--env", f"PYTHONPATH={SUPPORT}", "--env", "SLOW_PAUSE=0.5")
+    script = jobs.render(*words, *pause, program=[*TRAINING, "ddp"])
+    script = script.replace("\nlaunch() {\n", f"\n{ENDS_SOON}\nlaunch() {{\n")
+    job = ended(each_slurm, each_slurm.sbatch(script, tmp_path))
+    assert job.ok, job.output
+    directory = jobs.run_dir(tmp_path / "runs")
+    assert sorted(path.name for path in directory.glob("attempt-*")) == ["attempt-1", "attempt-2"], job.output
+    assert jobs.status_of(directory)["state"] == "finished"
+    assert jobs.hosts_in(directory)[0][0] != jobs.hosts_in(directory)[1][0]
+    assert weights(directory) == undisturbed["ddp"]

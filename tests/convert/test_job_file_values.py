@@ -339,6 +339,7 @@ def test_nodes_that_only_the_submission_names(options: str, body: str, nodes: st
         ("conda create -n x python=2.7\nsrun python t.py", ["python", "t.py"]),
         ("virtualenv -p python2 v\n. v/bin/activate\npython t.py", ["python", "t.py"]),
         ("export PATH=/opt/python2.7/bin:$PATH\npython t.py", ["python", "t.py"]),
+        ("P=/opt/python/2.7.6\nexport PATH=$P/bin:$PATH\npython t.py", ["python", "t.py"]),
         ("module load python/2.7\nsrun ./t.py", ["env", "./t.py"]),
         ("module load python/2.7\nsrun ./t.py *.txt", ["bash", "-c", "exec ./t.py *.txt"]),
         ("module load numpy2 py2025\nsrun python t.py", ["t.py"]),

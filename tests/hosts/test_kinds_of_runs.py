@@ -116,10 +116,10 @@ def test_a_sweep(laptop: Laptop, user: User) -> None:
 def test_one_task_of_an_array_on_pbs(laptop: Laptop, login: Login) -> None:
     add_login(laptop, login)
     run = submitted(laptop, "echo task $JOBGEN_TASK; sleep 1000", "--array", "0-1")
-    wait_for(lambda: status(laptop)["tasks"] == {"running": 2}, 60)
-    array = status(laptop)["id"]
     one = f"{run}/task-1"
-    wait_for(lambda: status(laptop, one)["attempts"] == 1, 30)
+    both = {"running": 2}
+    wait_for(lambda: status(laptop)["tasks"] == both and (laptop.work / "runs" / one).exists(), 90)
+    array = status(laptop)["id"]
     state = status(laptop, one)
     assert (state["state"], state["id"]) == ("running", array.replace("[]", "[1]")), state
     done = laptop.run("jobgen", "cancel", "--now", one)
@@ -129,6 +129,7 @@ def test_one_task_of_an_array_on_pbs(laptop: Laptop, login: Login) -> None:
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
 
 
+@pytest.mark.parametrize("login", ["slurm", "openpbs"], indirect=True)
 def test_a_job_that_requeues_itself(laptop: Laptop, login: Login) -> None:
     """On Slurm as the same job, on PBS as another one, whose id is fetched."""
     add_login(laptop, login)

@@ -238,7 +238,7 @@ MISTAKES = [
     ("[resources]\nnodes = 0", "nodes = 0 (jobgen.toml, line 2): must be a whole number of at least 1"),
     ("[resources]\nnodes = 1.5", "nodes = 1.5 (jobgen.toml, line 2): must be a whole number"),
     ("\ufeff[resources]\nnodes = true", "nodes = true (jobgen.toml, line 2): must be a whole number"),
-    ("[resources]\n\nnodez = 2", "nodez (jobgen.toml, line 3): [resources] has no such key: use nodes, hostfile, gpus_per_node"),
+    ("[resources]\n\nnodez = 2", "nodez (jobgen.toml, line 3): [resources] has no such key: use nodes, ranks, hostfile, gpus_per_node"),
     ("[resources]\nnodez = 2", "did you mean nodes?"),
     ("[resources]\nqueue = 'x'", "queue (jobgen.toml, line 2): [resources] has no such key"),
     ("nodes = 2", "it belongs in [resources]"),

@@ -75,10 +75,10 @@ def test_the_nodes_of_a_site(
     [
         ("slurm", {"ranks": 64}, "the nodes follow from the ranks of one: add --gpus-per-node N, the devices of a node, or --ranks-per-node N"),
         ("slurm", {"ranks": 64, "accelerator": "cpu"}, "the nodes follow from the ranks of one: add --cpus-per-node N, the cores of a node, or --ranks-per-node N"),
-        ("pbs", {"ranks": 12, "gpus_per_node": 8, "launcher": "mpirun", "mpi": "intel"}, "needs 1 node of 8 ranks and 1 of 4, but --mpi intel (command line): supports only equal nodes here; use openmpi or mpich, or the launcher deepspeed, torchrun, accelerate or colossalai; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
+        ("pbs", {"ranks": 12, "gpus_per_node": 8, "launcher": "mpirun", "mpi": "intel"}, "needs 1 node of 8 ranks and 1 of 4, but --mpi intel (command line): supports only equal nodes here; use openmpi or mpich, or the launcher deepspeed, torchrun or accelerate; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
         ("pbs", {"ranks": 13, "gpus_per_node": "a100:4"}, "needs 3 nodes of 4 ranks and 1 of 1, but --gpus-per-node a100:4 (command line): is the same on each node; use --ranks 12 or 16"),
         ("slurm", {"ranks": 64, "nodes": 4, "gpus_per_node": 8}, "is 16 a node, which has 8 devices; use --nodes 8 or --ranks 32"),
-        ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of the three"),
+        ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of them"),
         ("slurm", {"ranks": 2, "nodes": 3}, "does not fill 3 nodes; use --nodes 2, or fewer"),
         ("pbs", {"ranks": 8, "nodes": "2x4+1x8"}, "--nodes 2x4+1x8 has 16 ranks; remove one of the two"),
         ("slurm", {"ranks": 8, "nodes": "submitted"}, "the nodes of --nodes submitted are not known; use --ranks-per-node"),
@@ -91,12 +91,14 @@ def test_what_does_not_fit_is_refused(scheduler: str, options: dict[str, object]
     assert str(caught.value) == f"--ranks {options['ranks']} (command line): {sentence}"
 
 
-def test_uneven_nodes_are_refused_by_the_name_of_the_scheduler() -> None:
+def test_uneven_nodes_are_components_on_slurm_which_has_no_arrays_of_them() -> None:
+    made = plan("slurm", ranks=12, gpus_per_node=8)
+    assert [one.resources.ranks_per_node for one in made.components] == [8, 4]
     with pytest.raises(
         JobgenError,
-        match=r"needs 1 node of 8 ranks and 1 of 4, but Slurm .*; use --ranks 8 or 16, or --nodes 2 for 6 a node$",
+        match=r"needs 1 node of 8 ranks and 1 of 4, but .* Slurm .*; use --ranks 8 or 16, or --nodes 2 for 6 a node$",
     ):
-        plan("slurm", ranks=12, gpus_per_node=8)
+        plan("slurm", ranks=12, gpus_per_node=8, array="0-3")
 
 
 @pytest.mark.parametrize(

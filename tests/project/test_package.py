@@ -92,7 +92,7 @@ def test_explain_as_table_and_as_json() -> None:
         "command",
     ]
     values = json.loads(run(*words, "--json").stdout)
-    meaning = "Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."
+    meaning = "Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."
     assert values["nodes"] == {"value": 2, "origin": "command line", "meaning": meaning}
     assert values["launcher"]["origin"] == "command line"
     assert (values["world_size"]["value"], values["world_size"]["origin"]) == (2, "derived")

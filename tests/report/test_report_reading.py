@@ -496,7 +496,7 @@ def test_a_submitted_run_shows_its_plan(tmp_path: Path) -> None:
     )
     (made.run(tmp_path / "array/task-3").parent / plan_file.NAME).write_text(plan_file.text(plan))
     found = facts.facts(run_directory.read(tmp_path / "array/task-3"), [])
-    meaning = "Number of nodes. On PBS 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."
+    meaning = "Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to the command sbatch or qsub."
     assert found["nodes"] == ("2", "command line", meaning)
     assert found["program"].value == "python3 -m jobgen.train --task digits"
     assert found["world_size"].origin == "derived"

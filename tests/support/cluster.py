@@ -174,6 +174,7 @@ class Cluster:
 
     def facts(self, job_id: str) -> dict[str, str]:
         shown = self.exec("head", ["scontrol", "show", "job", job_id]).stdout
+        shown = shown.partition("\n\n")[0]  # of a heterogeneous job the first component
         facts = dict(
             re.findall(r"^   (\w+)=(.*)$", shown, re.MULTILINE)
         )  # the first of a line; paths hold blanks

@@ -26,13 +26,14 @@ class JobFile:
     """The values of the job file by their keys, and remarks on what is not in it.
 
     ``own`` are the keys whose values are for the scheduler of the script only; ``shared`` are the values of
-    such keys for all others.
+    such keys for all others, and ``components`` the tables [[component]].
     """
 
     values: dict[str, object] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
     shared: dict[str, object] = field(default_factory=dict)
+    components: list[dict[str, object]] = field(default_factory=list)
 
     def add(self, key: str, value: object, line: int = 1) -> None:
         """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
@@ -100,7 +101,7 @@ class JobFile:
         tables = {command_name: own}
         if dialect := own.get("dialect"):  # which chooses a table of its own
             tables = {command_name: {"dialect": own.pop("dialect")}, str(dialect): own}
-        return file_text(command_name, {**shared, **self.shared}, own=tables)
+        return file_text(command_name, {**shared, **self.shared}, own=tables, components=self.components)
 
     def keep_own(self, key: str, for_others: object = None) -> None:
         """Keep the value of a key for the scheduler of the script; others have another one, or none."""

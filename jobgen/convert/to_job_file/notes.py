@@ -12,6 +12,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
+from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
@@ -21,6 +22,7 @@ from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
+from jobgen.script.constants import ARGUMENTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
@@ -181,6 +183,14 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
+    in_words = any(name.isdigit() for name in names(file.list("command")))
+    found = [] if in_words or ARGUMENTS in script.changed else script.expansions
+    plain = [
+        node for _, node in found if ARGUMENT.fullmatch(node.text) and not node.under("function_definition")
+    ]
+    if plain and plain[0].text in str(file.values.get("setup", "")):
+        why = "is an argument of the script: if it is missing the job ends, and the script would go on"
+        yield Remark(plain[0].line, plain[0].text, f"{why}; in the program it is one word", lost=False)
 
 
 def set_again(script: Script, program: Command) -> Iterator[Remark]:

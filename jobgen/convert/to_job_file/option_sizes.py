@@ -59,14 +59,15 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
 
 
 def keep_total(file: JobFile, row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) -> bool:
-    """Return whether a number of all ranks alone is that of ``--ranks``, from which the nodes follow: their
-    devices divide it, or the site knows them."""
+    """Return whether a number of all ranks alone is that of ``--ranks``, from which the nodes follow: options
+    of jobgen name the devices of a node, and these divide it, or the site knows them."""
     request = row.scheduler.sizes(values_by_key(map(shlex.join, options), row.scheduler))
-    total, devices = request.ranks, _devices(file, line)
-    if not total or request.nodes or request.ranks_per_node or line.started or "--nodes" in line.ours:
+    total, devices = request.ranks, line.devices
+    if not total or request.nodes or request.ranks_per_node or "--nodes" in line.ours:
         return False
-    own = line.ours.keys() & {"--site", "--ranks-per-node"} and not line.devices
-    if own or (devices and total > devices and total % devices == 0):
+    if not devices and not _devices(file, line) and line.ours.keys() & {"--site", "--ranks-per-node"}:
+        devices = 1
+    if devices and total > devices and total % devices == 0:
         file.values.pop("ranks_per_node", None)
         file.values["ranks"] = total
     return "ranks" in file.values

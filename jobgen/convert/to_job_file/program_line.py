@@ -36,6 +36,7 @@ _OF_OPTIONS = re.compile(
     r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter)s?$|(^|_)(extra|command|cmd)$"
 )
 _GIVEN = f"{OF_ARRAY}script_arguments"  # the variable with the arguments that the script sets
+ARGUMENT = re.compile(r"\"?\$([1-9]|\{[1-9]\d*\})\"?")  # of the script, as a value
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
 
@@ -225,6 +226,9 @@ def _is_foreign(script: Script, text: str) -> bool:
 def _may_be_several(script: Script, text: str) -> bool:
     """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
+    values = script.values.get(name, ())
+    if values and all(ARGUMENT.fullmatch(value.text) for value in values):
+        return _OF_OPTIONS.search(name) is not None
     if not _is_foreign(script, text):
         return False
     return _OF_OPTIONS.search(name) is not None or any(
@@ -290,7 +294,9 @@ def old_python(script: Script) -> bool:
     """Return whether the environment of a script is one of Python 2, which has no python3."""
     found = script.named("module", "ml", "source", ".", "conda", "mamba", "virtualenv")
     texts = [word.text for command in found for word in command.arguments]
-    texts += [value.text for name, value, _ in script.assignments if name in ("PATH", "PYTHONPATH")]
+    paths = [value for name, value, _ in script.assignments if name in ("PATH", "PYTHONPATH")]
+    paths += [value for path in paths for name in names([path.text]) for value in script.values.get(name, ())]
+    texts += [value.text for value in paths]
     return re.search(r"(?i)(python|conda|(?<![a-z])py)[-_/=]*v?2(?!\d{3})", " ".join(texts)) is not None
 
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from jobgen.convert import misreadings
 from jobgen.convert.result import Converted, Remark
-from jobgen.convert.to_job_file import blocks, launcher, notes, program_line, rendezvous, sizes, wrappers
+from jobgen.convert.to_job_file import (
+    blocks,
+    components,
+    launcher,
+    notes,
+    program_line,
+    rendezvous,
+    sizes,
+    wrappers,
+)
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
 from jobgen.convert.to_job_file.host_code import HostCode
@@ -16,7 +25,7 @@ from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
-from jobgen.launch.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
@@ -44,6 +53,20 @@ _OURS = (
 
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
+    source = DIALECTS[script.scheduler]
+    if script.components:
+        file = components.join([_file(one) for one in components.scripts_of(script)], script)
+    else:
+        file = _file(script)
+    line = script.directives.live[0].number if script.directives.live else 1
+    _own_launcher(file, script)
+    make_portable(file, source.scheduler.command_name)
+    text = accepted(file, source.scheduler.command_name, line)
+    return Converted(text, tuple(sorted(set(file.remarks))))
+
+
+def _file(script: Script) -> JobFile:
+    """Return the job file of a script without components."""
     file, source = JobFile(), DIALECTS[script.scheduler]
     read_directives(file, script, source, totals=True)
     line = script.directives.live[0].number if script.directives.live else 1
@@ -63,10 +86,7 @@ def convert(script: Script) -> Converted:
         sizes.threads(file, script, command)
         file.remarks += sizes.threads_in_blocks(file, script, source)
     sizes.variables(file, script)
-    _own_launcher(file, script)
-    make_portable(file, source.scheduler.command_name)
-    text = accepted(file, source.scheduler.command_name, line)
-    return Converted(text, tuple(sorted(set(file.remarks))))
+    return file
 
 
 def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
@@ -82,9 +102,10 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.values |= {"ranks_per_node": ranks, "cpus_per_rank": cores // ranks}
         if cores % ranks:
             file.values["cpus_per_node"] = cores
+    of_mpi = {one.partition("=")[0] for mpi in MPI_FLAVOURS.values() for one in mpi.over_components}
     for name, value, node in script.assignments:
         text = script.constants.value(value) if exported(node) and name not in _OURS else None
-        if text is not None and file.accepts("env", f"{name}={text}"):
+        if text is not None and name not in of_mpi and file.accepts("env", f"{name}={text}"):
             file.set_variable(name, text)
 
 
@@ -96,7 +117,7 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
-    alone &= not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
+    alone &= not file.components and not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
     file.keep_own("launcher", "none" if alone else "mpirun")
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)

@@ -36,7 +36,7 @@ _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
-LOGS = ("*.log", "*.o[0-9]*")
+LOGS = ("*.log", "*.o[0-9]*", "*.devices")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
@@ -81,7 +81,7 @@ def _sizes(runs: Iterable[Path]) -> list[int]:
 
 def _look(some: Sequence[Place]) -> None:
     """Fetch what is new of the runs of one host."""
-    answer = some[0].host.run("".join(map(_script, some)) + _files_script(some))
+    answer = some[0].host.run("".join(map(_metrics_script, some)) + _files_script(some))
     rest = memoryview(answer.out)
     while found := _FRAME.match(rest):
         frame = _Frame(found[1], int(found[2]), int(found[3]), os.fsdecode(found[4]))
@@ -99,14 +99,13 @@ def _look(some: Sequence[Place]) -> None:
         (place.mirror / AS_OF).touch()
 
 
-def _script(place: Place) -> str:
-    """Return the commands that print what was added to the metrics of a run, and the names of its logs."""
+def _metrics_script(place: Place) -> str:
+    """Return the commands that print what was added to the metrics of a run."""
     files = (path for part in PARTS for path in place.mirror.glob(f"{part}{METRICS}") if path.is_file())
     sizes = {place.there(path): path.stat().st_size for path in files}
     known = "".join(f"{shlex.quote(name)}) k={size} ;; " for name, size in sizes.items())
     directory = shlex.quote(place.directory)
     metrics = " ".join(f"{directory}/{part}{METRICS}" for part in PARTS)
-    logs = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in LOGS)
     return f"""\
 for f in {metrics}; do
   case $f in *'
@@ -118,21 +117,19 @@ for f in {metrics}; do
   n=$((n - k)); [ "$n" -le {CHUNK} ] || n={CHUNK}
   printf 'grow %d %d %s\\n' "$k" "$n" "$f"; tail -c +$((k + 1)) < "$f" | head -c "$n"; echo
 done
-[ ! -d {directory} ] ||
-  find {directory} {_pruned()} -o -type f ! -path '*
-*' \\( {logs} \\) -exec printf 'log 0 0 %s\\n' {{}} +
 """
 
 
 def _files_script(some: Sequence[Place]) -> str:
-    """Return the command that prints the small files of the runs as an archive, if there is any."""
-    state = " -o ".join(f"-name {shlex.quote(name)}" for name in _STATE)
+    """Return the commands that print the names of the logs of runs, and their small files as an archive, if
+    there is any. Each command is one for all runs: processes are the costs of a look."""
+    logs, state = (" -o ".join(f"-name {shlex.quote(name)}" for name in names) for names in (LOGS, _STATE))
     folders = " ".join(shlex.quote(place.directory.lstrip("/")) for place in some)
     return f"""\
 cd / || exit
-for d in {folders}; do
-  [ -d "$d" ] && find "$d" {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} +
-done
+find {folders} {_pruned()} -o -type f ! -path '*
+*' \\( {logs} \\) -exec printf 'log 0 0 /%s\\n' {{}} + 2> /dev/null
+find {folders} {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} + 2> /dev/null
 :
 """
 

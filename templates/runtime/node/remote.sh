@@ -66,9 +66,24 @@ job_await_answer() { # HOST: pbsdsh may end before the command, with status 0 or
 
 job_by_srun() {
   command -v srun > /dev/null || return 0
-  unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK  # of a rank: srun warns, since Slurm 23.11
-  exec srun --jobid="$JOBGEN_JOB_ID" --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task="$JOBGEN_CPUS_PER_NODE" \
+  local group=() cpus=$JOBGEN_CPUS_PER_NODE
+  [[ -z ${JOBGEN_COMPONENTS:-} ]] || job_find_component "$1"
+  unset "${!SLURM_CPUS_PER_TASK@}" "${!SLURM_TRES_PER_TASK@}"  # of a rank: srun warns, since Slurm 23.11
+  exec srun --jobid="$JOBGEN_JOB_ID" ${group[@]+"${group[@]}"} --nodes=1 --ntasks=1 --nodelist="$1" --cpus-per-task="$cpus" \
     --overlap --export=ALL --mpi=none --input=none "${@:2}"
+}
+
+job_find_component() { # HOST: sets group and cpus to those of its component in a heterogeneous job
+  local line part number=0
+  line=$(grep -nxFm 1 -e "$1" "$JOBGEN_RUN_DIR/hosts") || return 0
+  line=${line%%:*}
+  for part in $JOBGEN_COMPONENTS; do
+    if ((line <= ${part%%x*})); then
+      group=("--het-group=$number") cpus=${part##*x}
+      return
+    fi
+    line=$((line - ${part%%x*})) number=$((number + 1))
+  done
 }
 
 job_by_ssh() { # it joins its words with blanks, and the remote shell parses them

@@ -1,0 +1,127 @@
+"""Heterogeneous jobs on real clusters of Slurm: one world over all components."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support import jobs, warm_python
+from support.cluster import ROOT, Cluster
+from support.jobs import PROBE, probing
+from support.mpich import mpich_bin
+from support.processes import gone
+from support.waiting import wait_for
+
+pytestmark = [pytest.mark.usefixtures("warm_python"), pytest.mark.timeout(600)]
+
+# One node without devices and two with two each: in different queues, with different cores.
+JOB = """
+[job]
+name = "two"
+[resources]
+cpus_per_rank = 1
+[[component]]
+ranks_per_node = 1
+gpus_per_node = 0
+cpus_per_rank = 4
+queue = "cpu"
+[[component]]
+nodes = 2
+gpus_per_node = 2
+constraint = "a"
+queue = "gpu"
+"""
+
+
+def rendered(folder: Path, launcher: str, *words: object, program: object = PROBE) -> str:
+    (folder / "job.toml").write_text(JOB)
+    options = ("slurm", "--job", folder / "job.toml", "--launcher", launcher, *words)
+    return jobs.render(*options, program=[program])
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun", "torchrun"])
+def test_one_world_over_all_components(each_slurm: Cluster, launcher: str) -> None:
+    one_world(each_slurm, launcher)
+
+
+OTHERS = {
+    "deepspeed": ("deepspeed", "", ()),
+    "accelerate": ("accelerate", "", ()),
+    "torchrun-ssh": ("torchrun", "", ("--remote", "ssh")),
+    "mpirun-debian": ("mpirun", "debian", ()),
+    "mpich": ("mpirun", "mpich", ("--mpi", "mpich")),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_one_world_of_other_launchers(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+    launcher, first, words = OTHERS[name]
+    path = slurm_cluster.env["PATH"]
+    if first == "debian":
+        path = jobs.debian_path(tmp_path / "bin")
+    elif first == "mpich":
+        path = f"{mpich_bin()}:{path}"
+    one_world(slurm_cluster, launcher, *words, path=path)
+
+
+def one_world(cluster: Cluster, launcher: str, *words: str, path: str = "") -> None:
+    folder = cluster.folder(launcher)
+    script = rendered(folder, launcher, *words, *probing(folder))
+    job = cluster.wait(cluster.sbatch(script, folder, env={"PATH": path or cluster.env["PATH"]}))
+    assert job.ok, job.output
+    assert "5 ranks in all" in job.output
+    assert "was edited" not in job.output  # the runtime
+    assert "srun: " not in job.output  # a warning
+    hosts = jobs.hosts_in(jobs.run_dir(folder / "runs"))
+    assert [slots for _, slots in hosts] == [1, 2, 2]
+    ranks = jobs.ranks_in(folder / "seen")
+    assert [rank.host for rank in ranks] == [host for host, slots in hosts for _ in range(slots)]
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")
+    assert [tuple(map(rank.number, names)) for rank in ranks] == [
+        (0, 5, 0, 1, 4),
+        *((rank, 5, (rank - 1) % 2, 2, 1) for rank in range(1, 5)),
+    ]
+    assert {rank.env["MASTER_ADDR"] for rank in ranks} == {hosts[0][0]}
+    if "ssh" not in words:  # it passes nothing of Slurm
+        assert {rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks[1:]} == {"0,1"}
+
+
+def test_a_killed_rank_of_the_last_component_ends_all(each_slurm: Cluster) -> None:
+    folder = each_slurm.folder("killed")
+    script = rendered(folder, "srun", *probing(folder, "kill:4"))
+    job = each_slurm.wait(each_slurm.sbatch(script, folder))
+    assert job.exit_code == 137, job.output
+    assert "rank 4 on node3 failed first, with status 137" in job.output
+    assert gone(folder) == []
+
+
+def test_status_and_cancel_know_it_by_the_id_of_the_first_component(each_slurm: Cluster) -> None:
+    folder = each_slurm.folder("status")
+    (folder / "jobgen.toml").write_text(JOB)
+
+    def jobgen(*words: str) -> str:
+        command = [*warm_python.jobgen(), *words]
+        return each_slurm.exec("head", command, cwd=folder, env={"PYTHONPATH": str(ROOT)}, timeout=120).stdout
+
+    def state() -> str:
+        [found] = json.loads(jobgen("status", "--json"))
+        assert found["id"] == job
+        return str(found["state"])
+
+    job = jobgen("submit", "--launcher", "srun", "--", "sleep", "600").strip()
+    assert job.isdecimal()
+    wait_for(lambda: state() == "running", 60)
+    jobgen("cancel", job)
+    wait_for(lambda: state() == "cancelled", 60)
+    shown = each_slurm.exec("head", ["squeue", "--noheader", "--states=R,CG,PD"]).stdout
+    assert shown.strip() == ""
+
+
+def test_an_array_of_them_is_refused_by_slurm_too(each_slurm: Cluster) -> None:
+    folder = each_slurm.folder("array")
+    (folder / "job.sh").write_text(rendered(folder, "srun"))
+    command = ["sbatch", "--array=0-1", "job.sh"]
+    done = each_slurm.exec("head", command, cwd=folder, check=False)
+    assert (done.returncode, done.stdout) != (0, ""), done
+    assert "array" in done.stderr.lower()
