@@ -146,6 +146,7 @@ def _with_part(spec: Specification, resources: Resources, step: Step, part: Node
         gpus_per_node=devices or None,
         preflight=False,
         spare_nodes=None,
+        gpu_telemetry=spec.gpu_telemetry if devices else None,
         directive=(),
         site=None,
         network=None,

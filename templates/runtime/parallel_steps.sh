@@ -2,15 +2,15 @@
 
 job_run_parallel_steps() { # FIRST LAST: sets job_status to that of the first of them that failed
   local first=$1 last=$2 step status=0 main='' passed=0 stop_at=0 clock
-  local -A pids=() state=() waits=() ends=() began=() ready=()
+  local processes=() state=() waits=() ends=() began=() ready=()
   (($1 == 1)) || job_optional job_arm_deadline
   job_choose_steps
   ((${#state[@]})) || return 0
   exec {clock}<> <(:)  # without input: read waits without a process, unlike sleep
-  while job_start_steps && ((${#pids[@]})); do
+  while job_start_steps && ((${#processes[@]})); do
     read -rt 0.5 -u "$clock" || true
     job_pass_requests
-    for step in "${!pids[@]}"; do job_look_at_step; done
+    for step in "${!processes[@]}"; do job_look_at_step; done
     job_end_idle_steps
   done
   exec {clock}>&-
@@ -54,7 +54,7 @@ job_start_steps() { # those that have to wait for no other step any more
     : > "$logs/step-$step/control"
     state[$step]=running began[$step]=$SECONDS
     job_run_parallel_step &
-    pids[$step]=$!
+    processes[$step]=$!
     job_launcher=$!  # a signal has ranks to ask
     [[ -n $main || -n ${ends[$step]} ]] || main=$step
     job_note_begin
@@ -94,24 +94,24 @@ job_pass_requests() { # those to the job are for each of its steps; a step that 
   local requests step
   mapfile -t requests < "$logs/control"
   if ((${#requests[@]} > passed)); then
-    for step in "${!pids[@]}"; do
+    for step in "${!processes[@]}"; do
       [[ -n ${ends[$step]} && ${requests[*]:passed} != *stop* ]] ||
         printf '%s\n' "${requests[@]:passed}" >> "$logs/step-$step/control"
     done
     passed=${#requests[@]}
   fi
   ((stop_at && SECONDS >= stop_at)) || return 0
-  for step in "${!pids[@]}"; do echo 'stop failed' >> "$logs/step-$step/control"; done
+  for step in "${!processes[@]}"; do echo 'stop failed' >> "$logs/step-$step/control"; done
   stop_at=0
 }
 
 job_look_at_step() {
-  if kill -0 "${pids[$step]}" 2> /dev/null; then
+  if kill -0 "${processes[$step]}" 2> /dev/null; then
     job_optional job_look_for_ready
     return
   fi
-  job_wait "${pids[$step]}"
-  unset "pids[$step]"
+  job_wait "${processes[$step]}"
+  unset "processes[$step]"
   state[$step]=ended
   if grep -qs '^end' "$logs/step-$step/control" || { [[ -n ${ends[$step]} ]] && job_save_requested; }; then
     job_note step-ended "$step stopped"
@@ -128,7 +128,7 @@ job_fail_step() { # the others end, too: those that others end at once
   if ((status == 0 || status == 75 && job_status != 75)); then status=$job_status main=$step; fi
   ((job_status != 75)) || ! job_save_requested || return 0
   ((status_before == 0 || status_before == 75)) || return 0
-  for other in "${!pids[@]}"; do
+  for other in "${!processes[@]}"; do
     [[ $other != "$step" ]] || continue
     if [[ -n ${ends[$other]} ]]; then
       job_ask_to_end "$other"
@@ -149,7 +149,7 @@ job_end_idle_steps() { # those that end with a step that has ended, or with all 
   for step in "${!state[@]}"; do
     [[ -n ${ends[$step]} || ${state[$step]} != running && ${state[$step]} != waiting ]] || remain=yes
   done
-  for other in "${!pids[@]}"; do
+  for other in "${!processes[@]}"; do
     step=${ends[$other]}
     [[ -z $step ]] || [[ -n $remain && ${state[$step]:-running} == [rw]* ]] || job_ask_to_end "$other"
   done

@@ -1,6 +1,6 @@
 # The steps for which others wait: a file, a port or a line of output shows that they are ready.
 
-declare -A job_looked_at=()
+job_looked_at=()
 
 job_look_for_ready() { # of the step, once a second
   "step_$step"
