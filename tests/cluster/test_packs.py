@@ -104,7 +104,7 @@ def begun(folder: Path) -> Counter[int]:
 
 
 SIZES = ("--accelerator", "cpu", "--cpus-per-node", 4, "--launcher", "none", "--venv", sys.prefix)
-LIMIT = ("--walltime", "1m", "--signal", "USR1@30")
+LIMIT = ("--walltime", "2m", "--signal", "USR1@30")
 AGAIN = [
     *((slurm, 40, 4) for slurm in SLURMS),
     ("slurm", 6, None),
