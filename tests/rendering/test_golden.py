@@ -16,8 +16,9 @@ from support.site_manuals import JOBS
 
 from jobgen.config import read_spec
 from jobgen.errors import JobgenError
+from jobgen.options import CODE
 from jobgen.plan.plan import resolve
-from jobgen.rendering.render import BLOCKS, render
+from jobgen.rendering.render import render
 from jobgen.rendering.runtime import MARK, settings
 
 EVERY = CASES | {job: job for job in JOBS}
@@ -56,7 +57,7 @@ def test_a_job_part_is_one_screen(name: str) -> None:
     """At most 60 lines, without the settings, also of a network, the sources of a site and the user's own code."""
     plan = plan_of(EVERY[name])
     lines = script(EVERY[name]).splitlines()
-    own = [line for key in BLOCKS if (text := getattr(plan.spec, key)) for line in text.splitlines()]
+    own = [line for key in CODE if (text := getattr(plan.spec, key)) for line in text.splitlines()]
     section = 1 + len(settings(plan)) + len(plan.site.network.variables)  # with its heading
     assert len(lines) - section - len(plan.site.head) - len(own) <= 60
 
