@@ -104,7 +104,7 @@ def convert(
             "the command that made it, or plan.json in its run directory",
             err=True,
         )
-        return 1
+        return _report(file, [one for one in done.remarks if one.lost]) or 1
     return _report(file, done.remarks)
 
 

@@ -149,7 +149,8 @@ def _plugin_words(plan: Plan) -> str:
     assert plan.container
     folders = '"$JOBGEN_RUN_DIR:$JOBGEN_RUN_DIR,$PWD:$PWD"'
     if works_on_nodes(plan.spec):
-        folders = f'{folders[:-1]},$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR"'
+        local = "${JOBGEN_LOCAL_DIR:+,$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR}"  # unset in the container's test
+        folders = f'{folders[:-1]}{local}"'
     binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
     return (
         f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '

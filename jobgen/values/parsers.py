@@ -397,38 +397,32 @@ def bind(text: str) -> str:
     return text
 
 
-_UNPACKED = r"\.(?:tar|tar\.(?:gz|bz2|xz|zst)|tgz|tbz2?|txz|tzst|zip)"
-_NOT_UNPACKED = r"\.(?:7z|rar|lha|cab|cpio|iso)"
+_UNPACKED = r".*\.(?:tar|tar\.(?:gz|bz2|xz|zst)|tgz|tbz2?|txz|tzst|zip)"
+_NOT_UNPACKED = r".*\.(?:7z|rar|lha|cab|cpio|iso)"
+_PATH = r"[^:\x00-\x1f\x7f]+"
 
 
 def stage(text: str) -> tuple[str, str]:
     """Parse ``PATH[:DEST]``, a file and its place below the folder of staged files. The place of an archive
     that is unpacked ends in ``/``; one whose place has the ending of an archive stays packed."""
     source, colon, place = text.partition(":")
-    absolute_or_relative = source.removeprefix("~/")
-    if not source or source.endswith("/") or ":" in place or path(absolute_or_relative) in (".", ".."):
+    is_file = re.fullmatch(rf"(?:~/)?(?!~){_PATH}(?<![/.])", source)
+    if not is_file or (colon and not re.fullmatch(_PATH, place)):
         raise ValueError("must be PATH or PATH:DEST, a file and its place on the node, without other colons")
-    if colon and (not re.fullmatch(r"[^\x00-\x1f\x7f]+", place) or re.search(r"^[/~]|(^|/)\.\.(/|$)", place)):
-        raise ValueError(
-            "must have as DEST a path below $JOBGEN_STAGE, which does not begin with / or ~ and has no .."
-        )
-    unpacked = re.search(rf"{_UNPACKED}$", source)
-    if re.search(rf"{_NOT_UNPACKED}$", source) and not colon:
-        raise ValueError(
-            "cannot be unpacked, as .tar, .tar.gz, .tar.zst and .zip can; PATH:DEST copies it as it is"
-        )
-    if unpacked and not re.search(rf"{_UNPACKED}$", place):
+    if re.search(r"^[/~]|(^|/)\.\.(/|$)", place):
+        raise ValueError("must have a DEST below $JOBGEN_STAGE, not one with / or ~ in front, or with ..")
+    name = os.path.basename(source)
+    if re.fullmatch(_UNPACKED, name) and not re.fullmatch(_UNPACKED, place):
         return source, f"{place.rstrip('/') or '.'}/"
-    if place.endswith("/"):
-        place += os.path.basename(source)
-    return source, place or os.path.basename(source)
+    if re.fullmatch(_NOT_UNPACKED, name) and not place:
+        raise ValueError("cannot be unpacked, unlike .tar, .tar.gz, .tar.zst and .zip; PATH:DEST copies it")
+    return source, place + name if place.endswith("/") else place or name
 
 
 def local_folder(text: str) -> str:
     """Parse a folder on the disk of a node: an absolute path, also with a variable of the job in front."""
-    if not re.fullmatch(
-        r"(?:\$[A-Za-z_][A-Za-z0-9_]*|/[^:,$\x00-\x1f\x7f/]+)(?:/[^:,$\x00-\x1f\x7f]*)?", text, re.ASCII
-    ):
+    name = r"[^:,$/\x00-\x1f\x7f]+"
+    if not re.fullmatch(rf"(?:\$[A-Za-z_][A-Za-z0-9_]*|/{name})(?:/{name})*/?", text):
         raise ValueError("must be an absolute path, or $NAME/DIR with a variable of the job, without : and ,")
     return text.rstrip("/")
 

@@ -112,7 +112,7 @@ job_failed_nodes() { # those without the line ready; what is wrong there goes to
 job_leave_out_nodes() { # HOST...
   local good first
   first=$(sed 's/\t/: /; q' "$job_node_work/faults")
-  (($# == 1)) && ! job_defined job_choose_hosts || sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_node_work/faults" >&2
+  if (($# > 1)) || job_defined job_choose_hosts; then sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_node_work/faults" >&2; fi
   (($# < ${#job_node_hosts[@]})) || job_die 71 "no node is ready; $first"
   cat "$job_node_work/faults" >> "$job_dir/bad-hosts"
   job_defined job_choose_hosts || job_die 74 "$# of ${#job_node_hosts[@]} nodes are not ready; $first"
@@ -140,6 +140,7 @@ job_end_on_nodes() { # STATUS: the end on each node: the command after, the cach
     grep -qsx ended "$job_node_work/$host.state" || grep -qs '^fault does not answer' "$job_node_work/$host.state" ||
       echo "jobgen: warning: $host: did not end in time; $JOBGEN_LOCAL_DIR may be left there"
   done >&2
+  : > "$job_node_work/over"
   rm -f "$job_node_work"/*.caller "$job_node_work"/{settings.sh,caches.tar}
 }
 

@@ -2,7 +2,7 @@
 
 job_check_sources() { # and sets job_stage_by
   local number line path
-  job_stage_by=read
+  job_stage_by='read'
   [[ ${job_host_access:-} != srun ]] || ! command -v sbcast > /dev/null || job_stage_by=sbcast
   for number in "${!job_stage[@]}"; do
     line=${job_stage[number]}

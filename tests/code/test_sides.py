@@ -40,7 +40,7 @@ def test_the_page_has_all_options() -> None:
 
 
 def test_the_paths_of_a_job() -> None:
-    options = "--source /etc/x --bind /data:/d:ro --log logs/%x.log --workdir sub"
+    options = "--source /etc/x --bind /data:/d:ro --log logs/%x.log --workdir sub --stage /data/a.tar:a"
     job = plan(f"{options} --container apptainer --image image.sif -- train.py --data /data")
     assert sides.lines(job) == [
         "--log logs: a path of the host, or in the code",
@@ -48,6 +48,7 @@ def test_the_paths_of_a_job() -> None:
         "--image image.sif: a path of the host, or in the code",
         "--bind /data: a path of the host, or in the code",
         "--workdir sub: a path of the host, or in the code",
+        "--stage /data/a.tar: a path of the host, or in the code",
     ]
     assert sides.paths(plan("-- sub/train.py")) == [sides.Path("the program", "sub/train.py", THERE)]
 

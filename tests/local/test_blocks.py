@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support import jobs
+from support.processes import gone
 from support.require import need_command
 
 
@@ -100,3 +101,47 @@ def test_a_block_that_bash_cannot_read_is_refused(block: str, said: str) -> None
     assert done.stderr.startswith("jobgen: --before")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_commands_and_files_on_the_only_node(tmp_path: Path) -> None:
+    """Nothing is left on its disk, whatever the status."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "f.bin").write_text("staged")
+    options = ("--local-dir", str(tmp_path / "disk"), "--stage", "f.bin:sub/g", "--local-caches")
+    hooks = (
+        "--on-each-node",
+        'cat "$JOBGEN_STAGE"/sub/g; sleep 600 &',
+        "--after-on-each-node",
+        'echo "; $JOBGEN_STATUS $1"',
+    )
+    done = jobs.run(
+        *(tmp_path, *options, *hooks),
+        program=("bash", "-c", 'cat "$JOBGEN_STAGE"/sub/g; [[ -d $HF_MODULES_CACHE ]]; exit 5'),
+        arguments=("it's",),
+    )
+    assert done.returncode == 5, done.stdout
+    assert "staged" in done.stdout
+    [log] = (jobs.run_dir(tmp_path / "runs") / "attempt-1/on-nodes").glob("*.log")
+    assert log.read_text() == "staged; 5 it's\n"
+    assert not list((tmp_path / "disk").iterdir())
+    assert not gone(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        (["--stage", "none.bin"], "--stage none.bin: no file that localhost can read"),
+        (["--stage", "disk"], "--stage disk: a directory; stage an archive of it, as tar makes it"),
+        (["--stage", "bad.tar"], "staging of bad.tar exited with status 2: tar: "),
+        (["--on-each-node", "exit 7"], "no node is ready; localhost: on_each_node exited with status 7"),
+        (["--on-each-node", "true", "--local-dir", "$NO_DISK/x"], "NO_DISK is no absolute path in this job"),
+    ],
+)
+def test_a_node_that_cannot_be_prepared_ends_the_job(tmp_path: Path, options: list[str], fault: str) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "bad.tar").write_text("no archive")
+    done = jobs.run(tmp_path, "--local-dir", str(tmp_path / "disk"), *options, program=("echo", "rank"))
+    assert done.returncode == 71, done.stdout
+    assert fault in done.stdout
+    assert "rank" not in done.stdout.splitlines()
+    assert not list((tmp_path / "disk").iterdir())

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from jobgen.convert.result import Edit, Remark, apply
+from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_scheduler.srun_line import LONG, NAME, SHORT
 from jobgen.jobfile.schema import COMPONENT_KEYS
 from jobgen.launch.command_line import option_name
 from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
+from jobgen.values import parsers
 
 _GROUP = ("--het-group", "--pack-group")
 _INHERITED = ("queue", "mem")  # from the component before
@@ -99,10 +102,10 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
         for key in _INHERITED:
             if key not in one.values and key in before.values:
                 one.values[key] = before.values[key]
+    if any("gpus_per_node" in one.values for one in files):
+        for one in files:
+            one.values.setdefault("gpus_per_node", 0)
     kinds = {str(one.values.get("accelerator", "cuda")) for one in files}
-    for one in files if len(kinds) > 1 else ():
-        if one.values.get("accelerator") == "cpu":
-            one.values["gpus_per_node"] = 0
     if len(kinds) > 1:
         file.remarks = [one for one in file.remarks if one.what != "accelerators"]
         file.values.pop("accelerator", None)
@@ -154,3 +157,39 @@ def _set_own_numbers(file: JobFile, script: Script, number: int) -> None:
         file.values.pop("cpus_per_node", None)
         if cores % ranks:
             file.values["cpus_per_node"] = cores
+
+
+def of_chunks(file: JobFile, row: Dialect) -> None:
+    """Replace chunks of PBS that differ in a script of jobgen with groups of nodes, or with components."""
+    for remark, chunks in sizes.chunks_that_differ(file, row):
+        tables = [_of_chunk(chunk) for chunk in chunks]
+        if not all(tables):
+            continue
+        file.remarks.remove(remark)
+        for key in (*sizes.OF_CHUNKS, "constraint"):
+            file.values.pop(key, None)
+        if groups := sizes.node_groups(chunks):
+            file.values |= groups
+        else:
+            file.components = tables
+
+
+def _of_chunk(chunk: Mapping[str, str]) -> dict[str, object]:
+    """Return the component for a chunk; empty if it has none."""
+    cores, devices, ranks = (
+        sizes.of_chunk(chunk, names) for names in (sizes.CORES, sizes.DEVICES, sizes.PROCESSES)
+    )
+    ranks = ranks or devices
+    features = chunk.keys() - {"", "mem", *sizes.CORES, *sizes.DEVICES, *sizes.PROCESSES}
+    memory = parsers.mebibytes(chunk.get("mem", ""), "b")
+    if not cores or not ranks or cores % ranks or not all(chunk[one] for one in features):
+        return {}
+    table = {
+        "nodes": parsers.number(chunk[""]) or 1,
+        "ranks_per_node": ranks,
+        "gpus_per_node": devices or 0,
+        "cpus_per_rank": cores // ranks,
+        "mem": f"{memory}M" if memory else None,
+        "constraint": ":".join(f"{one}={chunk[one]}" for one in chunk if one in features) or None,
+    }
+    return {key: value for key, value in table.items() if value is not None}

@@ -6,7 +6,7 @@ Where no option names the ranks, jobgen starts one for each device; they have th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.result import Remark
@@ -206,7 +206,7 @@ def _request_of_devices(
     text = form.replace("{n}", each).format(n=count)
     if text.startswith("-") or not text:
         return text
-    nodes, ranks, cores = (line.whole(key) or _number(file, key) for key in _OF_CHUNKS[:3])
+    nodes, ranks, cores = (line.whole(key) or _number(file, key) for key in OF_CHUNKS[:3])
     request = Request(
         nodes=nodes or 1,
         ranks_per_node=ranks,
@@ -218,20 +218,25 @@ def _request_of_devices(
 
 
 # The numbers of a chunk in the words of the schedulers.
-_CORES, _DEVICES, _PROCESSES = ("ncpus", "ppn"), ("ngpus", "gpus"), ("mpiprocs",)
-_OF_CHUNKS = ("nodes", "ranks_per_node", "cpus_per_rank", "gpus_per_node", "mem")
+CORES, DEVICES, PROCESSES = ("ncpus", "ppn"), ("ngpus", "gpus"), ("mpiprocs",)
+OF_CHUNKS = ("nodes", "ranks_per_node", "cpus_per_rank", "gpus_per_node", "mem")
+
+
+def chunks_that_differ(file: JobFile, row: Dialect) -> Iterator[tuple[Remark, Sequence[dict[str, str]]]]:
+    """Yield the remark on each request of chunks that differ, and the chunks."""
+    for one in [each for each in file.remarks if "+" in each.what and each.what.startswith(_NODES)]:
+        yield one, row.scheduler.sizes(values_by_key([one.what], row.scheduler)).chunks
 
 
 def keep_chunks(file: JobFile, row: Dialect) -> None:
     """Request nodes that differ: those with devices by the ranks of jobgen, others by a directive."""
-    for one in [each for each in file.remarks if "+" in each.what and each.what.startswith(_NODES)]:
+    for one, chunks in chunks_that_differ(file, row):
         file.remarks.remove(one)
-        file.values = {key: value for key, value in file.values.items() if key not in _OF_CHUNKS}
-        chunks = row.scheduler.sizes(values_by_key([one.what], row.scheduler)).chunks
-        if not any(name in chunk for chunk in chunks for name in _DEVICES):
+        file.values = {key: value for key, value in file.values.items() if key not in OF_CHUNKS}
+        if not any(name in chunk for chunk in chunks for name in DEVICES):
             file.add("directive", one.what)
             file.values["accelerator"] = "cpu"
-        elif groups := _groups(chunks):
+        elif groups := node_groups(chunks):
             file.values |= groups
         else:
             why = (
@@ -243,16 +248,16 @@ def keep_chunks(file: JobFile, row: Dialect) -> None:
 _NODES = ("-l select=", "-l nodes=")
 
 
-def _groups(chunks: Sequence[dict[str, str]]) -> dict[str, object]:
+def node_groups(chunks: Sequence[dict[str, str]]) -> dict[str, object]:
     """Return jobgen's values for chunks that differ in their devices; empty if there are none."""
     parts, cores, memory = [], set[float](), set[str | None]()
     for chunk in chunks:
-        devices = _one_of(chunk, _DEVICES)
-        others = chunk.keys() - {"", "mem", *_CORES, *_DEVICES, *_PROCESSES}
-        if not devices or others or _one_of(chunk, _PROCESSES) not in (None, devices):
+        devices = of_chunk(chunk, DEVICES)
+        others = chunk.keys() - {"", "mem", *CORES, *DEVICES, *PROCESSES}
+        if not devices or others or of_chunk(chunk, PROCESSES) not in (None, devices):
             return {}
         parts.append(f"{number(chunk['']) or 1}x{devices}")
-        cores.add((_one_of(chunk, _CORES) or 0) / devices)
+        cores.add((of_chunk(chunk, CORES) or 0) / devices)
         memory.add(chunk.get("mem"))
     each = cores.pop()
     if cores or len(memory) > 1 or each != int(each):
@@ -262,7 +267,7 @@ def _groups(chunks: Sequence[dict[str, str]]) -> dict[str, object]:
     return {key: value for key, value in values.items() if value}
 
 
-def _one_of(chunk: dict[str, str], names: Sequence[str]) -> int | None:
+def of_chunk(chunk: Mapping[str, str], names: Sequence[str]) -> int | None:
     return next((number(chunk[name]) for name in names if name in chunk), None)
 
 

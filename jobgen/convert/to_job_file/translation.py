@@ -76,6 +76,7 @@ def _file(script: Script) -> JobFile:
     sizes.submitted_nodes(file, script, source, launch)
     if any(re.match(MADE_BY, one) for one in script.lines[:5]):
         _own_script(file, script, launch)
+        components.of_chunks(file, source)
     else:
         sizes.write(file, script, launch, line)
         _accelerator(file, script)

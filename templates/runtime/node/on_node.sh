@@ -1,6 +1,7 @@
 #!/bin/bash
 # on_node.sh WORK [HOST]: what a job does on a node besides the ranks. It is started once a node, and stays for the whole job,
 # as a job that is ending cannot start processes on its other nodes. WORK is the folder on-nodes of the attempt.
+# shellcheck disable=SC2154  # of settings.sh
 set -euo pipefail
 work=$1 host=${2:-${SLURMD_NODENAME:-$(hostname)}} part=${3:-}
 folder=${BASH_SOURCE[0]%/*}
@@ -35,7 +36,6 @@ now() { # sets now, in tenths of a second
 
 run_stage() { # NUMBER SOURCE DEST: a DEST that ends in / is the folder into which an archive is unpacked
   local copy=$JOBGEN_STAGE/.staged-$1 target=$JOBGEN_STAGE/$3 source=$work/source-$1
-  # shellcheck disable=SC2154  # of settings.sh
   if [[ $job_stage_by == sbcast ]]; then await_file "$source"; else read_copy "$2"; fi
   await_file "$source"
   if ! is_right "$copy" && [[ $job_stage_by == sbcast ]]; then read_copy "$2"; fi
@@ -100,8 +100,7 @@ run_save() { # with what other jobs have saved in the meantime; the file is whol
 }
 
 run_hook() { # NAME: a function of the job
-  # shellcheck disable=SC2154  # of settings.sh
-  exec env JOBGEN_ON_NODE="$work" bash -euo pipefail -c "umask $job_umask"$'\n'"$(declare -f "$1")"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"}
+  exec env JOBGEN_ON_NODE="$work/$host" bash -euo pipefail -c "umask $job_umask"$'\n'"$(declare -f "$1")"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"}
 }
 
 if [[ -n $part ]]; then
@@ -150,7 +149,7 @@ limited() { # SECONDS PART [WORD]...: its status; 124 after the limit, 125 if th
       kill -KILL -- "-$pid" 2> /dev/null || true
       break
     fi
-    ((++pauses > 20)) && pause 0.5 || pause 0.05
+    if ((++pauses > 20)); then pause 0.5; else pause 0.05; fi
   done
   ((status)) || wait "$pid" 2> /dev/null || status=$?
   return "$status"
@@ -194,14 +193,14 @@ begin() { # what precedes the ranks
   note ready
 }
 
-remainder() { # the processes that the commands have left
-  grep -lszxF "JOBGEN_ON_NODE=$work" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+remainder() { # VARIABLE: the processes with it in their environment
+  grep -lszxF "$1" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
 }
 
-end_remainder() {
+end_remainder() { # VARIABLE
   local signal pids
   for signal in TERM 0 0 0 0 KILL; do
-    mapfile -t pids < <(remainder)
+    mapfile -t pids < <(remainder "$1")
     ((${#pids[@]})) || return 0
     kill -s "$signal" "${pids[@]}" || true
     pause 0.2
@@ -213,7 +212,7 @@ end() { # STATUS LIMIT: what follows the ranks
   if [[ -n $due ]] && declare -F after_on_each_node > /dev/null; then
     JOBGEN_STATUS=$status limited "$limit" hook after_on_each_node || note "warning $(failed "$?" "$limit" after_on_each_node)"
   fi
-  end_remainder
+  end_remainder "JOBGEN_ON_NODE=$work/$host"  # what the commands have left
   if [[ $status == 0 && $host == "$JOBGEN_HERE" && -n ${job_cache_store:-} && -d $disk/caches ]]; then
     limited "$limit" save || note "warning $(failed "$?" "$limit" 'saving of the caches')"
   fi
@@ -222,6 +221,16 @@ end() { # STATUS LIMIT: what follows the ranks
     rm -rf "$disk" 2> /dev/null || { chmod -R u+rwX "$disk" && rm -rf "$disk"; } 2> /dev/null || note "warning cannot remove $disk"
   fi
   note ended
+  [[ $host != "$JOBGEN_HERE" ]] || end_callers
+}
+
+end_callers() { # what has started this on the other nodes: pbsdsh of Torque may not end by itself
+  local waits=0
+  until [[ -e $work/over ]]; do
+    kill -0 "$JOBGEN_KEEPER_OF" 2> /dev/null || ((++waits < 10 * job_kill_wait)) || break
+    pause 0.1
+  done
+  end_remainder "JOBGEN_LOGS=$work"
 }
 
 begins=yes due='' made='' request=''
