@@ -229,8 +229,8 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
         yield Setting("job_node_groups", resources.mixed)
         if plan.scheduler.component_line:
             parts = [one.resources for one in plan.components]
-            numbers = tuple(f"{one.nodes}x{one.ranks_per_node}x{one.cpus.node}" for one in parts)
-            yield Setting("job_components", numbers)
+            numbers = (f"{one.nodes}x{one.ranks_per_node}x{one.cpus.node}" for one in parts)
+            yield Setting("job_components", " ".join(numbers))
         yield Setting(
             "job_lines_per_rank", resources.cpus.rank if plan.scheduler.behaviour.hosts_by_core else ""
         )

@@ -26,15 +26,15 @@ job_choose_steps() { # sets the state of those that run; a step that others wait
   local other
   for ((step = first; step <= last; step++)); do
     "step_$step"
-    waits[$step]=${job_waits_for[*]-} ends[$step]=${job_ends_with:-}
-    [[ -n ${ends[$step]} ]] || job_finished_before || state[$step]=waiting
+    waits[step]=${job_waits_for[*]-} ends[step]=${job_ends_with:-}
+    [[ -n ${ends[$step]} ]] || job_finished_before || state[step]=waiting
   done
   for ((step = first; step <= last; step++)); do
-    [[ -z ${ends[$step]} || -z ${state[${ends[$step]}]:-} ]] || state[$step]=waiting
+    [[ -z ${ends[$step]} || -z ${state[${ends[$step]}]:-} ]] || state[step]=waiting
   done
   for ((step = last; step >= first; step--)); do
     [[ -n ${state[$step]:-} ]] || continue
-    for other in ${waits[$step]}; do state[$other]=waiting; done
+    for other in ${waits[$step]}; do state[other]=waiting; done
   done
 }
 
@@ -43,7 +43,7 @@ job_start_steps() { # those that have to wait for no other step any more
   for ((step = first; step <= last; step++)); do
     [[ ${state[$step]:-} == waiting ]] || continue
     if ((status)) || job_save_requested; then
-      state[$step]=skipped
+      state[step]=skipped
       ((status)) || status=75
       continue
     fi
@@ -52,9 +52,9 @@ job_start_steps() { # those that have to wait for no other step any more
     done
     mkdir "$logs/step-$step"
     : > "$logs/step-$step/control"
-    state[$step]=running began[$step]=$SECONDS
+    state[step]=running began[step]=$SECONDS
     job_run_parallel_step &
-    processes[$step]=$!
+    processes[step]=$!
     job_launcher=$!  # a signal has ranks to ask
     [[ -n $main || -n ${ends[$step]} ]] || main=$step
     job_note_begin
@@ -112,10 +112,10 @@ job_look_at_step() {
   fi
   job_wait "${processes[$step]}"
   unset "processes[$step]"
-  state[$step]=ended
+  state[step]=ended
   if grep -qs '^end' "$logs/step-$step/control" || { [[ -n ${ends[$step]} ]] && job_save_requested; }; then
     job_note step-ended "$step stopped"
-    job_say "$(job_step_title) was ended after $((SECONDS - began[$step])) s"
+    job_say "$(job_step_title) was ended after $((SECONDS - began[step])) s"
     return
   fi
   job_optional job_end_before_ready

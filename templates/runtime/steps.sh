@@ -33,9 +33,11 @@ job_finished_before() {
 }
 
 job_prepare_step() { # its hosts, logs and rendezvous
+  local at
   unset -f rank program node launch container
   "step_$step"
-  job_hosts=("${all[@]:${job_first_node:-0}:job_nodes}") job_logs=$logs/step-$step
+  at=${job_first_node:-0}  # bash 4.2 takes no braces within ${all[@]:...}
+  job_hosts=("${all[@]:at:job_nodes}") job_logs=$logs/step-$step
   job_number=$((number + 2003 * step))  # its port is not that of the jobs submitted next
   [[ -e $job_logs/control ]] || { mkdir "$job_logs" && ln -s ../control "$job_logs/control"; }
   rm -f "$job_dir/status.json"

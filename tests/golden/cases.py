@@ -81,7 +81,7 @@ CASES = {
     "slurm_slow_network_of_a_site": "slurm --site perlmutter --account m1234 --nodes 2 -- train.py",
     "pbspro_torchrun_at_a_site_with_core_lists": "pbs --site aurora --account proj --nodes 2 --launcher torchrun -- train.py",
     "pbspro_queue_of_single_devices": "pbs --site sophia --account proj --queue by-gpu --gpus-per-node 4 --launcher torchrun -- train.py",
-    "slurm_commands_on_each_node": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --on-each-node 'nvidia-smi -L' --after-on-each-node 'echo $JOBGEN_STATUS' --node-limit 5m -- train.py",
+    "slurm_commands_on_each_node": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --on-each-node 'nvidia-smi -L' --after-on-each-node 'printenv JOBGEN_STATUS' --node-limit 5m -- train.py",
     "slurm_pyxis_staged_files": "slurm --nodes 2 --gpus-per-node 4 --launcher srun --container pyxis --image /images/train.sqsh --stage /data/shards.tar:shards.tar --local-caches yes -- train.py",
     "pbspro_staged_files": "pbs --nodes 2 --launcher torchrun --stage /data/train.tar.zst:data --stage '~/tokens.bin' --local-dir '$TMPDIR/jobs' -- train.py",
     "torque_local_caches": "pbs --dialect torque --nodes 2 --launcher mpirun --local-caches yes --env CUDA_CACHE_PATH=/cache -- train.py",

@@ -196,6 +196,7 @@ command = ["x.py"]
     assert "    export A=$'$(touch canary) it\\'s'\n    true" in job
     assert job.count("    export B=c\n") == 4
     (tmp_path / "job.sh").write_text(done.stdout)
+    assert jobs.jobgen("check", tmp_path / "job.sh").returncode == 0  # no device is idle
     subprocess.run(["bash", "-n", "job.sh"], cwd=tmp_path, check=True)
 
 
