@@ -183,6 +183,7 @@ def spec_of_point(
         array=None,
         sweep=None,
         after=(),
+        log=None,
         away=away,
         ranks=None,
         nodes=max(1, pack.nodes // pack.size),

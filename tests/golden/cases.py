@@ -53,7 +53,7 @@ CASES = {
     "slurm_setup_before_and_after": "slurm --nodes 2 --launcher torchrun --setup 'ulimit -l unlimited\nexport DS_BUILD_OPS=0' --before 'sbcast data.tar /tmp/data.tar' --after-block 'echo \"status $JOBGEN_STATUS\"' -- train.py",
     "slurm_array_that_goes_on": "slurm --nodes 2 --launcher srun --array 1,3,7%2 --after 12_3 --after afterany:14 --requeue 2",
     "slurm_sweep_of_the_training_module": "slurm --launcher torchrun --array %2 --set 'sweep.lr=[0.1, 0.01]' --set 'sweep.batch_size=[32, 64, 128]' -- --task digits",
-    "slurm_packed_sweep": "slurm --gpus-per-node 4 --launcher torchrun --pack 4 --array %8 --set 'sweep.lr=[0.1, 0.2, 0.3, 0.4, 0.5]' --set 'sweep.seed=[1, 2]' -- train.py",
+    "slurm_packed_sweep": "slurm --gpus-per-node 4 --launcher torchrun --pack 4 --array %8 --log logs/%A_%a.log --set 'sweep.lr=[0.1, 0.2, 0.3, 0.4, 0.5]' --set 'sweep.seed=[1, 2]' -- train.py",
     "pbspro_packed_array_over_two_nodes": "pbs --nodes 2 --accelerator cpu --ranks-per-node 4 --launcher mpirun --pack 4 --array 1,5-7 -- ./solver",
     "pbspro_sweep_zipped_of_an_own_program": "pbs --nodes 2 --launcher mpirun --set sweep.mode=zip --set 'sweep.decay=[1e-4, 0.0, -1]' --set 'sweep.amp=[true, false, true]' --set 'sweep.note=[\"it'\"'\"'s\", \"$(touch pwned)\", \"a\\nb\"]' -- train.py --epochs 3",
     "slurm_sweep_in_a_container": "slurm --launcher torchrun --container apptainer --image a.sif --set 'sweep.lr=[0.1, 0.01]' -- train.py",

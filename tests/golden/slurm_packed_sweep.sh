@@ -8,7 +8,7 @@
 #SBATCH --cpus-per-task=2
 #SBATCH --gpus-per-node=4
 #SBATCH --time=01:00:00
-#SBATCH --output=jobgen-%A_%a.log
+#SBATCH --output=logs/%A_%a.log
 #SBATCH --open-mode=append
 #SBATCH --array=0-2%2
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them

@@ -10,6 +10,8 @@ import pytest
 from support import jobs
 from support.not_installed import skip
 
+FILES = ("pack",)
+
 BASHES = ("bash", "/opt/bash/4.2/bash")
 
 
