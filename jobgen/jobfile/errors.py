@@ -31,6 +31,8 @@ def sentence(message: str, data: Mapping[str, Any], origin: Callable[[Path], str
     value: Any = data
     for part in place:
         value = value[part]
+    if isinstance(value, dict) and place in (("step",), ("component",)):
+        return f"[{place[0]}] ({origin(place)}): must be tables [[{place[0]}]], with two brackets"
     allowed = _allowed(place, expected[1], value)
     if isinstance(value, dict) and expected[3]:
         kind = {"environment": VARIABLE, "sweep": SWEEP_VALUE}.get(place[0], WORD)

@@ -134,7 +134,11 @@ JobFile: Any = msgspec.defstruct(
         ("train", Annotated[dict[str, WORD], _TRAIN] | UnsetType, UNSET),
         ("sweep", Annotated[dict[str, SWEEP_VALUE], _SWEEP] | UnsetType, UNSET),
         ("check", Annotated[CheckTable, _CHECK] | UnsetType, UNSET),
-        ("step", Annotated[list[dict[str, WORD | dict[str, bool | int | str]]], _STEP] | UnsetType, UNSET),
+        (
+            "step",
+            Annotated[list[dict[str, WORD | dict[str, bool | int | float | str]]], _STEP] | UnsetType,
+            UNSET,
+        ),
         ("component", Annotated[list[dict[str, WORD]], _COMPONENT] | UnsetType, UNSET),
     ],
     frozen=True,

@@ -38,7 +38,10 @@ def read_steps(
         check_command(command, where)
         steps.append(_step(table, where))
     if steps[0].parallel:
-        raise JobgenError(f"parallel = true ({origin}, [[step]] 1): there is no step before the first one")
+        key = "starts" if steps[0].starts else "parallel"
+        reason = "there is no step before the first one"
+        reason += "; put the step for which it waits before it" if steps[0].starts else ""
+        raise _wrong(key, tables[0], f"{origin}, [[step]] 1", reason)
     return tuple(steps)
 
 
@@ -96,7 +99,10 @@ def _text(key: str, table: Mapping[str, Any], where: str) -> str | list[str]:
 
 
 def _wrong(key: str, table: Mapping[str, Any], where: str, reason: str) -> JobgenError:
-    return JobgenError(f"{key} = {shown(str(table[key]))} ({where}): {reason}")
+    value = str(table[key])
+    return JobgenError(
+        f"{key} = {shown(value.lower() if isinstance(table[key], bool) else value)} ({where}): {reason}"
+    )
 
 
 def _name(table: Mapping[str, Any], where: str) -> str | None:
@@ -119,8 +125,11 @@ def _amount(key: str, table: Mapping[str, Any], where: str, least: int) -> int |
 
 def _env(table: Mapping[str, Any], where: str) -> tuple[tuple[str, str | None], ...]:
     env = table.get("env", {})
-    if not isinstance(env, dict) or not all(isinstance(one, (int, str)) for one in env.values()):
+    if not isinstance(env, dict):
         raise _wrong("env", table, where, 'must be a table such as { BATCH = "8" }')
+    for name, value in env.items():
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            raise _wrong(name, env, f"{where}, env", "must be a text in quotes or a whole number")
     lines = [f"{name}={value}" for name, value in env.items()]
     values: tuple[tuple[str, str | None], ...] = parse(BY_KEY["env"], lines, where)[0] if lines else ()
     return values
@@ -164,6 +173,8 @@ def _ready(table: Any, where: str) -> Ready:
         value = table.get(key, "x")
         if not isinstance(value, str) or not value or "\n" in value:
             raise _wrong(key, table, f"{where}, ready", "must be a text of one line")
+    if re.search(r"^~|\$", table.get("file", "")):
+        raise _wrong("file", table, f"{where}, ready", "must be a path without variables and ~")
     try:
         within = walltime(str(table.get("within", "10m")))
     except ValueError as error:

@@ -30,10 +30,17 @@ def components_of(spec: Specification, scheduler: Scheduler) -> tuple[Component,
     """Return the components; those of groups, if the scheduler has components. Equal nodes have none.
 
     Raises:
-        JobgenError: the scheduler does not support a key of a component.
+        JobgenError: the scheduler does not support a key of a component, or the launcher nodes that differ.
     """
     if not spec.components:
-        if isinstance(spec.nodes, int) or not scheduler.component_line:
+        if isinstance(spec.nodes, int):
+            return ()
+        if LAUNCHERS[spec.launcher].one_process:
+            why = (
+                f"has several ranks, and --launcher {spec.launcher} starts one process; use another launcher"
+            )
+            raise spec.refuse("nodes", why)
+        if not scheduler.component_line:
             return ()
         return tuple(Component(group.nodes, group.ranks) for group in spec.nodes)
     for number, one in enumerate(spec.components, 1):

@@ -116,7 +116,8 @@ class _Supply(NamedTuple):
         total += f" = {sum(sizes)}" if "+" in total else ""
         return JobgenError(
             f"{self.key} = {_text(last)} ({name}): programs at the same time need {total} {self.unit} of "
-            f"each node, but the job has {counted(self.total, self.unit[:-1])}; give each fewer"
+            f"each node, but the job has {counted(self.total, self.unit[:-1])}; give each fewer, "
+            "or the job more in [resources]"
         )
 
 

@@ -47,3 +47,8 @@ def check_node_work(spec: Specification) -> None:
         if files.count(place) > 1:
             reason = f"has two files for the place {shown(place)}; give one another place as PATH:DEST"
             raise spec.refuse("stage", reason)
+        if any(other.startswith(f"{place}/") for _, other in spec.stage):
+            reason = (
+                f"has a file and a folder for the place {shown(place)}; give one another place as PATH:DEST"
+            )
+            raise spec.refuse("stage", reason)

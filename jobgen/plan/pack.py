@@ -62,6 +62,9 @@ def check_pack(spec: Specification) -> None:
             )
     if not isinstance(spec.nodes, int) or not spec.nodes or spec.components:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
+    each = max(1, spec.nodes // spec.pack)
+    if spec.min_nodes and spec.min_nodes >= each:
+        raise spec.refuse("min_nodes", f"must be less than the nodes of a point, which has {each}")
     for kind, job in spec.after:
         if kind == "aftercorr":
             raise spec.refuse(

@@ -76,7 +76,7 @@ def step_requests(spec: Specification, scheduler: Scheduler, resources: Resource
                     f"increase {key} in [resources]"
                 )
         own = _with_part(spec, resources, step, parts.get(number))
-        own = _with_container(spec, own, step)
+        own = _with_container(spec, own, step, f"[[step]] {number}")
         _check_side_by_side(own, scheduler, step, place, parts.get(number), _has_others(spec, number))
         yield StepRequest(own, place, parts.get(number))
 
@@ -154,8 +154,11 @@ def _with_part(spec: Specification, resources: Resources, step: Step, part: Node
     )
 
 
-def _with_container(spec: Specification, own: Specification, step: Step) -> Specification:
+def _with_container(spec: Specification, own: Specification, step: Step, number: str) -> Specification:
     """Return the specification of a step with its container: that of the job, its own, or none."""
+    keys = [key for key in ("container", "image", "bind", "container_arg") if getattr(step, key) is not None]
+    texts = {key: text for key, text in own.texts.items() if key not in keys}
+    own = own._replace(origins={**own.origins, **dict.fromkeys(keys, number)}, texts=texts)
     if step.container == NO_CONTAINER:
         return own._replace(container=None, image=None, bind=(), container_arg=())
     return own._replace(
@@ -208,6 +211,9 @@ def _places(spec: Specification) -> Iterator[StepPlace]:
             names[step.name] = number
     groups = {number: group for group in _groups(spec) for number in group}
     firsts = first_nodes(spec.steps, spec.nodes if isinstance(spec.nodes, int) else 0)
+    ports: dict[
+        tuple[int, int, int], int
+    ] = {}  # the group, the first node and the port of a step; its number
     for (number, step), first in zip(enumerate(spec.steps, 1), firsts, strict=True):
         waits = tuple(_number(spec, names, number, "starts", name) for name in step.starts)
         ends = _number(spec, names, number, "ends", step.ends) if step.ends else None
@@ -220,6 +226,14 @@ def _places(spec: Specification) -> Iterator[StepPlace]:
                 )
         _check_order(spec, number, waits, ends)
         _check_ready(spec, number, step)
+        if step.ready and step.ready.port:
+            place = (groups[number][0], first, step.ready.port)
+            if place in ports:
+                raise JobgenError(
+                    f"port = {step.ready.port} ([[step]] {number}, ready): is that of [[step]] "
+                    f"{ports[place]} on the same node, too; give each its own, or true"
+                )
+            ports[place] = number
         yield StepPlace(number, step.name, first, waits, ends, step.ready)
 
 

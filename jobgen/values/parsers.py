@@ -339,6 +339,8 @@ def block(name: str) -> Callable[[str], str]:
         lines = text.strip("\n").split("\n")
         if not text.strip():
             raise ValueError("must be shell code; it is empty")
+        if all(re.match(r"\s*(#|$)", line) for line in lines):
+            raise ValueError("must be shell code; it has only comments")
         if not all(
             re.sub(r"[^\S\r\f\v\x1c-\x1f\x85\u2028\u2029]", " ", line).isprintable() for line in lines
         ):

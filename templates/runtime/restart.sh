@@ -1,7 +1,7 @@
 # Restart in place: after a rank has failed or a node is lost, the ranks start again in the same allocation, as the
 # next attempt of the run.
 
-job_restart_count=0 job_failure_before=''
+job_restart_count=0 job_failure_before='' job_silent_hosts=()
 
 job_restart_in_place() { # sets job_status to that of the last attempt in this allocation
   while ((job_status)) && ! job_is_ending && job_may_restart && job_restart; do job_run_unless_ending; done
@@ -29,7 +29,8 @@ job_may_restart() {
 }
 
 job_has_time() { # to start, and to make a step before the deadline
-  local least=$((${job_grace_seconds:-0} > 60 ? job_grace_seconds : 60))
+  local least=${job_grace_seconds:-60}
+  ((least > 60)) || least=60
   [[ -z ${JOBGEN_DEADLINE:-} ]] || (($(date +%s) + least < JOBGEN_DEADLINE))
 }
 

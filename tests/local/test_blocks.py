@@ -90,6 +90,7 @@ def test_an_after_that_fails_changes_nothing(tmp_path: Path) -> None:
         ("cat <<X\ny", "here-document"),
         ("END_OF_BEFORE", "must not contain the line END_OF_BEFORE"),
         (" \n ", "must be shell code"),
+        ("# one\n\n  # two", "must be shell code; it has only comments"),
         ("echo a\r\necho b", "ended as on Unix"),
     ],
 )

@@ -60,3 +60,15 @@ def test_a_finished_step_is_not_repeated(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["one in attempt 1", "done in attempt 2"]
     assert "step 1 has finished in an earlier attempt" in done.stderr
+
+
+def test_steps_at_the_same_time_that_fail_again(tmp_path: Path) -> None:
+    part = "cores = 1\n[[step]]".join(STEPS.replace("FIRST_FAILS", "exit 7").rsplit("[[step]]", 1))
+    text = (
+        part.replace("[launch]", "[resources]\ncpus_per_rank = 2\n[launch]") + "cores = 1\nparallel = true\n"
+    )
+    (tmp_path / "job.toml").write_text(text)
+    script = jobs.jobgen("local", "--job", tmp_path / "job.toml", "--accelerator", "cpu").stdout
+    done = subprocess.run(["bash", "-s"], input=script, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr
+    assert "not restarted in place: the program failed with status 7 again" in done.stderr

@@ -19,6 +19,8 @@ from jobgen.errors import JobgenError
         ("--stage /data.tar:a/../../b", "must have a DEST below $JOBGEN_STAGE"),
         ("--stage /data.7z", "cannot be unpacked, unlike .tar"),
         ("--stage /a/x --stage /b/x", "has two files for the place x"),
+        ("--stage /a/x.tar:d --stage /b/y:d", "has a file and a folder for the place d"),
+        ("--stage /b/y:d --stage /c/z:d/e", "has a file and a folder for the place d"),
         ("--local-dir tmp --stage /a", "must be an absolute path"),
         ("--local-dir / --stage /a", "must be an absolute path"),
         ("--local-dir '$(id)' --stage /a", "must be an absolute path"),
@@ -27,6 +29,7 @@ from jobgen.errors import JobgenError
         ("--node-limit 0 --stage /a", "must be a duration"),
         ("--on-each-node 'if true'", "bash cannot read it"),
         ("--on-each-node ' '", "must be shell code; it is empty"),
+        ("--after-on-each-node '# later'", "must be shell code; it has only comments"),
     ],
 )
 def test_refusals(options: str, reason: str) -> None:

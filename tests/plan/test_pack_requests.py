@@ -91,6 +91,11 @@ MISTAKES = [
     ({"gpus_per_node": 4, "master_port": 29500, "launcher": "srun"}, 4, "is one port"),
     ({"gpus_per_node": 4, "after": ["aftercorr:12"]}, 4, "use afterok or afterany"),
     ({"nodes": "2x4+1x8", "launcher": "srun"}, 4, "need a number of equal nodes"),
+    (
+        {"nodes": 4, "min_nodes": 3, "restarts": 1, "launcher": "srun"},
+        2,
+        "--min-nodes 3 (command line): must be less than the nodes of a point, which has 2",
+    ),
     ({"ranks": 12, "gpus_per_node": 8, "launcher": "srun"}, 2, "--ranks 12 (command line)"),
     ({"gpus_per_node": 4, "stage": ["data.tar"]}, 4, "--stage data.tar (command line): is once a node"),
 ]

@@ -91,6 +91,8 @@ REFUSED = [
     (TWO, {"spare_nodes": "1"}, "a spare node cannot replace every node of [[component]]"),
     (TWO, {"launcher": "mpirun", "mpi": "intel"}, "use openmpi or mpich"),
     (TWO, {"launcher": "none"}, "ranks_per_node = 2 (job.toml, line 1, [[component]] 2): --launcher none starts one process"),
+    ([], {"nodes": "1x1+2x8", "launcher": "none"}, "--nodes 1x1+2x8 (command line): has several ranks, and --launcher none starts one process"),
+    ([], {"nodes": "1x1+2x8", "launcher": "none", "scheduler": "pbs"}, "--nodes 1x1+2x8 (command line): has several ranks"),
     (TWO, {"scheduler": "local"}, "nodes = 1+1 (job.toml, line 1): a local run has only this node"),
     (TWO, {"directive": ["--gres=gpu:2"]}, "requests its nodes; set the keys of the component"),
     (TWO, {"env": ["A=b\n\nc"]}, "has an empty line, which sbatch takes out"),
