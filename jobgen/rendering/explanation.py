@@ -75,6 +75,7 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "workdir": spec.workdir or "where the job is submitted",
         "env": [name if value is None else f"{name}={value}" for name, value in spec.env],
         "env_file": [path for path, _ in spec.env_file],
+        "stage": [f"{source}:{place}" for source, place in spec.stage],
         "grace": None if survive.grace is None else clock(survive.grace),
         "signal": survive.signal + (f"@{spec.signal[1]}" if spec.signal and spec.signal[1] else ""),
         "preflight": {None: "no", "always": "yes"}.get(

@@ -6,6 +6,7 @@ import pytest
 from golden.cases import plan_of, script
 
 from jobgen.errors import JobgenError
+from jobgen.rendering.explanation import as_table
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,11 @@ def test_refusals(options: str, reason: str) -> None:
 )
 def test_places_of_staged_files(text: str, pair: tuple[str, str]) -> None:
     assert plan_of(f"slurm --launcher srun --nodes 2 --stage {text}").spec.stage == (pair,)
+
+
+def test_explain_has_the_places_of_staged_files() -> None:
+    plan = plan_of("slurm --launcher srun --stage /a/x.tar --stage '/b c:d'")
+    assert "/a/x.tar:./ '/b c:d'" in as_table(plan, 200)
 
 
 def test_a_variable_of_the_job_is_no_local_cache() -> None:
