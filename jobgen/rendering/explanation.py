@@ -73,6 +73,7 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "array": plan.directives.array,
         "after": [f"{kind}:{job}" for kind, job in spec.after],
         "workdir": spec.workdir or "where the job is submitted",
+        "hostfile": None if spec.hostfile is None else [f"{host}:{slots}" for host, slots in spec.hostfile],
         "env": [name if value is None else f"{name}={value}" for name, value in spec.env],
         "env_file": [path for path, _ in spec.env_file],
         "stage": [f"{source}:{place}" for source, place in spec.stage],

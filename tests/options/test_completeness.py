@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support import ROOT
-from support.option_cases import needs_of, rendered, value
+from support.option_cases import job, needs_of, rendered, value
 
 from jobgen.commands.init import example
+from jobgen.errors import JobgenError
 from jobgen.options import OPTIONS, Option
+from jobgen.plan.plan import resolve
+from jobgen.rendering.explanation import as_table
 from jobgen.schedulers.table import SCHEDULERS
 
 
@@ -46,3 +50,13 @@ def test_an_option_is_described(option: Option) -> None:
     assert any(option.name in one["properties"] for one in json.loads(schema)["$defs"].values())
     docs = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
     assert re.search(rf"{option.flag}\b(?!-)|`{option.name}`", docs)
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+def test_an_option_is_explained(option: Option) -> None:
+    tables = []
+    for kind in SCHEDULERS:
+        with suppress(JobgenError):
+            plan = resolve(job(kind, **needs_of(option, kind), **{option.key: value(option, kind)}))
+            tables.append(as_table(plan, 200, every=True))
+    assert all(f"\n{option.key} " in one for one in tables)

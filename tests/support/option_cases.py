@@ -57,14 +57,17 @@ def value(option: Option, kind: str) -> Any:
     return VALUES.get(option.key, example(option, kind))
 
 
-def rendered(kind: str, **values: Any) -> tuple[str, str]:
-    """Return the script, or the error."""
+def job(kind: str, **values: Any) -> JobSpec:
+    """Return a job with these options."""
     scheduler = SCHEDULERS[kind]
     shape = {"ranks_per_node": 2} if scheduler.behaviour.one_host else {"nodes": 2, "gpus_per_node": 2}
     dialect = {} if "dialect" in scheduler.lacks else {"dialect": kind}
+    return JobSpec(scheduler.command_name, ("true", "$HOME"), **{**shape, **dialect, **values})
+
+
+def rendered(kind: str, **values: Any) -> tuple[str, str]:
+    """Return the script, or the error."""
     try:
-        return render(
-            JobSpec(scheduler.command_name, ("true", "$HOME"), **{**shape, **dialect, **values})
-        ), ""
+        return render(job(kind, **values)), ""
     except JobgenError as error:
         return "", str(error)
