@@ -492,7 +492,25 @@ OPTIONS = (
         _SURVIVAL,
         parsers.whole(1, 1000),
         "K",
-        "Request K more nodes, to replace nodes on which the preflight fails.",
+        "Request K more nodes, to replace nodes on which the preflight fails, or that --restarts finds lost.",
+        example=1,
+    ),
+    Option(
+        "restarts",
+        _SURVIVAL,
+        parsers.whole(1, 1000),
+        "N",
+        "Start the ranks again in the same allocation, up to N times, after a rank has failed or hangs, or a "
+        "node is lost, if the run has made progress.",
+        example=3,
+    ),
+    Option(
+        "min_nodes",
+        _SURVIVAL,
+        parsers.whole(1),
+        "M",
+        "With --restarts, go on with fewer nodes, M at least, if too few are left. The program must support "
+        "another number of ranks, as the training module does.",
         example=1,
     ),
     Option(
@@ -500,7 +518,9 @@ OPTIONS = (
         _SURVIVAL,
         parsers.walltime,
         "TIME",
-        "End a training that makes no step for this time, and keep the stacks of all ranks.  [default: 30m]",
+        "End a training that makes no step for this time, and keep the stacks of all ranks; or your own "
+        "program, if it touches the file $JOBGEN_PROGRESS, and then not again for this time.  "
+        "[default: 30m, for a training]",
         example="30m",
     ),
     Option(

@@ -97,9 +97,13 @@ class Settings(TypedDict, total=False):
     preflight: bool | None
     r"""Check hosts, devices, network and directories before the program starts. [default: with more than one node]"""
     spare_nodes: int | str | None
-    r"""Request K more nodes, to replace nodes on which the preflight fails."""
+    r"""Request K more nodes, to replace nodes on which the preflight fails, or that --restarts finds lost."""
+    restarts: int | str | None
+    r"""Start the ranks again in the same allocation, up to N times, after a rank has failed or hangs, or a node is lost, if the run has made progress."""
+    min_nodes: int | str | None
+    r"""With --restarts, go on with fewer nodes, M at least, if too few are left. The program must support another number of ranks, as the training module does."""
     hang_timeout: str | timedelta | None
-    r"""End a training that makes no step for this time, and keep the stacks of all ranks. [default: 30m]"""
+    r"""End a training that makes no step for this time, and keep the stacks of all ranks; or your own program, if it touches the file $JOBGEN_PROGRESS, and then not again for this time. [default: 30m, for a training]"""
     gpu_telemetry: bool | None
     r"""Measure the use and the memory of the devices on every node, for jobgen report and status."""
     node_limit: str | timedelta | None

@@ -59,6 +59,8 @@ class Step(NamedTuple):
     env: tuple[tuple[str, str | None], ...] = ()
     container: str | None = None
     image: str | None = None
+    bind: tuple[str, ...] | None = None
+    container_arg: tuple[str, ...] | None = None
     name: str | None = None
     gpus: int | tuple[int, ...] | None = None
     cores: int | tuple[int, ...] | None = None
@@ -186,6 +188,8 @@ class _Values(NamedTuple):
     requeue_on: str
     preflight: bool | None
     spare_nodes: int | None
+    restarts: int | None
+    min_nodes: int | None
     hang_timeout: int | None
     gpu_telemetry: bool | None
     node_limit: int | None

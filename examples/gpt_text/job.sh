@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 82740f062f94d03b569c8619180509605e2ede4656c2a608aef6a4cdf38640dd ========
+# ======== jobgen runtime 0.2.0, SHA-256 183215b04008f671718a782e2dcad3350ff549f959936e0b041ddca9f50bd4d5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -248,7 +248,13 @@ job_open() {
   umask "${job_run_dir_umask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir: choose another place with --runs-dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir: choose another place with --runs-dir"
-  rm -f "$job_dir/status.json" "$job_dir/cancelled"
+  rm -f "$job_dir/cancelled"
+  job_begin_attempt
+  job_keep "$job_parent"
+}
+
+job_begin_attempt() { # the next one, with logs of its own
+  rm -f "$job_dir/status.json"
   job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
   job_attempt=1
   while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
@@ -258,7 +264,6 @@ job_open() {
   ((job_signals == 0)) || job_control save "$job_last_signal"
   job_note began "$job_id"
   [[ -z ${job_output:-} ]] || job_note output "$job_output"
-  job_keep "$job_parent"
 }
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job
@@ -479,7 +484,7 @@ job_export() { # before the user's code
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
   export JOBGEN_UMASK
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
-  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout JOBGEN_PROGRESS=$job_logs/progress
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
   export JOBGEN_START_TIME
 }
@@ -567,6 +572,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
     job_later 0 job_end_stragglers
   fi
   ! job_defined job_heed_control || job_later 0 job_heed_control
+  [[ -n ${1:-} ]] || ! job_defined job_watch_progress || job_later 0 job_watch_progress
   job_wait "$job_launcher"
   job_end_leftovers
   rm -rf "$job_logs/answers" 2> /dev/null || true  # of remote commands, which may still end
@@ -753,7 +759,7 @@ job_preflight_or_end() {
   if [[ $job_preflight_mode == if_there ]] && ! job_has_training; then
     job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
-    job_choose_hosts
+    job_choose_hosts || job_die 74 "$job_fault"
   else
     job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi
@@ -770,6 +776,7 @@ job_has_training() {
 
 job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
+  job_silent_hosts=()
   for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
     ((job_silent_count)) || break
@@ -852,6 +859,7 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
+      job_silent_hosts=("${bad[@]}")
       job_say "${bad[*]:0:8} does not answer"
       printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1
@@ -948,7 +956,8 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
 
 job_remainder() { # the processes that the program has left
   local pid
-  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while read -r pid; do
+    pid=${pid//[!0-9]/}
     { ((LOCAL_WORLD_SIZE > 1)) && ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ"; } || echo "$pid"
   done
 }
@@ -1066,7 +1075,7 @@ programs() { # the process ids of the programs that have not ended, except those
 remainder() { # the processes of the ranks on this node, and of the launcher that was started here
   local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
-    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
+    while read -r pid; do pid=${pid//[!0-9]/}; [[ $pid == "$$" ]] || echo "$pid"; done
 }
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
@@ -1205,15 +1214,23 @@ job_run_and_judge() {
   job_optional job_end_containers
   job_judge
   job_optional job_judge_at_limit
+  job_optional job_judge_hang
 }
 
-job_launch_and_judge() {
+job_run_unless_ending() {
   if job_save_requested; then
     job_say "asked to exit ($(job_save_reason)) before the program started"
     job_status=75
+  elif job_defined job_run_steps; then
+    job_run_steps
   else
-    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
+    job_run_and_judge
   fi
+}
+
+job_launch_and_judge() {
+  job_run_unless_ending
+  job_optional job_restart_in_place
   job_optional job_end_on_nodes "$job_status"
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +95,15 @@ def _block(state: State) -> str:
     place = places.of(Path(state.run)) if state.host else None
     there = f"; at {place.host_name} in {place.there(Path(state.run))}" if place else ""
     files = f"files in {Path(state.run).absolute()}{there}"
-    lines += [", ".join(filter(None, facts)), state.reason, files]
+    lines += [", ".join(filter(None, facts)), state.reason, *map(_step, state.job_steps), files]
     return "\n  ".join(map(visible, filter(None, lines))) + "\n"
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    words = (f"step {step['number']}", step["name"])
+    status = "" if step["status"] in (None, 0) else f" with status {step['status']}"
+    took = "" if step["seconds"] is None else f", {clock(step['seconds'])}"
+    return f"{', '.join(filter(None, words))}: {step['state']}{status}{took}"
 
 
 def _tasks(state: State) -> str:

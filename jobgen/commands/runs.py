@@ -121,6 +121,7 @@ def _say(text: str, silent: Mapping[HostScheduler, str]) -> None:
     "-f", "--follow", is_flag=True, help="Follow the output until the job has ended, through all attempts."
 )
 @click.option("--rank", metavar="R", type=OptionType(whole(0)), help="Print the log of this rank instead.")
+@click.option("--step", metavar="S", help="Print the log of this step of the job, by its name or number.")
 @click.option(
     "--attempt", metavar="N", type=OptionType(whole(1)), help="Number of the attempt.  [default: the last]"
 )
@@ -135,6 +136,7 @@ def logs(
     name: str | None,
     follow: bool,
     rank: int | None,
+    step: str | None,
     attempt: int | None,
     tail: int | None,
     runs_dir: str | None,
@@ -143,7 +145,7 @@ def logs(
     from jobgen.runs import lookup
 
     [run] = lookup.some_runs(() if name is None else (name,), lookup.root_of(runs_dir))
-    which = life_logs.Which(rank, attempt, tail)
+    which = life_logs.Which(rank, attempt, tail, step)
     try:
         (life_logs.follow if follow else life_logs.show)(run, which)
     except KeyboardInterrupt:

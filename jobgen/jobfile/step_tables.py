@@ -12,7 +12,7 @@ from jobgen.spec import NO_CONTAINER, Ready, Step
 from jobgen.topology.cpus import read
 from jobgen.values.parsers import walltime
 
-_OPTIONS = ("launcher", "nodes", "ranks_per_node", "container", "image")
+_OPTIONS = ("launcher", "nodes", "ranks_per_node", "container", "image", "bind", "container_arg")
 _KEYS = ("command", "name", *_OPTIONS, "gpus", "cores", "env", "parallel", "starts", "ready", "ends")
 _READY = ("file", "port", "line")
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,63}"
@@ -60,7 +60,9 @@ def check_number_of_nodes(values: Mapping[str, Any], table: Mapping[str, Any], w
 
 def _step(table: Mapping[str, Any], where: str) -> Step:
     values = {
-        key: parse(BY_KEY[key], str(table[key]), where)[0] for key in _OPTIONS if _of_option(key, table)
+        key: parse(BY_KEY[key], _text(key, table, where), where)[0]
+        for key in _OPTIONS
+        if key in table and (key, table[key]) != ("container", NO_CONTAINER)
     }
     check_number_of_nodes(values, table, where)
     if table.get("container") == NO_CONTAINER:
@@ -84,8 +86,13 @@ def _step(table: Mapping[str, Any], where: str) -> Step:
     )
 
 
-def _of_option(key: str, table: Mapping[str, Any]) -> bool:
-    return key in table and (key, table[key]) != ("container", NO_CONTAINER)
+def _text(key: str, table: Mapping[str, Any], where: str) -> str | list[str]:
+    """Return the value of an option as text, or the texts of a repeatable one."""
+    if not BY_KEY[key].multiple:
+        return str(table[key])
+    if isinstance(table[key], list) and all(isinstance(one, str) for one in table[key]):
+        return list(table[key])
+    raise _wrong(key, table, where, "must be a list of texts")
 
 
 def _wrong(key: str, table: Mapping[str, Any], where: str, reason: str) -> JobgenError:

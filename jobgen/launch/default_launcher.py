@@ -10,7 +10,7 @@ from jobgen.launch.launchers import LAUNCHERS, ONE_PROCESS, PYTHON, RANKS, TRAIN
 from jobgen.launch.program import read_program
 
 # Options that only several ranks need.
-OF_RANKS = ("ranks", "launcher_arg", "master_addr", "master_port", "spare_nodes", "preflight")
+OF_RANKS = ("ranks", "launcher_arg", "master_addr", "master_port", "spare_nodes", "min_nodes", "preflight")
 
 
 class DefaultLauncher(NamedTuple):

@@ -142,10 +142,10 @@ def _check_master_addr(spec: Specification) -> None:
     address = spec.master_addr or ""
     if re.fullmatch(r"localhost|127\.[\d.]+|::1|interface:lo", address) and not alone(spec):
         raise spec.refuse("master_addr", "is an address at which each node reaches only itself")
-    if address and spec.spare_nodes and not re.search(r"\{host\}|^interface:", address):
+    if address and (spec.spare_nodes or spec.min_nodes) and not re.search(r"\{host\}|^interface:", address):
         raise spec.refuse(
             "master_addr",
-            "is the address of one node, which a spare node may replace; use {host} or interface:NAME",
+            "is the address of one node, which the job may leave out; use {host} or interface:NAME",
         )
 
 

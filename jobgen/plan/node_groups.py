@@ -49,7 +49,7 @@ def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
         raise spec.refuse("nodes", f"{scheduler.title} gives no nodes; use a number")
     if spec.site is not None:
         raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")
-    for key in ("spare_nodes", "include", "exclude"):
+    for key in ("spare_nodes", "min_nodes", "include", "exclude"):
         if getattr(spec, key):
             raise spec.refuse(key, "needs the number of nodes; use --nodes N")
 
@@ -62,6 +62,7 @@ _AGAINST = {
     "include": "the nodes of --nodes {nodes} differ in their devices; remove it",
     "exclude": "the nodes of --nodes {nodes} differ in their devices; remove it",
     "spare_nodes": "a spare node cannot replace every node of --nodes {nodes}; remove it",
+    "min_nodes": "the nodes of --nodes {nodes} differ, and none can be left out; remove it",
     "container": "is for equal nodes, not for --nodes {nodes}",
 }
 

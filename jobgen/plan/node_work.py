@@ -15,7 +15,7 @@ CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch_extensions",
     "MIOPEN_USER_DB_PATH": "miopen_db",
     "MIOPEN_CUSTOM_CACHE_DIR": "miopen",
-    "CUDA_CACHE_PATH": "cuda",
+    "CUDA_CACHE_PATH": "cuda_kernels",
     "HF_MODULES_CACHE": "hf_modules",
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jobgen.spec import Ready, Specification, Step
 
 # Options that need one program, or all nodes of the job.
-_AGAINST = ("include", "exclude", "hostfile")
+_AGAINST = ("include", "exclude", "hostfile", "min_nodes")
 
 
 class StepPlace(NamedTuple):
@@ -142,6 +142,7 @@ def _with_part(spec: Specification, resources: Resources, step: Step, part: Node
         gpus_per_node=devices or None,
         preflight=False,
         spare_nodes=None,
+        gpu_telemetry=spec.gpu_telemetry if devices else None,
         directive=(),
         site=None,
         network=None,
@@ -153,7 +154,12 @@ def _with_container(spec: Specification, own: Specification, step: Step) -> Spec
     """Return the specification of a step with its container: that of the job, its own, or none."""
     if step.container == NO_CONTAINER:
         return own._replace(container=None, image=None, bind=(), container_arg=())
-    return own._replace(container=step.container or spec.container, image=step.image or spec.image)
+    return own._replace(
+        container=step.container or spec.container,
+        image=step.image or spec.image,
+        bind=spec.bind if step.bind is None else step.bind,
+        container_arg=spec.container_arg if step.container_arg is None else step.container_arg,
+    )
 
 
 def _check_nodes(spec: Specification, resources: Resources, group: list[int]) -> None:

@@ -1,5 +1,6 @@
 """The handling of wall-time limits, signals and bad nodes: the options of the group Survival."""
 
+from itertools import product
 from typing import NamedTuple
 
 from jobgen.launch.launchers import LAUNCHERS
@@ -18,7 +19,8 @@ class Survival(NamedTuple):
     it. With ``short_grace`` the grace is at most a tenth of the limit, which only the queue knows. With
     ``timer`` the script itself sends ``signal`` to the ranks shortly before the end of its time.
     ``requeue_at_limit``: the job is requeued at the end of its time whatever the program's status.
-    ``timeout`` ends the launcher if the scheduler has no limit.
+    ``timeout`` ends the launcher if the scheduler has no limit. ``min_nodes`` is 0 if the job never goes on
+    with fewer nodes.
     """
 
     walltime: int | None
@@ -31,7 +33,14 @@ class Survival(NamedTuple):
     preflight: str | None
     preflight_limit: int
     spare_nodes: int
+    restarts: int
+    min_nodes: int
     hang_timeout: int | None
+
+    @property
+    def chooses_nodes(self) -> bool:
+        """Return whether the script knows only when it runs which nodes take part."""
+        return bool(self.spare_nodes or self.min_nodes)
 
 
 def survival(spec: Specification, scheduler: Scheduler, program: Program, walltime: int | None) -> Survival:
@@ -43,7 +52,12 @@ def survival(spec: Specification, scheduler: Scheduler, program: Program, wallti
             not support an option.
     """
     limited = scheduler.behaviour.limits_time or spec.walltime is not None
-    _check(spec, program)
+    _check(spec)
+    if spec.restarts and scheduler.component_line and not isinstance(spec.nodes, int):
+        title = scheduler.title
+        raise spec.refuse(
+            "restarts", f"{title} ends a job with components that loses a node; use equal nodes"
+        )
     name, seconds = spec.signal or ("USR1", None)
     if seconds and spec.grace not in (None, seconds):
         raise spec.refuse("grace", f"{spec.setting_text('signal')} sets another time: leave out one of them")
@@ -70,13 +84,22 @@ def survival(spec: Specification, scheduler: Scheduler, program: Program, wallti
         preflight=_preflight(spec, program),
         preflight_limit=PREFLIGHT_LIMIT,
         spare_nodes=spec.spare_nodes or 0,
+        restarts=spec.restarts or 0,
+        min_nodes=spec.min_nodes or 0,
         hang_timeout=spec.hang_timeout,
     )
 
 
 def note(spec: Specification, program: Program) -> str:
     """Return a note on an option that has no effect on this program; empty if there is none."""
-    if spec.grace is None or program.is_ours or spec.signal or spec.requeue:
+    if program.is_ours:
+        return ""
+    if spec.hang_timeout is not None:
+        return (
+            f"{spec.setting_text('hang_timeout')} finds a hang of your own program only after it has touched "
+            "the file that JOBGEN_PROGRESS names"
+        )
+    if spec.grace is None or spec.signal or spec.requeue:
         return ""
     return (
         f"{spec.setting_text('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the "
@@ -94,18 +117,24 @@ def _preflight(spec: Specification, program: Program) -> str | None:
     return "always" if program.is_ours else "if_there"
 
 
-def _check(spec: Specification, program: Program) -> None:
+def _check(spec: Specification) -> None:
     if spec.spare_nodes and spec.preflight is False:
         raise spec.refuse(
             "spare_nodes", "the preflight finds the node that a spare one replaces; leave out --no-preflight"
         )
-    for key in ("include", "exclude"):
-        if spec.spare_nodes and getattr(spec, key):
-            raise spec.refuse("spare_nodes", f"cannot be used with --{key}, which names the hosts")
+    for key, other in product(("spare_nodes", "min_nodes"), ("include", "exclude")):
+        if getattr(spec, key) and getattr(spec, other):
+            raise spec.refuse(key, f"cannot be used with --{other}, which names the hosts")
+    _check_min_nodes(spec)
     if spec.requeue_on == "limit" and not spec.requeue:
         raise spec.refuse("requeue_on", "needs --requeue N, the number of times")
-    if spec.hang_timeout is not None and not program.is_ours:
-        raise spec.refuse(
-            "hang_timeout",
-            "is only for the training module; your own program must notice itself that it hangs",
-        )
+
+
+def _check_min_nodes(spec: Specification) -> None:
+    if spec.min_nodes is None:
+        return
+    if not spec.restarts:
+        raise spec.refuse("min_nodes", "needs --restarts N, the number of restarts")
+    if isinstance(spec.nodes, int) and spec.min_nodes >= spec.nodes:
+        most = f"use {spec.nodes - 1} or less" if spec.nodes > 1 else "remove it"
+        raise spec.refuse("min_nodes", f"must be less than --nodes, which is {spec.nodes}: {most}")

@@ -105,6 +105,9 @@ def _fixed_parts(plan: Plan) -> dict[str, Lines]:
         if spec.signal and "signal" in forms
         else (),
         "requeue": (forms["requeue"],) if spec.requeue and "requeue" in forms else (),
+        "tolerance": (scheduler.tolerance,)
+        if survive.restarts and plan.resources.allocated != 1 and scheduler.tolerance
+        else (),
         "container": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
         "late": late,
     }

@@ -80,7 +80,9 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "preflight": {None: "no", "always": "yes"}.get(
             survive.preflight, "where python3 has the training module"
         ),
-        "hang_timeout": clock(spec.hang_timeout or 1800) if plan.program.is_ours else None,
+        "hang_timeout": clock(spec.hang_timeout or 1800)
+        if plan.program.is_ours or spec.hang_timeout
+        else None,
     }
 
 

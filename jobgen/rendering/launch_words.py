@@ -56,7 +56,7 @@ def device_filter(plan: Plan) -> str:
 
 def _late(plan: Plan) -> bool:
     """Return whether only the script knows the nodes that take part."""
-    return bool(plan.survival.spare_nodes or plan.resources.nodes == SUBMITTED)
+    return plan.survival.chooses_nodes or plan.resources.nodes == SUBMITTED
 
 
 def world(plan: Plan) -> str:
@@ -66,7 +66,7 @@ def world(plan: Plan) -> str:
 
 def _chosen(plan: Plan) -> bool:
     """Return whether a part of the nodes takes part."""
-    return bool(plan.survival.spare_nodes or plan.resources.active.option or plan.step)
+    return bool(plan.survival.chooses_nodes or plan.resources.active.option or plan.step)
 
 
 def even_world(plan: Plan) -> str:

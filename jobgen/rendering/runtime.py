@@ -142,11 +142,12 @@ def _needs(plan: Plan) -> dict[str, object]:
         "on_nodes": works_on_nodes(spec),
         "before_after": spec.before or spec.after_block,
         "run": True,
+        "hang": survive.hang_timeout and not plan.program.is_ours,
         "remote_start": launch.reach,
         f"reach_{launch.reach}": launch.reach,
         "lost_nodes": launch.reach,
         "preflight": survive.preflight,
-        "spare_nodes": survive.spare_nodes,
+        "spare_nodes": survive.chooses_nodes,
         "leftover": box and box.kind in DAEMONS,
         "verdict": True,
         "steps": plan.steps,
@@ -154,6 +155,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "named_steps": any(one.name for one in spec.steps),
         "parallel_steps": any(one.parallel for one in spec.steps),
         "ready_steps": any(one.ready for one in spec.steps),
+        "restart": survive.restarts,
         "requeue": spec.requeue,
         f"{plan.scheduler.runtime}_requeue": spec.requeue,
         "requeue_at_limit": survive.requeue_at_limit,
@@ -219,7 +221,8 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     resources = plan.resources
     yield Setting("job_host_list", tuple(f"{host}:{slots}" for host, slots in plan.spec.hostfile or ()))
     yield Setting("job_nodes", resources.allocated or "")
-    yield Setting("job_needed_nodes", resources.nodes if plan.survival.spare_nodes else "")
+    yield Setting("job_needed_nodes", resources.nodes if plan.survival.chooses_nodes else "")
+    yield Setting("job_min_nodes", plan.survival.min_nodes or "")
     yield Setting("job_ranks_per_node", resources.ranks_per_node)
     yield Setting("job_world_size", resources.active.world_size or "")
     yield Setting("job_cpus_per_node", resources.cpus.node)
@@ -227,8 +230,8 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
         yield Setting("job_node_groups", resources.mixed)
         if plan.scheduler.component_line:
             parts = [one.resources for one in plan.components]
-            numbers = tuple(f"{one.nodes}x{one.ranks_per_node}x{one.cpus.node}" for one in parts)
-            yield Setting("job_components", numbers)
+            numbers = (f"{one.nodes}x{one.ranks_per_node}x{one.cpus.node}" for one in parts)
+            yield Setting("job_components", " ".join(numbers))
         yield Setting(
             "job_lines_per_rank", resources.cpus.rank if plan.scheduler.behaviour.hosts_by_core else ""
         )
@@ -243,6 +246,7 @@ def _times(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_save_signal", survive.signal)
     yield Setting("job_launcher_timeout", clock(survive.timeout) if survive.timeout else "")
     yield Setting("job_max_requeues", spec.requeue or "")
+    yield Setting("job_max_restarts", survive.restarts or "")
     yield Setting("job_hang_timeout", f"{survive.hang_timeout}s" if survive.hang_timeout else "")
     yield Setting("job_preflight_mode", survive.preflight or "")
     yield Setting("job_preflight_seconds", survive.preflight_limit if survive.preflight else "")

@@ -190,10 +190,10 @@ def _commands(plan: Plan) -> tuple[str, ...]:
 
 def _needs_of(job: Plan, plan: Plan) -> list[str]:
     """Return the checks of a step, or of the job itself. Those in a container replace those of the host."""
-    boxes = {(one.spec.container, one.spec.image) for one in job.steps}
+    boxes = {(one.spec.container, one.spec.image, one.spec.bind) for one in job.steps}
     if plan.step and plan.container and (job.container is None or len(boxes) > 1):
         return [f"(step_{plan.step}; {'; '.join(_needs(plan))})"]
-    return [] if plan.container is None and any(kind for kind, _ in boxes) else _needs(plan)
+    return [] if plan.container is None and any(kind for kind, *_ in boxes) else _needs(plan)
 
 
 def _needs(plan: Plan) -> list[str]:

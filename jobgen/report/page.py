@@ -20,7 +20,8 @@ import jobgen.templates
 from jobgen.errors import visible as as_visible
 from jobgen.report import axes, charts, devices, facts, failures, series, timeline
 from jobgen.report.series import Curves
-from jobgen.runs import run_directory
+from jobgen.runs import job_steps, run_directory
+from jobgen.runs.job_steps import StepState
 from jobgen.runs.logs import output_file
 from jobgen.runs.run_directory import Attempt, RunRecord
 from jobgen.values.version import __version__
@@ -44,7 +45,8 @@ class Summary(NamedTuple):
 
 
 class View(NamedTuple):
-    """All data of one run that the page shows. ``logs`` are the files and folders of each attempt."""
+    """All data of one run that the page shows. ``logs`` are the files and folders, and ``steps`` the
+    steps of the job, in each attempt."""
 
     run: RunRecord
     training: bool
@@ -55,6 +57,7 @@ class View(NamedTuple):
     facts: dict[str, facts.Fact]
     failures: failures.Failures
     logs: dict[int, dict[str, Path]]
+    steps: dict[int, tuple[StepState, ...]]
     device_curves: Curves
     device_remarks: list[str]
 
@@ -121,6 +124,7 @@ def view(directory: Path) -> View:
         facts.facts(run, metrics.rows),
         failures.failures(run, training),
         {attempt.number: _logs(run, attempt) for attempt in run.attempts},
+        {attempt.number: found for attempt in run.attempts if (found := job_steps.of(attempt.events, None))},
         *devices.use(run),
     )
 

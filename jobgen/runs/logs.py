@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import node_files, run_directory, states
+from jobgen.runs import job_steps, node_files, run_directory, states
 from jobgen.runs.lookup import job_id
 from jobgen.runs.node_files import Log, last_lines
 from jobgen.runs.regular_file import open_file
@@ -26,11 +26,12 @@ _CHUNK = 1 << 20  # bytes
 
 class Which(NamedTuple):
     """The log to print: of a rank (None: the job's output), of an attempt (None: the last one), and the
-    number of its last lines (None: all)."""
+    number of its last lines (None: all). With ``step``, a number or a name, it is a log of this step."""
 
     rank: int | None = None
     attempt: int | None = None
     tail: int | None = None
+    step: str | None = None
 
 
 def find(run: Path, which: Which) -> tuple[int, Log | None]:
@@ -45,6 +46,9 @@ def find(run: Path, which: Which) -> tuple[int, Log | None]:
         output = output_file(run, job_id(run) or "") if which.rank is None else None
         return 0, Log(output) if output else None
     directory = run / f"attempt-{attempt}"
+    if which.step is not None:
+        of_step = node_files.log_of(job_steps.folder(directory, which.step), which.rank or 0)
+        return attempt, Log(of_step.path) if of_step and which.rank is None else of_step
     ranked = node_files.log_of(directory, which.rank or 0)
     if which.rank is not None:
         return attempt, ranked

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.errors import INTERRUPTED
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import intent, job_recovery, rank_ends, regular_file, run_directory, telemetry
+from jobgen.runs import intent, job_recovery, job_steps, rank_ends, regular_file, run_directory, telemetry
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
@@ -64,7 +64,8 @@ class State(NamedTuple):
     """The state of a run. ``tasks`` counts the tasks of an array by their state; times are in seconds.
 
     ``seconds_used`` is the time of all attempts, and of all tasks. ``host`` is that of the run, None for this
-    machine. If it is not ``reachable``, the state is that of the time ``as_of``.
+    machine. If it is not ``reachable``, the state is that of the time ``as_of``. ``job_steps`` are those of a
+    job with [[step]], in the last attempt: number, name, state, seconds and status.
     """
 
     run: str
@@ -85,6 +86,7 @@ class State(NamedTuple):
     host: str | None = None
     reachable: bool = True
     as_of: float | None = None
+    job_steps: tuple[dict[str, Any], ...] = ()
 
     @property
     def live(self) -> bool:
@@ -296,7 +298,15 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
         tasks,
         _seconds_used(seen, word == "running"),
         seen.host or None,
+        job_steps=_job_steps(seen, word in (*LIVE, "unknown")),
     )
+
+
+def _job_steps(seen: RunFiles, runs: bool) -> tuple[dict[str, Any], ...]:
+    if not seen.attempts or seen.tasks:
+        return ()
+    events = run_directory.events(seen.directory / f"attempt-{seen.attempts}")
+    return tuple(step._asdict() for step in job_steps.of(events, time.time() if runs else None))
 
 
 def _word(seen: RunFiles, jobs: Sequence[Job] | None, silent: str) -> tuple[str, str, int | None]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.errors import counted
+from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.runs import regular_file
 
 _IDLE = 600  # s without use, from which a device is named; to save or to compile takes minutes
@@ -93,9 +94,14 @@ def idle(node: NodeUse) -> Iterator[Idle]:
         if own:
             since, until = max(own, key=lambda one: (one[1] is None, (one[1] or 0) - one[0]))
             alike.setdefault((since // 60, until and until // 60), []).append(since)
-    title = "NPU" if node.vendor == "npu" else "GPU"
     for (_, minute), times in alike.items():
-        yield Idle(node.host, len(times), node.devices, title, min(times), minute and 60 * minute)
+        yield Idle(node.host, len(times), node.devices, _title(node), min(times), minute and 60 * minute)
+
+
+def _title(node: NodeUse) -> str:
+    """Return the word for a device: GPU or NPU."""
+    titles = (row.title for row in ACCELERATORS.values() if row.telemetry == f"{node.vendor}_smi")
+    return next(titles, "devices").rpartition(" ")[2].removesuffix("s")
 
 
 def _spans(node: NodeUse) -> dict[str, list[tuple[int, int | None]]]:

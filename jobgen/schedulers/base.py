@@ -134,8 +134,9 @@ class Scheduler:
     # The parts of rendering/directives.py in the order of a script.
     directive_order: tuple[str, ...] = (
         *("early", "name", "constant", "request", "memory", "site", "walltime", "options", "join", "log"),
-        *("signal", "requeue", "addressed", "container", "late"),
+        *("signal", "requeue", "tolerance", "addressed", "container", "late"),
     )
+    tolerance = ""  # with which a job lives on without one of its nodes
     constant_directives: tuple[str, ...] = ()  # of every script
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()

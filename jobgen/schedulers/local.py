@@ -41,7 +41,7 @@ class Local(Scheduler):
         "log": "a local run writes to the terminal: use 2> FILE",
         "directive": "a local run has no directives",
         **dict.fromkeys(("requeue", "requeue_on"), "a local run has no queue"),
-        "spare_nodes": "a local run has only this node",
+        **dict.fromkeys(("spare_nodes", "min_nodes"), "a local run has only this node"),
     }
     lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ, or --hostfile"}
     allocation = "This machine is the allocation."
@@ -61,7 +61,7 @@ class Hosts(Local):
     title = "the hosts of a file"
     behaviour = Local.behaviour._replace(one_host=False)
     lacks = {
-        **Local.lacks,
+        **{key: reason for key, reason in Local.lacks.items() if key != "min_nodes"},
         "spare_nodes": "a file of hosts has no spare ones: remove the bad host from it",
     }
     lacks_if_mixed: dict[str, str] = {}

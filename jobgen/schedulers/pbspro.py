@@ -59,6 +59,7 @@ class PbsPro(Pbs):
         heeds_first=frozenset({"-l"}),
         heeds_all=frozenset({"-W depend"}),
     )
+    tolerance = "-W tolerate_node_failures=all"
     memory_in_request = True
     log_codes = {"a": "^array_index^"}
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")

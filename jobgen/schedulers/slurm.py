@@ -70,9 +70,10 @@ class Slurm(Scheduler):
         "cpus_per_rank": "--cpus-per-task={}",
     }  # fmt: skip
     directive_order = (
-        *("name", "request", "memory", "walltime", "log", "constant", "signal", "requeue", "options"),
-        *("addressed", "site", "container", "late"),
+        *("name", "request", "memory", "walltime", "log", "constant", "signal", "requeue", "tolerance"),
+        *("options", "addressed", "site", "container", "late"),
     )
+    tolerance = "--no-kill"
     constant_directives = ("--open-mode=append",)
     forms = {
         "reservation": "--reservation={}",

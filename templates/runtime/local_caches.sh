@@ -31,7 +31,7 @@ job_link_cache() { # NAME PLACE: the user's folder, where it is by default if no
     triton) place=$HOME/.triton/cache ;;
     miopen_db) place=$HOME/.config/miopen ;;
     miopen) place=$HOME/.cache/miopen ;;
-    cuda) place=$HOME/.nv/ComputeCache ;;
+    cuda_kernels) place=$HOME/.nv/ComputeCache ;;
     hf_modules) place=${HF_HOME:-$HOME/.cache/huggingface}/modules ;;
     torch_extensions)
       mapfile -t found < <(compgen -G "$HOME/.cache/torch_extensions/py*")

@@ -69,15 +69,23 @@ job_run_and_judge() {
   job_optional job_end_containers
   job_judge
   job_optional job_judge_at_limit
+  job_optional job_judge_hang
 }
 
-job_launch_and_judge() {
+job_run_unless_ending() {
   if job_save_requested; then
     job_say "asked to exit ($(job_save_reason)) before the program started"
     job_status=75
+  elif job_defined job_run_steps; then
+    job_run_steps
   else
-    if job_defined job_run_steps; then job_run_steps; else job_run_and_judge; fi
+    job_run_and_judge
   fi
+}
+
+job_launch_and_judge() {
+  job_run_unless_ending
+  job_optional job_restart_in_place
   job_optional job_end_on_nodes "$job_status"
   job_optional job_run_after "$job_status"
   if ((job_status == 75)); then

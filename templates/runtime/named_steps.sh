@@ -1,13 +1,13 @@
 # The hosts and the port of each step with a name, as variables of all steps.
 
 job_export_steps() {
-  local step port name
+  local step port name at
   for ((step = 1; step <= job_steps; step++)); do
     "step_$step"
     [[ -n ${job_step_name:-} ]] || continue
-    name=JOBGEN_STEP_$job_step_name port=${job_ready_port:-}
+    name=JOBGEN_STEP_$job_step_name port=${job_ready_port:-} at=${job_first_node:-0}
     [[ -n $port ]] || port=$(job_free_port "$step")
-    export "${name}_HOSTS=$(IFS=,; echo "${all[*]:${job_first_node:-0}:job_nodes}")" "${name}_PORT=$port"
+    export "${name}_HOSTS=$(IFS=,; echo "${all[*]:at:job_nodes}")" "${name}_PORT=$port"
   done
 }
 

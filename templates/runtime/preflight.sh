@@ -55,7 +55,7 @@ job_preflight_or_end() {
   if [[ $job_preflight_mode == if_there ]] && ! job_has_training; then
     job_say 'no preflight: python3 has no jobgen.train with torch'
   elif job_defined job_choose_hosts; then
-    job_choose_hosts
+    job_choose_hosts || job_die 74 "$job_fault"
   else
     job_preflight || job_die 74 "the preflight failed with status $job_status; bad hosts: ${job_bad_hosts[*]:-none is named}"
   fi

@@ -1,18 +1,18 @@
 # The steps for which others wait: a file, a port or a line of output shows that they are ready.
 
-declare -A job_looked_at=()
+job_looked_at=()
 
 job_look_for_ready() { # of the step, once a second
   "step_$step"
   [[ -n ${job_ready_seconds:-} && -z ${ready[$step]:-} && ${job_looked_at[$step]:-} != "$SECONDS" ]] || return 0
-  job_looked_at[$step]=$SECONDS
+  job_looked_at[step]=$SECONDS
   if job_is_ready; then
-    ready[$step]=yes
+    ready[step]=yes
     job_note step-ready "$step"
-    job_say "$(job_step_title) is ready after $((SECONDS - began[$step])) s"
-  elif ((SECONDS - began[$step] > job_ready_seconds)); then
+    job_say "$(job_step_title) is ready after $((SECONDS - began[step])) s"
+  elif ((SECONDS - began[step] > job_ready_seconds)); then
     job_say "$(job_step_title) is not ready after $job_ready_seconds s, its limit: $(job_ready_sign)"
-    job_status=124 ready[$step]=late
+    job_status=124 ready[step]=late
     job_ask_to_end "$step"
     job_fail_step
   fi
@@ -46,7 +46,7 @@ job_end_before_ready() { # a step that has ended, although others wait for it
   "step_$step"
   [[ -n ${job_ready_seconds:-} && -z ${ready[$step]:-} ]] && ! job_save_requested || return 0
   if ((job_status == 0)) && job_is_ready; then
-    ready[$step]=yes
+    ready[step]=yes
     return
   fi
   job_say "$(job_step_title) has ended with status $job_status before it was ready: $(job_ready_sign)"

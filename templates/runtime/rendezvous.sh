@@ -32,7 +32,7 @@ job_export() { # before the user's code
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
   export JOBGEN_UMASK
   [[ -z ${job_index:-} ]] || export JOBGEN_TASK=$job_index
-  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout
+  [[ -z ${job_hang_timeout:-} ]] || export JOBGEN_HANG_TIMEOUT=$job_hang_timeout JOBGEN_PROGRESS=$job_logs/progress
   JOBGEN_START_TIME=$(($(date +%s) - SECONDS))
   export JOBGEN_START_TIME
 }

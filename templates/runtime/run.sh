@@ -12,6 +12,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
     job_later 0 job_end_stragglers
   fi
   ! job_defined job_heed_control || job_later 0 job_heed_control
+  [[ -n ${1:-} ]] || ! job_defined job_watch_progress || job_later 0 job_watch_progress
   job_wait "$job_launcher"
   job_end_leftovers
   rm -rf "$job_logs/answers" 2> /dev/null || true  # of remote commands, which may still end

@@ -29,7 +29,13 @@ job_open() {
   umask "${job_run_dir_umask:-077}"
   mkdir -p "$job_dir" || job_die 72 "cannot make the run directory $job_dir: choose another place with --runs-dir"
   [[ -w $job_dir ]] || job_die 72 "cannot write into the run directory $job_dir: choose another place with --runs-dir"
-  rm -f "$job_dir/status.json" "$job_dir/cancelled"
+  rm -f "$job_dir/cancelled"
+  job_begin_attempt
+  job_keep "$job_parent"
+}
+
+job_begin_attempt() { # the next one, with logs of its own
+  rm -f "$job_dir/status.json"
   job_saved_before=$(cat "$job_dir/saved-step" 2> /dev/null) || true
   job_attempt=1
   while [[ -e $job_dir/attempt-$job_attempt ]]; do job_attempt=$((job_attempt + 1)); done
@@ -39,7 +45,6 @@ job_open() {
   ((job_signals == 0)) || job_control save "$job_last_signal"
   job_note began "$job_id"
   [[ -z ${job_output:-} ]] || job_note output "$job_output"
-  job_keep "$job_parent"
 }
 
 job_keep() { # DIRECTORY: store the script in it; submitted from there, it continues the job

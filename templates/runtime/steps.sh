@@ -10,6 +10,7 @@ job_run_steps() {
     if ((last > step)); then
       job_run_parallel_steps "$step" "$last"
     elif ! job_finished_before; then
+      job_note_begin
       job_prepare_step
       job_show_step
       ((step == 1)) || job_optional job_arm_deadline
@@ -32,9 +33,11 @@ job_finished_before() {
 }
 
 job_prepare_step() { # its hosts, logs and rendezvous
+  local at
   unset -f rank program node launch container
   "step_$step"
-  job_hosts=("${all[@]:${job_first_node:-0}:job_nodes}") job_logs=$logs/step-$step
+  at=${job_first_node:-0}  # bash 4.2 takes no braces within ${all[@]:...}
+  job_hosts=("${all[@]:at:job_nodes}") job_logs=$logs/step-$step
   job_number=$((number + 2003 * step))  # its port is not that of the jobs submitted next
   [[ -e $job_logs/control ]] || { mkdir "$job_logs" && ln -s ../control "$job_logs/control"; }
   rm -f "$job_dir/status.json"
@@ -48,7 +51,6 @@ job_prepare_step() { # its hosts, logs and rendezvous
   job_handover
   job_optional job_hand_over_part
   job_optional job_find_address_or_end
-  job_note step "$step"
   job_say "$(job_step_title), $job_title: ${job_hosts[*]:0:8}; rendezvous at $(job_endpoint)"
 }
 
@@ -57,7 +59,14 @@ job_show_step() { # jobgen logs reads its logs
   ln -s "step-$step/nodes" "$logs/nodes"
 }
 
+job_note_begin() {
+  "step_$step"
+  job_note step-began "$step${job_step_name:+ $job_step_name}"
+}
+
 job_end_step() {
+  job_logs=$logs job_note step-ended "$step $job_status"
+  job_hosts=("${all[@]}")
   if ((job_status)); then
     job_say "$(job_step_title) ended with status $job_status"
   else

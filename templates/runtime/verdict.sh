@@ -2,6 +2,7 @@
 
 job_judge() { # sets job_status to the status of the job
   local launcher=$job_status rank host status='' _
+  job_silent_hosts=()
   for _ in {1..5}; do  # a launcher may exit before the ranks have written their last line
     job_read_ends
     ((job_silent_count)) || break
@@ -84,6 +85,7 @@ job_judge_silent() { # ranks that recorded no status: killed by the launcher, or
     mapfile -t bad < <(find "$job_logs/nodes" -name '*.silent' -exec cat {} +)
     find "$job_logs/nodes" -name '*.silent' -delete
     if ((${#bad[@]})); then
+      job_silent_hosts=("${bad[@]}")
       job_say "${bad[*]:0:8} does not answer"
       printf '%s\tdoes not answer\n' "${bad[@]}" >> "$job_dir/bad-hosts"
       ((job_status)) || job_status=1

@@ -12,6 +12,7 @@ from attacks.targets import TARGETS, Target, attack, named, part
 
 from jobgen.doctor import examination
 from jobgen.errors import JobgenError
+from jobgen.options import CODE
 
 BAD = [
     *(
@@ -108,7 +109,6 @@ PLACES = (
     "workdir",
     "output",
 )  # they have to exist
-CODE = ("setup", "before", "after_block")  # shell code by design
 ALL, LOCAL = (next(one for one in TARGETS if named(one) == name) for name in ("slurm", "local"))
 
 

@@ -175,7 +175,7 @@ def test_each_node_is_prepared_once_and_left_as_it_was(case: Case) -> None:
     with tarfile.open(store) as saved:
         [new] = [one for one in saved if one.name == "./triton/k/new"]
         assert saved.extractfile(new).read() in (b"0\n", b"1\n", b"2\n")  # type: ignore[union-attr]
-        assert "./cuda/old" in saved.getnames()
+        assert "./cuda_kernels/old" in saved.getnames()
 
 
 def test_commands_that_fail_and_hang_are_named_with_their_nodes(case: Case) -> None:

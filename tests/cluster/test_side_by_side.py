@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
-import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import boxes, jobs, warm_python
 from support.cluster import SLURMS, Cluster
-from support.processes import gone, processes_of
+from support.processes import gone
 from support.story import AnyCluster, clean, finish, lose, path_for
 from support.waiting import wait_for
 
@@ -28,10 +29,11 @@ class Answer(http.server.BaseHTTPRequestHandler):
 time.sleep(float(os.environ.get("DELAY", "0")))
 if "FAULT" in os.environ:
     sys.exit(int(os.environ["FAULT"]))
-port = int(os.environ[f"JOBGEN_STEP_{sys.argv[1]}_PORT"])
+port = int(os.environ[f"JOBGEN_STEP_{sys.argv[-1]}_PORT"])
 server = http.server.HTTPServer(("", port), Answer)
 print("listening at", port, flush=True)
-open(f"pid-{sys.argv[1]}", "w").write(str(os.getpid()))
+if os.path.exists("/mark"):  # of an image
+    open("where", "w").write(open("/mark").read())
 server.serve_forever()
 """
 TRAINER = """
@@ -44,10 +46,12 @@ for name in ("server", "judge"):
     answers.append(urllib.request.urlopen(url, timeout=30).read().decode())
 own, rank = os.environ.get("CUDA_VISIBLE_DEVICES", "-"), os.environ["RANK"]
 pathlib.Path(f"seen-{rank}").write_text(" ".join([os.uname().nodename.partition(".")[0], own, *answers]))
-if sys.argv[1] == "wait":
+if sys.argv[-1] == "wait":
     signal.signal(signal.SIGUSR1, lambda *_: (pathlib.Path(f"saved-{rank}").touch(), os._exit(75)))
     time.sleep(600)
-sys.exit(int(sys.argv[1]))
+if sys.argv[-1] == "again":
+    sys.exit(75 if os.environ["JOBGEN_ATTEMPT"] == "1" else 0)
+sys.exit(int(sys.argv[-1]))
 """
 STEPS = """
 [resources]
@@ -88,15 +92,24 @@ CORES = {
 DEVICES = {"resources": "gpus_per_node = 4\ncpus_per_node = 8", "part": "gpus = 1", "rest": "gpus = 2"}
 
 
-def submit(cluster: AnyCluster, folder: Path, launcher: str, act: str = "0", **words: str) -> str:
+def submit(
+    cluster: AnyCluster,
+    folder: Path,
+    launcher: str,
+    act: str = "0",
+    options: Sequence[object] = (),
+    **words: str,
+) -> str:
     folder.chmod(0o777)
     (folder / "server.py").write_text(SERVER)
     (folder / "train.py").write_text(TRAINER)
     (folder / "path.sh").write_text(f"export PATH={shlex.quote(path_for(launcher, folder))}:$PATH\n")
-    text = STEPS.format(**{**CORES, "server": "", "within": "60s", **words}, launcher=launcher, act=act)
+    name, *more = ("mpirun", "--mpi", "mpich") if launcher == "mpich" else (launcher,)
+    text = STEPS.format(**{**CORES, "server": "", "within": "60s", **words}, launcher=name, act=act)
     (folder / "job.toml").write_text(text)
     done = jobs.jobgen(
-        *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh"), cwd=folder
+        *(*cluster.words, "--job", folder / "job.toml", "--source", folder / "path.sh", *more, *options),
+        cwd=folder,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return cluster.submit(done.stdout, folder)
@@ -111,6 +124,7 @@ def seen(folder: Path) -> list[list[str]]:
 
 
 CASES = [
+    *(("slurm", launcher, "devices") for launcher in ("deepspeed", "accelerate", "mpich")),
     *((slurm, launcher, "devices") for slurm in SLURMS for launcher in ("srun", "torchrun", "mpirun")),
     *(
         (scheduler, launcher, "cores")
@@ -168,16 +182,17 @@ ENDS = {
 }
 
 
+VICTIMS = {"kill": "step-1", "kill trainer": "step-3"}
+
+
 def act_on(cluster: AnyCluster, job: str, folder: Path, act: str) -> None:
-    if act == "kill":
-        pids = [(folder / "pid-server").read_text()]
-    elif act == "kill trainer":
-        pids = [str(one.pid) for one in processes_of(folder) if "python3 train.py wait" in one.command][:1]
-    if act.startswith("kill"):
-        subprocess.run(["kill", "-9", *pids], check=True)
+    if act in VICTIMS:
+        step = jobs.run_dir(folder / "runs") / "attempt-1" / VICTIMS[act]
+        pid, host = jobs.process_of(step, 0)
+        cluster.exec(host, ["kill", "-9", pid])
     elif act == "cancel":
         run = jobs.run_dir(folder / "runs")
-        cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", "--no-wait", run], cwd=folder)
+        cluster.exec("head", [sys.executable, "-m", "jobgen", "cancel", run], cwd=folder)
     elif act == "delete":
         cluster.cancel(job)
     else:
@@ -194,7 +209,7 @@ def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None
     )
     try:
         if outside:
-            wait_for(lambda: len(seen(folder)) == 4, 60)
+            wait_for(lambda: len(seen(folder)) == 4, 150)
             time.sleep(1)
             act_on(cluster, job_id, folder, outside)
         job = finish(cluster, job_id)
@@ -215,7 +230,7 @@ def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: s
     folder = cluster.folder("lost")
     job_id = submit(cluster, folder, "torchrun", "wait")
     try:
-        wait_for(lambda: len(seen(folder)) == 4, 60)
+        wait_for(lambda: len(seen(folder)) == 4, 150)
         hosts = [words[0] for words in seen(folder)]
         job = lose(cluster, job_id, folder, hosts[-1])
         left = gone(folder, 40)
@@ -225,3 +240,78 @@ def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: s
     assert f"{hosts[-1]} does not answer any more" in job.output
     assert "step 1 of 3, server was ended" in job.output
     assert not left, job.output
+
+
+def test_the_commands_show_the_steps(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("shown")
+    job_id = submit(slurm_cluster, folder, "srun", "wait")
+    try:
+        wait_for(lambda: len(seen(folder)) == 4, 150)
+        run = jobs.run_dir(folder / "runs")
+        shown = slurm_cluster.exec("head", [sys.executable, "-m", "jobgen", "status", run]).stdout
+        assert re.search(
+            r"step 1, server: ready, 00:00:\d\d\n  step 2, judge: ready, .*\n  step 3, trainer: running",
+            shown,
+        )
+        assert jobs.jobgen("logs", run, "--step", "judge").stdout.startswith("0: listening at ")
+        wrong = jobs.jobgen("logs", run, "--step", "juge")
+        assert "attempt-1 has had server, judge or trainer; did you mean judge?" in wrong.stderr
+        slurm_cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job_id])
+        slurm_cluster.wait(job_id)
+    finally:
+        clean(slurm_cluster, job_id, folder)
+    steps = json.loads(jobs.jobgen("status", "--json", run).stdout)[0]["job_steps"]
+    assert [(one["name"], one["state"], one["status"]) for one in steps] == [
+        ("server", "stopped", None),
+        ("judge", "stopped", None),
+        ("trainer", "resumable", 75),
+    ]
+    assert jobs.jobgen("report", run, "-o", folder / "report.html").returncode == 0
+    assert "<td>1 server</td><td>stopped</td>" in (folder / "report.html").read_text()
+
+
+def test_a_server_that_no_launcher_starts(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("none")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", server='launcher = "none"'))
+    assert job.ok, job.output
+    assert "step 1 of 3, server, one process on 1 node" in job.output
+    assert not gone(folder, 30)
+
+
+def test_steps_of_an_array(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("array")
+    job_id = submit(slurm_cluster, folder, "srun", options=("--array", "0-1"))
+    jobs_of_it = [slurm_cluster.wait(f"{job_id}_{task}") for task in (0, 1)]
+    assert all(job.ok for job in jobs_of_it), jobs_of_it
+    assert not gone(folder, 30)
+
+
+def test_a_requeued_job_starts_its_servers_again(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("again")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", "again", ("--requeue", "1")))
+    assert job.ok, job.output
+    assert job.output.count("step 1 of 3, server is ready") == 2
+    assert (jobs.run_dir(folder / "runs") / "steps-done").read_text() == "3\n"
+
+
+def test_the_spare_node_takes_part_in_the_preflight_only(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("spare")
+    options = ("--spare-nodes", "1", "--launcher", "srun")
+    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", options=options))
+    assert job.ok, job.output
+    assert "preflight passed: 3 host(s)" in job.output
+    assert {host for host, *_ in seen(folder)} == {"node1", "node2"}
+    assert not gone(folder, 30)
+
+
+def test_a_step_in_a_container_beside_one_on_the_host(slurm_cluster: Cluster) -> None:
+    folder = slurm_cluster.folder("box")
+    image, path = boxes.image(folder), boxes.stand_ins(folder / "bin", "apptainer")
+    binds = [*boxes.BINDS, *warm_python.folders()]
+    more = f'container = "apptainer"\nimage = "{image}"\nbind = {json.dumps(binds)}'
+    (folder / "apptainer.sh").write_text(f"export PATH={path}:$PATH\n")
+    job_id = submit(slurm_cluster, folder, "srun", options=("--source", folder / "apptainer.sh"), server=more)
+    job = finish(slurm_cluster, job_id)
+    assert job.ok, job.output
+    assert (folder / "where").read_text() == "in the container\n"
+    assert not gone(folder, 30)

@@ -187,6 +187,7 @@ MORE = {
     "mpi": {"launcher": "mpirun"},
     "container": {"image": "a.sif"},
     "requeue_on": {"requeue": "3"},
+    "min_nodes": {"restarts": "3"},
 }
 
 

@@ -49,6 +49,7 @@ CASES = [
     ("slurm --site perlmutter --account a -n 64", f"{SBATCH}--ranks 64\n"),
     ("pbs -np 12 --gpus-per-node 8", "of mpirun; use --ranks 12\n"),
     ("slurm -np 12 --gpus-per-node 8", "of mpirun; use --ranks 12\n"),
+    ("slurm --site perlmutter --account a -n 18", "there is no counterpart, as jobgen refuses --ranks 18"),
     ("slurm -N 2 --ntasks=8 --gpus-per-task=1", f"{SBATCH}--nodes 2 --gpus-per-node 4 --ranks-per-node 4"),
     ("slurm -N 2 --gpus 8", f"{SBATCH}--nodes 2 --gpus-per-node 4"),
     ("slurm --gres=gpu:4", f"{SBATCH}--gpus-per-node 4"),

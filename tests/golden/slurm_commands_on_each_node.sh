@@ -62,7 +62,7 @@ program() {  # what every rank runs
 }
 
 after_on_each_node() {  # once a node, after the ranks
-echo $JOBGEN_STATUS
+printenv JOBGEN_STATUS
 
 }
 

@@ -33,7 +33,7 @@ job_rank_logs=node
 job_host_access=srun
 job_node_limit=600
 job_stage=(/data/shards.tar:shards.tar)
-job_local_caches=(TRITON_CACHE_DIR=triton TORCHINDUCTOR_CACHE_DIR=inductor TORCH_EXTENSIONS_DIR=torch_extensions MIOPEN_USER_DB_PATH=miopen_db MIOPEN_CUSTOM_CACHE_DIR=miopen CUDA_CACHE_PATH=cuda HF_MODULES_CACHE=hf_modules)
+job_local_caches=(TRITON_CACHE_DIR=triton TORCHINDUCTOR_CACHE_DIR=inductor TORCH_EXTENSIONS_DIR=torch_extensions MIOPEN_USER_DB_PATH=miopen_db MIOPEN_CUSTOM_CACHE_DIR=miopen CUDA_CACHE_PATH=cuda_kernels HF_MODULES_CACHE=hf_modules)
 job_accelerator=cuda
 job_container_runtime=pyxis
 job_container_image=/images/train.sqsh

@@ -10,10 +10,7 @@
 #SBATCH --time=01:00:00
 #SBATCH --output=jobgen-%j.log
 #SBATCH --open-mode=append
-#SBATCH --exclusive
 #SBATCH --partition=cpu
-#SBATCH --mail-user=me@example.org
-#SBATCH --mail-type=BEGIN,END,FAIL
 #SBATCH hetjob
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
@@ -22,7 +19,6 @@
 #SBATCH --mem=256G
 #SBATCH --time=01:00:00
 #SBATCH --constraint=ib
-#SBATCH --exclusive
 #SBATCH --partition=gpu
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
@@ -38,7 +34,7 @@ job_ranks_per_node=4
 job_world_size=9
 job_cpus_per_node=16
 job_node_groups=1x1+2x4
-job_components=(1x1x16 2x4x8)
+job_components='1x1x16 2x4x8'
 job_walltime_seconds=3600
 job_grace_seconds=120
 job_save_signal=USR1

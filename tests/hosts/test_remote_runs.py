@@ -86,7 +86,6 @@ def test_the_laptop_needs_only_ssh_and_git(laptop: Laptop, user: User) -> None:
         ("status",),
         ("fetch", "exp", "*"),
         ("report", "exp"),
-        ("diff", "exp", "exp"),
         ("submit", "--host", "narval", *SMALL, "--name", "other", "--", "sleep", "1000"),
         ("cancel", "--now", "other"),
     )

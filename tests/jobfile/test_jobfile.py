@@ -84,6 +84,8 @@ requeue = 3
 requeue_on = "limit"
 preflight = false
 spare_nodes = 1
+restarts = 2
+min_nodes = 1
 hang_timeout = "10m"
 [environment]
 module_init = ["/opt/site/modules/init/bash"]
@@ -105,6 +107,8 @@ container_arg = ["--no-home"]
 [blocks]
 setup = "true"
 before = "date"
+on_each_node = "hostname"
+after_on_each_node = "sync"
 after = "sync"
 [directories]
 workdir = "/scratch/me"
@@ -122,8 +126,8 @@ FLAGS = """
 --directive=-r_y --dialect pbspro --nodes 2 --gpus-per-node 4 --ranks-per-node 4 --cpus-per-rank 8 --mem 64G
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core --no-expand
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2 --requeue 3 --requeue-on limit --no-preflight
---spare-nodes 1 --hang-timeout 10m --module-init /opt/site/modules/init/bash --no-module-purge --module-use /opt/site/modulefiles --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
+--spare-nodes 1 --restarts 2 --min-nodes 1 --hang-timeout 10m --module-init /opt/site/modules/init/bash --no-module-purge --module-use /opt/site/modulefiles --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
+--venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --on-each-node hostname --after-on-each-node sync --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
 

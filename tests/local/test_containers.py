@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from support import ROOT, boxes, jobs
+from support.processes import gone
 from support.require import need_package
 
 STOPPABLE = ROOT / "tests/support/stoppable.py"
@@ -186,3 +187,14 @@ def test_what_cannot_work_is_refused(command: str, said: list[str]) -> None:
     for words in said:
         assert words in done.stderr
     assert re.fullmatch(r"jobgen: .*\n", done.stderr)
+
+
+@pytest.mark.parametrize("kind", ["podman", "apptainer"])
+def test_a_rank_that_is_killed_and_starts_again(tmp_path: Path, kind: str) -> None:
+    program = 'echo "rank $RANK in attempt $JOBGEN_ATTEMPT"; [[ $JOBGEN_ATTEMPT$RANK != 11 ]] || kill -KILL $$; sleep 2'
+    options = ("--launcher", "mpirun", "--restarts", "2")
+    job = start(tmp_path, kind, *options, program=["bash", "-c", program])
+    output, _ = job.communicate(timeout=200)
+    assert job.returncode == 0, output
+    assert {"rank 0 in attempt 2", "rank 1 in attempt 2"} <= set(output.splitlines()), output
+    assert not gone(tmp_path / "work/runs")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import ROOT, jobs
 
 HEAD = """
 [resources]
@@ -28,7 +28,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
 @pytest.mark.parametrize(
     ("text", "options", "fault"),
     [
-        (ONE + "lancher = 'srun'", "", "lancher ({file}, line 9, [[step]] 1): a step has no such key: use command, name, launcher, nodes, ranks_per_node, container, image, gpus, cores, env, parallel, starts, ready or ends; did you mean launcher?"),
+        (ONE + "lancher = 'srun'", "", "lancher ({file}, line 9, [[step]] 1): a step has no such key: use command, name, launcher, nodes, ranks_per_node, container, image, bind, container_arg, gpus, cores, env, parallel, starts, ready or ends; did you mean launcher?"),
         (ONE + "launcher = 'mpirn'", "", "launcher = mpirn ({file}, line 9, [[step]] 1): must be deepspeed, mpirun, torchrun, srun, accelerate, colossalai or none; did you mean mpirun?"),
         ("[[step]]\nnodes = 1", "", "command ({file}, line 9, [[step]] 1): must be a list of texts"),
         (ONE + "[[step]]\ncommand = []", "", "[[step]] 2): must be a list of texts"),
@@ -196,6 +196,7 @@ command = ["x.py"]
     assert "    export A=$'$(touch canary) it\\'s'\n    true" in job
     assert job.count("    export B=c\n") == 4
     (tmp_path / "job.sh").write_text(done.stdout)
+    assert jobs.jobgen("check", tmp_path / "job.sh").returncode == 0  # no device is idle
     subprocess.run(["bash", "-n", "job.sh"], cwd=tmp_path, check=True)
 
 
@@ -218,3 +219,58 @@ def test_groups_of_whole_nodes_and_parts(tmp_path: Path) -> None:
     done = rendered(tmp_path, GPUS + "\n" + text, "--nodes", "4")
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^  job_first_node=(.*)$", done.stdout, re.MULTILINE) == ["''", "''", "2", "3", "3"]
+
+
+SIDE = SERVER.replace("port = true", "line = 'up'") + "gpus = 2\nnodes = 1\n"
+SIDE += TRAINER + "gpus = 6\nstarts = 'after server is ready'\n"
+SITE = """
+title = "Example"
+scheduler = "slurm"
+[[source]]
+facts = ["queues"]
+confidence = "manual"
+page = "https://example.org"
+date = 2026-01-31
+[rules]
+srun_ranks = ["--gpus-per-task=1"]
+[queues.gpu]
+nodes = [1, 4]
+"""
+REFUSED: dict[str, tuple[str, ...]] = {
+    "`[sweep]`": (SIDE + "[sweep]\nlr = [1, 2]",),
+    "`[program]`": (SIDE + "[program]\ncommand = ['x']",),
+    "`--include`, `--exclude`": (SIDE, "--include", "node1", "--launcher", "deepspeed"),
+    "nodes that differ, `--nodes submitted`": (SIDE, "--nodes", "submitted"),
+    "`--preflight` without `--launcher`": (SIDE, "--preflight"),
+    "Docker, Podman at the same time": (SIDE, "--container", "docker", "--image", "x"),
+    "`--launcher none` away from the first node": (
+        SERVER + "nodes = 1\n" + TRAINER + "nodes = 1\nlauncher = 'none'\nranks_per_node = 1",
+    ),
+    "`--cpu-bind` LISTS with a part": (SIDE, "--cpu-bind", "0-1:2-3:4-5:6-7:8-9:10-11:12-13:14-15"),
+    "`--remote ssh` and deepspeed with a part": (
+        SIDE.replace("nodes = 1", "launcher = 'deepspeed'"),
+        *("--remote", "ssh"),
+    ),
+    "shards of a GPU with a part": (SIDE, "--gpus-per-node", "shard:8"),
+    '`--rank-logs none` and `ready = { line = "TEXT" }`': (SIDE, "--rank-logs", "none"),
+    "a site whose srun options give each rank a GPU, with a part": (SIDE, "--site", "./site.toml"),
+}
+
+
+def test_the_table_of_pairs_holds(tmp_path: Path) -> None:
+    """Each row of docs/steps.md names a test that there is, or a job that is refused with its sentence."""
+    page = (ROOT / "docs/steps.md").read_text()
+    rows = re.findall(r"^\| (.*) \| (works|refused) \| (.*) \|$", page, re.MULTILINE)
+    tests = (ROOT / "tests/cluster/test_side_by_side.py").read_text()
+    for _, result, words in rows:
+        assert result == "refused" or f"def {words.strip('`')}(" in tests, words
+    assert {name for name, result, _ in rows if result == "refused"} == REFUSED.keys()
+    (tmp_path / "site.toml").write_text(SITE)
+    for name, result, words in rows:
+        if result == "refused":
+            text, *options = REFUSED[name]
+            head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in name else GPUS
+            options = [one.replace("./site", f"{tmp_path}/site") for one in options]
+            done = rendered(tmp_path, head + "\n" + text, *options)
+            assert done.returncode == 2, name
+            assert words in done.stderr, name

@@ -313,9 +313,7 @@ def test_spare_nodes_that_are_not_needed_are_left(shell: Shell) -> None:
     ],
 )
 def test_too_many_bad_nodes(shell: Shell, bad: str, said: str) -> None:
-    code = (
-        f"job_status=3; job_preflight() {{ job_bad_hosts=({bad}); return 1; }}; job_choose_hosts; echo never"
-    )
+    code = f'job_status=3; job_preflight() {{ job_bad_hosts=({bad}); return 1; }}; job_choose_hosts || job_die 74 "$job_fault"; echo never'
     done = shell.run("spare_nodes", SPARE + code)
     assert (done.status, done.out) == (74, "")
     assert done.said.endswith(f"jobgen: {said}\n")

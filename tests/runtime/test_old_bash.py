@@ -20,6 +20,7 @@ GOLDEN = ROOT / "tests/golden"
 
 FEATURES = {
     "4.3: wait -n; 5.0: -f; 5.1: -p": r"\bwait\s+-[a-z]*[nfp]",
+    "4.3: read with an IFS of its own, in a process substitution": r"\bwhile IFS=[^ '$]+ read\b",
     "4.3: a name reference; 5.0: local -I": r"\b(local|declare|typeset)\s+-[A-Za-z]*[nI]",
     "4.3: -v of an element": r"(\[|\btest|&&|\|\||!)\s*-v\s+[\"']?\w+\[",
     "4.3: a negative index": r"\[-\d+\]\s*=|\$\{\w+\[-\d+\]|\bunset\s+[\"']?\w+\[-",
@@ -55,10 +56,12 @@ OPTIONS = {
 }
 # Arrays that always have an element: the others need ${x[@]+"${x[@]}"}, as bash before 4.4 calls an empty one unset.
 NEVER_EMPTY = {
+    "BASH_REMATCH": "after a match",
     "COMP_WORDS": "the word at the cursor",
     "all": "the hosts of the allocation",
     "bad": "after a test of its length",
     "binds": "begins with the run directory",
+    "cells": "of a line that is not empty",
     "good": "after a test of its length",
     "hosts": "the hosts of the allocation",
     "job_arguments": "after a test of its length",
@@ -69,10 +72,14 @@ NEVER_EMPTY = {
     "job_filter_whole_hosts": "written into the script",
     "job_host_list": "written into the script",
     "job_hosts": "job_check_hostfile has compared its length",
+    "job_local_caches": "written into the script",
+    "job_node_hosts": "the hosts of the allocation",
     "job_program_variables": "written into the script",
     "job_secret_names": "after a test of its length",
     "options": "begins with constant words",
+    "others": "after a test of its length",
     "pids": "after a test of its length",
+    "requests": "after a test of its length",
     "start": "the environment, which has PATH",
     "values": "after a test of its length",
     "words": "begins with constant words",

@@ -21,6 +21,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "mpi": {"launcher": "mpirun"},
     "remote": {"launcher": "torchrun"},
     "requeue_on": {"requeue": 3},
+    "min_nodes": {"restarts": 3},
     "launcher_arg": {"launcher": "torchrun"},
     "preflight": {"launcher": "torchrun"},
 }

@@ -149,7 +149,7 @@ def _of_program(script: Script) -> Iterator[Remark]:
 
 def _set_own_numbers(file: JobFile, script: Script, number: int) -> None:
     """Set the ranks and the cores of a component in a script that jobgen has made."""
-    found = re.search(r"\bjob_components=\(([^)]*)\)", script.tree.text)
+    found = re.search(r"\bjob_components='([^']*)'", script.tree.text)
     parts = found[1].split() if found else []
     if number < len(parts):
         _, ranks, cores = map(int, parts[number].split("x"))

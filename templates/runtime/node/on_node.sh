@@ -194,7 +194,7 @@ begin() { # what precedes the ranks
 }
 
 remainder() { # VARIABLE: the processes with it in their environment
-  grep -lszxF "$1" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+  grep -lszxF "$1" /proc/[0-9]*/environ | tr -dc '0-9\n'
 }
 
 end_remainder() { # VARIABLE

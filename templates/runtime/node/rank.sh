@@ -69,7 +69,8 @@ job_write() { # began|ended NUMBER [SECONDS]: a line of this rank in the file of
 
 job_remainder() { # the processes that the program has left
   local pid
-  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while IFS=/ read -r _ _ pid _; do
+  grep -lszxF "JOBGEN_NODE=$job_node" /proc/[0-9]*/environ | while read -r pid; do
+    pid=${pid//[!0-9]/}
     { ((LOCAL_WORLD_SIZE > 1)) && ! grep -qszxF "RANK=$RANK" "/proc/$pid/environ"; } || echo "$pid"
   done
 }

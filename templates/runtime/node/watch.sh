@@ -31,7 +31,7 @@ programs() { # the process ids of the programs that have not ended, except those
 remainder() { # the processes of the ranks on this node, and of the launcher that was started here
   local pid
   grep -lszxF -e "JOBGEN_NODE=$node" -e "JOBGEN_PARENT=${JOBGEN_PARENT:--}" /proc/[0-9]*/environ |
-    while IFS=/ read -r _ _ pid _; do [[ $pid == "$$" ]] || echo "$pid"; done
+    while read -r pid; do pid=${pid//[!0-9]/}; [[ $pid == "$$" ]] || echo "$pid"; done
 }
 
 all_have_ended() { (($(grep -c '^ended' "$node.ranks") >= ranks)); }
