@@ -860,7 +860,7 @@ def test_a_select_without_place_may_share_hosts(select: str, noted: bool) -> Non
         ("source /cvmfs/x/setup_y.sh", "setup root v6\n./prog x", "setup"),
         ("source venv/bin/activate", "addp gcc 1\n./prog x", ""),
         ("source ~/.bashrc", "gmx grompp\n./prog x", ""),
-        ("source ~/.bashrc", "mkdir x\n./prog x", ""),
+        ("source ~/.bashrc", "mkdir x\nuniq x > y\nscancel 1\n./prog x", ""),
     ],
 )
 def test_a_command_that_may_be_a_function_of_a_file(read: str, rest: str, name: str) -> None:

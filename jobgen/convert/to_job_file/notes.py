@@ -12,7 +12,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.effects import LOGIN, TOOLS_OF_SYSTEM
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
@@ -26,6 +26,7 @@ from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
@@ -467,7 +468,8 @@ def own_function(file: JobFile, statements: Sequence[Node], before: Sequence[Nod
     words = words[3 * (words[:3] == ["env", "-u", _TASKS]) :]
     called = [command.name for one in before for command in commands(one)]
     called += words[:1] if file.values.get("launcher") == "none" else []
-    names = [one for one in called if re.fullmatch(r"[A-Za-z_]\w*", one) and one not in _COMMANDS]
+    known = {*_COMMANDS, *TOOLS_OF_SYSTEM, *(name for one in DIALECTS.values() for name in one.commands)}
+    names = [one for one in called if re.fullmatch(r"[A-Za-z_]\w*", one) and one not in known]
     names = [one for one in names if not is_python(one) and not INSTALLED.match(one)]
     read = [command for one in statements for command in commands(one) if _defines(command)]
     if names and read:
