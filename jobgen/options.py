@@ -162,6 +162,15 @@ OPTIONS = (
         directive=True,
     ),
     Option(
+        "pack",
+        _SCHEDULER,
+        parsers.whole(1, 1024),
+        "K",
+        "Run K points of the array or the sweep side by side in each task: each has its part of the nodes, "
+        "devices and cores, and its own run directory. %N counts points.",
+        example=4,
+    ),
+    Option(
         "after",
         _SCHEDULER,
         dependencies.dependency,

@@ -18,6 +18,8 @@ class Settings(TypedDict, total=False):
     r"""Send mail at the start and the end of the job and on failure."""
     array: str | None
     r"""Array of tasks: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs at most 3 at a time. JOBGEN_TASK is the index."""
+    pack: int | str | None
+    r"""Run K points of the array or the sweep side by side in each task: each has its part of the nodes, devices and cores, and its own run directory. %N counts points."""
     after: Sequence[str] | str | None
     r"""Start after job ID has ended with status 0; KIND is another condition: afterany, afternotok, after."""
     reservation: str | None

@@ -148,6 +148,7 @@ class _Values(NamedTuple):
     walltime: int | None
     mail: str | None
     array: Array | None
+    pack: int | None
     after: tuple[tuple[str, str], ...]
     reservation: str | None
     qos: str | None

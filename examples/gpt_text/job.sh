@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 183215b04008f671718a782e2dcad3350ff549f959936e0b041ddca9f50bd4d5 ========
+# ======== jobgen runtime 0.2.0, SHA-256 23622bd9ace02972fb7d6678e44bf9c6869e0f79a69999297100eb9e0abd5793 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -240,7 +240,7 @@ job_find_directory() {
 job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
-  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/${job_task_folder:-task}-$job_index
   # The processes of the job are found by variables in their environment, one a line.
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program
@@ -435,7 +435,7 @@ job_make_hostfile() {
   fi > "$job_dir/hostfile"
   awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
   mapfile -t job_hosts < "$job_dir/hosts"
-  export JOBGEN_HERE=${job_hosts[0]:-}  # the host of this script
+  export JOBGEN_HERE=${job_script_host:-${job_hosts[0]:-}}  # the host of this script
   job_check_hostfile
 }
 
@@ -1150,6 +1150,7 @@ job_main() {
   job_optional overrides
   job_check_runtime
   job_scheduler
+  job_optional job_run_points
   job_open
   job_optional job_keep_secrets
   job_optional sweep
@@ -1164,6 +1165,7 @@ job_main() {
   job_optional job_set_deadline
   job_optional job_read_program_variables
   job_handover
+  job_optional job_hand_over_part
   job_optional job_find_address_or_end
   job_optional job_mpi
   job_optional job_check_mpi

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.options import OPTIONS
+from jobgen.plan.pack import tasks_of
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import Specification
@@ -84,9 +85,7 @@ def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None
     Raises:
         JobgenError: the scheduler cannot express it, or it contradicts another option.
     """
-    array = spec.array
-    if points:
-        array = _array_of_sweep(spec, scheduler, points)
+    array = points_of(spec, scheduler, points)
     if array is None:
         return None
     if not array.ranges:
@@ -95,11 +94,21 @@ def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None
         )
     if spec.requeue and not scheduler.behaviour.requeues_tasks:
         raise spec.refuse("requeue", f"{scheduler.title} would submit the whole array again; remove it")
-    text = scheduler.array(array)
+    tasks = tasks_of(spec, array)
+    text = scheduler.array(tasks) or (scheduler.one_task if spec.pack and tasks.size == 1 else None)
     if text is None:
         key = "array" if spec.array else "sweep"
         raise spec.refuse(key, f"{scheduler.title} takes one range{scheduler.array_rule}")
     return scheduler.request_forms["array"].format(text)
+
+
+def points_of(spec: Specification, scheduler: Scheduler, points: int) -> Array | None:
+    """Return the array, of all points if it is that of a sweep with so many ``points``; None without one.
+
+    Raises:
+        JobgenError: the scheduler has no arrays, or the sweep has not all of the points.
+    """
+    return _array_of_sweep(spec, scheduler, points) if points else spec.array
 
 
 def _array_of_sweep(spec: Specification, scheduler: Scheduler, points: int) -> Array:

@@ -8,7 +8,7 @@ from jobgen.launch.program import Program, read_program
 from jobgen.plan.allocation import Resources, device_warnings, resources_of
 from jobgen.plan.components import component_specs, components_of, joined, with_components
 from jobgen.plan.container import Container, container
-from jobgen.plan.directives import JobDirectives, check_directives, directives
+from jobgen.plan.directives import JobDirectives, check_directives, directives, points_of
 from jobgen.plan.expansion import check_expansion
 from jobgen.plan.hostfile import with_hosts
 from jobgen.plan.launch_method import LaunchMethod, launch_of
@@ -17,6 +17,7 @@ from jobgen.plan.node_groups import check_groups, check_open_number
 from jobgen.plan.node_parts import NodePart
 from jobgen.plan.node_work import check_node_work
 from jobgen.plan.own_request import with_own_request
+from jobgen.plan.pack import Pack, check_pack, pack_of, spec_of_point, with_sizes
 from jobgen.plan.ranks import with_ranks
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, site_words
@@ -36,7 +37,8 @@ class Plan(NamedTuple):
     """A resolved job; the templates have its fields. A value is None or empty if it is not requested.
 
     ``steps`` are the plans of its steps, each with its ``place`` among them, and its ``part`` of each node;
-    ``components`` those of its components, as jobs of equal nodes.
+    ``components`` those of its components, as jobs of equal nodes. ``pack`` describes the points of each task
+    of a packed array, and ``point`` is the plan of one.
     """
 
     version: str
@@ -54,6 +56,8 @@ class Plan(NamedTuple):
     steps: tuple[Any, ...] = ()
     place: StepPlace | None = None
     part: NodePart | None = None
+    pack: Pack | None = None
+    point: Any = None
     components: tuple[Any, ...] = ()
 
     @property
@@ -82,6 +86,8 @@ def resolve(spec: Specification) -> Plan:
     scheduler = scheduler_of(spec)
     check_directives(spec, scheduler)
     spec = with_own_request(with_hosts(with_ranks(spec, scheduler)), scheduler)
+    check_pack(spec)
+    spec = with_sizes(spec, scheduler)
     check_groups(spec, scheduler)
     check_open_number(spec, scheduler)
     components = tuple(resolve(one) for one in component_specs(spec, components_of(spec, scheduler)))
@@ -104,7 +110,7 @@ def resolve(spec: Specification) -> Plan:
     survive = survival(spec, scheduler, program, resources.walltime)
     site = site_words(spec, scheduler, resources)
     swept = _sweep(spec, program)
-    return Plan(
+    plan = Plan(
         version=__version__,
         spec=spec,
         scheduler=scheduler,
@@ -120,6 +126,27 @@ def resolve(spec: Specification) -> Plan:
         steps=steps,
         components=components,
     )
+    return _packed(plan) if spec.pack else plan
+
+
+def _packed(plan: Plan) -> Plan:
+    """Return the plan of a packed array, with that of one point."""
+    spec, scheduler, resources = plan.spec, plan.scheduler, plan.resources
+    points = points_of(spec, scheduler, plan.sweep.points if plan.sweep else 0)
+    assert points
+    pack = pack_of(spec, resources, points)
+    part = pack.parts[0] if pack.parts else None
+    point = resolve(spec_of_point(spec, scheduler, resources, pack))
+    words = site_of_step(spec, scheduler, point.resources, part, "leave out --pack")
+    point = point._replace(
+        sweep=plan.sweep,
+        directives=plan.directives,
+        site=plan.site._replace(bind=words.bind, srun_ranks=words.srun_ranks, srun_nodes=words.srun_nodes),
+        part=part,
+        pack=pack,
+    )
+    title = f"{counted(pack.size, 'point')} a task, each {point.title}"
+    return plan._replace(title=title, pack=pack, point=point)
 
 
 def _steps(spec: Specification, scheduler: Scheduler, resources: Resources) -> tuple[Plan, ...]:
@@ -138,6 +165,7 @@ def _bound(spec: Specification, resources: Resources) -> tuple[Specification, Re
     if (
         spec.site is None
         or spec.steps
+        or spec.pack
         or not (binding := rank_binding(spec, resources, spec.launcher, ranks))
     ):
         return spec, resources

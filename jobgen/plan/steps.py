@@ -82,7 +82,11 @@ def step_requests(spec: Specification, scheduler: Scheduler, resources: Resource
 
 
 def site_of_step(
-    spec: Specification, scheduler: Scheduler, resources: Resources, part: NodePart | None
+    spec: Specification,
+    scheduler: Scheduler,
+    resources: Resources,
+    part: NodePart | None,
+    remedy: str = "leave out gpus and cores",
 ) -> SiteWords:
     """Return what the site of the job ``spec`` adds to a step with these resources.
 
@@ -95,7 +99,7 @@ def site_of_step(
     if found := re.search(r"\S*gpu\S*|\S*gres\S*", words.srun_ranks + words.srun_nodes):
         raise spec.refuse(
             "launcher",
-            f"the site starts ranks with {found[0]}, which is for whole nodes: leave out gpus and cores",
+            f"the site starts ranks with {found[0]}, which is for whole nodes: {remedy}",
         )
     return words
 

@@ -21,8 +21,10 @@ def environment_lines(plan: Plan) -> tuple[str, ...]:
 
 
 def _mpi_lines(plan: Plan) -> tuple[str, ...]:
-    """Return the settings of mpirun in a job with components."""
+    """Return the settings of mpirun in a job with components, and on a part of each node."""
     mpi = plan.launch.mpirun
+    if mpi and plan.pack and plan.part and plan.scheduler.node_step:
+        return ("export SLURM_OVERLAP=1  # for the daemons of mpirun",)
     if not (mpi and mpi.over_components and plan.components and plan.scheduler.component_line):
         return ()
     return (f"export {' '.join(mpi.over_components)}  # not only the nodes of the first component",)

@@ -66,7 +66,8 @@ def world(plan: Plan) -> str:
 
 def _chosen(plan: Plan) -> bool:
     """Return whether a part of the nodes takes part."""
-    return bool(plan.survival.chooses_nodes or plan.resources.active.option or plan.step)
+    chosen = plan.survival.chooses_nodes or plan.resources.active.option
+    return bool(chosen or plan.step or plan.pack)
 
 
 def even_world(plan: Plan) -> str:

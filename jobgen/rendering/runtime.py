@@ -55,7 +55,7 @@ def names() -> frozenset[str]:
 
 def runtime(plan: Plan, main: str = MAIN) -> Runtime:
     """Return the runtime of a plan; ``main`` is the file with its order of steps."""
-    jobs = (plan, *plan.steps)
+    jobs = (plan.point or plan, *plan.steps)
     files, node_files = (
         _merged([list(of(one)) for one in jobs]) for of in (partial(_files, main=main), _node_files)
     )
@@ -150,6 +150,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "spare_nodes": survive.chooses_nodes,
         "leftover": box and box.kind in DAEMONS,
         "verdict": True,
+        "pack": plan.pack,
         "steps": plan.steps,
         "node_parts": plan.part,
         "named_steps": any(one.name for one in spec.steps),
@@ -186,6 +187,7 @@ def _node_files(plan: Plan) -> Iterator[str]:
 
 def settings(plan: Plan) -> list[Setting]:
     """Return the settings of the job part; empty ones are left out."""
+    plan = plan.point or plan
     groups = (_names, _place, _sizes, _times, _program, _nodes, _disks, _devices, _part, _box)
     return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 
@@ -225,7 +227,7 @@ def _sizes(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_min_nodes", plan.survival.min_nodes or "")
     yield Setting("job_ranks_per_node", resources.ranks_per_node)
     yield Setting("job_world_size", resources.active.world_size or "")
-    yield Setting("job_cpus_per_node", resources.cpus.node)
+    yield Setting("job_cpus_per_node", plan.pack.cores if plan.pack else resources.cpus.node)
     if resources.mixed:
         yield Setting("job_node_groups", resources.mixed)
         if plan.scheduler.component_line:
@@ -298,7 +300,15 @@ def _devices(plan: Plan) -> Iterator[Setting]:
 
 
 def _part(plan: Plan) -> Iterator[Setting]:
-    if part := plan.part:
+    if pack := plan.pack:
+        yield Setting("job_pack", pack.size)
+        yield Setting("job_pack_nodes", pack.nodes)
+        yield Setting("job_points", pack.points)
+        yield Setting("job_points_per_node", len(pack.parts) or "")
+        yield Setting("job_part_variable", (plan.part and plan.part.variable) or "")
+        yield Setting("job_pack_devices", tuple(one.device_text for one in pack.parts if one.variable))
+        yield Setting("job_pack_cores", tuple(one.core_text for one in pack.parts))
+    elif part := plan.part:
         yield Setting("job_part_devices", part.device_text if part.variable else "")
         yield Setting("job_part_variable", part.variable or "")
         yield Setting("job_part_cores", part.core_text)

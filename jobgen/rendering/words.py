@@ -85,6 +85,10 @@ def words(plan: Plan) -> Words:
     Raises:
         JobgenError: the scheduler refuses one of the user's directives.
     """
+    if plan.point:
+        return words(plan.point)._replace(
+            title=plan.title, directives=directive_lines(plan), queue=plan.queue
+        )
     spec, box = plan.spec, plan.container
     plugin = _plugin_words(plan) if box is not None and box.runtime.image_option else ""
     jobs = (*plan.steps, *((plan,) if plan.survival.preflight or not plan.steps else ()))

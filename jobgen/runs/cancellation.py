@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError
 from jobgen.hosts.calls import SchedulerError
 from jobgen.hosts.ssh import UnreachableError
-from jobgen.runs import run_directory
+from jobgen.runs import packs, run_directory
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult
 from jobgen.runs.remote import place as places
 from jobgen.runs.states import State, states
@@ -21,7 +21,7 @@ from jobgen.schedulers.jobs import Job
 
 MARK = "cancelled"  # in the run directory: the script does not submit itself again
 CONTROL = "control"
-_QUESTION = "save cancel\n"
+_QUESTION, _STOP = "save cancel\n", "stop cancel\n"
 _REACHABLE = ("running", "suspended", "unknown")  # in these states an attempt reads requests
 
 
@@ -47,6 +47,11 @@ def cancel(run: Path, at_once: bool) -> str:
     if state.scheduler not in SCHEDULERS or state.id is None:
         if at_once or not begun:
             raise JobgenError(f"{state.name} is a local run: end its script with Ctrl-C or kill")
+    elif at_once and begun and run.name.startswith("task-") and packs.pack_of(run):
+        _mark(run, parts)  # its job has other points
+        for part in begun:
+            places.append((part.attempt or run) / CONTROL, _STOP)
+        return f"{state.name}: it is stopped; the other points of job {state.id} go on"
     elif at_once or not begun:
         _mark(run, parts)
         SCHEDULERS[state.scheduler].jobs().end([state.id], host=places.host_of(run))
@@ -74,13 +79,15 @@ def cancellable(run: Path) -> tuple[State, QueryResult]:
 
 def _parts(run: Path, state: State, answer: QueryResult) -> Iterator[_Part]:
     """Yield the parts to end: the run, or each task of its array that the scheduler still has."""
-    tasks = {path.name.removeprefix("task-"): path for path in run_directory.tasks(run)}
+    folder = packs.FOLDER if run_directory.tasks(run) and packs.pack_of(run) else "task"
+    paths = run_directory.inside(run, f"{folder}-*")
+    tasks = {path.name.removeprefix(f"{folder}-"): path for path in paths}
     if not tasks:
         attempt = _attempt(run) if state.state in _REACHABLE or state.scheduler is None else None
         yield _Part(run, state.id or "", attempt)
         return
     for job in _jobs(state, answer):
-        directory = tasks.get(job.task or "", run / f"task-{job.task}")
+        directory = tasks.get(job.task or "", run / f"{folder}-{job.task}")
         yield _Part(directory, job.id, _attempt(directory) if job.state in _REACHABLE else None)
 
 

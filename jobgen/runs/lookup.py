@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from jobgen.errors import JobgenError, nearest, shown
+from jobgen.runs.packs import pack_of
 from jobgen.runs.regular_file import text
 from jobgen.runs.remote import place as places
 from jobgen.runs.run_directory import is_run
@@ -120,4 +121,6 @@ def by_id(name: str, runs: Sequence[Path]) -> list[Path]:
     same = (run for run in reversed(runs) if number(job_id(run) or "") == parts[1])
     found = {places.name_of(run): run for run in same}.values()
     task = parts[2] or parts[3]
+    if found and task and pack_of(next(iter(found))):
+        return list(found)  # a task is no point
     return [run / f"task-{task}" for run in found if is_run(run / f"task-{task}")] if task else list(found)

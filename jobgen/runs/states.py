@@ -14,7 +14,16 @@ from typing import Any, NamedTuple
 
 from jobgen.errors import INTERRUPTED
 from jobgen.hosts.calls import SchedulerError
-from jobgen.runs import intent, job_recovery, job_steps, rank_ends, regular_file, run_directory, telemetry
+from jobgen.runs import (
+    intent,
+    job_recovery,
+    job_steps,
+    packs,
+    rank_ends,
+    regular_file,
+    run_directory,
+    telemetry,
+)
 from jobgen.runs.job_query import SCHEDULERS, HostScheduler, QueryResult, ask
 from jobgen.runs.job_recovery import Recovery
 from jobgen.runs.lookup import born, job_id
@@ -25,6 +34,7 @@ from jobgen.runs.remote.place import Place
 from jobgen.runs.remote.recovery import remove_environment
 from jobgen.runs.run_directory import PARTS
 from jobgen.schedulers.jobs import LIVE, Job
+from jobgen.schedulers.jobs import task as task_of
 from jobgen.secrets import masked
 from jobgen.values import arrays
 
@@ -32,6 +42,7 @@ _HARD = ("cancelled", "timeout", "out of memory", "node failed", "preempted")  #
 _OPEN = ("submitting", "unknown", "resumable")  # states after which an attempt may follow
 _ENVIRONMENT = ("env.sh", "environment")  # of the job, with the secrets that it had
 _NAMED = 8  # tasks, at most
+CONTINUED = "continued-as"  # the names of the runs whose tasks go on in the directories of this one
 
 
 class RunFiles(NamedTuple):
@@ -212,6 +223,8 @@ def _is_over(state: State) -> bool:
 
 
 def _remove_environment(run: Path, place: Place | None) -> None:
+    if any((run.parent / name).is_dir() for name in regular_file.text(run / CONTINUED).split()):
+        return  # another run may need it
     if place:
         with suppress(SchedulerError):  # the next look tries again
             remove_environment(place, _ENVIRONMENT)
@@ -269,8 +282,9 @@ def _state(seen: RunFiles, answer: QueryResult) -> State:
     task = name.removeprefix("task-") if name.startswith("task-") else None  # its id is that of the array
     silent = ""
     if seen.queue and seen.id and seen.may_live:
-        jobs = answer.of(seen.queue, seen.id, task)
-        silent = answer.reason(seen.queue, seen.id, task)
+        index = task and (task_of(seen.id) or task)  # that of a point is in its id
+        jobs = answer.of(seen.queue, seen.id, index)
+        silent = answer.reason(seen.queue, seen.id, index)
         if not any(job.live for job in jobs or ()):
             seen = read(seen.directory)._replace(id=seen.id, host=seen.host)  # it may have ended meanwhile
     tasks = {} if task else _tasks(seen, jobs)
@@ -344,6 +358,10 @@ def _continuation(seen: RunFiles, word: str) -> str:
     if word in (*LIVE, "finished", "unknown"):
         return ""
     folder = seen.directory
+    if seen.tasks or folder.name.startswith("task-"):
+        array = folder if seen.tasks else folder.parent
+        if any(_ends(one).saved for one in seen.tasks or (seen,)) and packs.pack_of(array):
+            return f"to go on: jobgen submit --again {array.name}"
     if seen.tasks:
         saved = [one.directory.name.removeprefix("task-") for one in seen.tasks if _ends(one).saved]
         saved.sort(key=lambda index: (len(index), index))
@@ -391,27 +409,36 @@ def _lives_here(local_id: str | None) -> bool:
 
 def _tasks(seen: RunFiles, jobs: Sequence[Job] | None) -> dict[str, int]:
     """Return the number of an array's tasks in each state, by the scheduler, or else by their directories."""
+    pack = packs.pack_of(seen.directory) if seen.tasks or any(job.task for job in jobs or ()) else None
+    if pack and jobs:
+        jobs = list(pack.by_point(jobs))
     by_index = {job.task: job for job in jobs or () if job.task is not None}
     whole = next((job for job in jobs or () if job.task is None and job.live), None)
     unclear = next((job for job in jobs or () if job.task is None and job.state == "unknown"), None)
     for task in seen.tasks:
         index = task.directory.name.removeprefix("task-")
         job = by_index.pop(index, None) or (whole if task.status is None else None) or unclear
+        if pack and not task.may_live:
+            job = None  # the job is that of other points, too
         known = None if jobs is None or (job and job.state == "unknown") else [job] if job else []
         by_index[index] = Job("", _word(task, known, "")[0])
     counted = Counter(job.state for job in by_index.values())
     if seen.id and jobs is not None and not whole:
         # Schedulers forget tasks that are cancelled before they begin.
         never = "unknown" if unclear else "cancelled" if seen.cancelled or counted["cancelled"] else "gone"
-        missing = _number_of_others(by_index, seen.directory)
+        missing = _number_of_others(by_index, pack.points if pack else _array(seen.directory))
         counted[never] += int(unclear is not None) if missing is None else missing  # one, at least
     return {state: count for state, count in counted.most_common() if count}
 
 
-def _number_of_others(known: Iterable[str], run: Path) -> int | None:
-    """Return how many tasks of the array in plan.json are not ``known``; None without an array."""
+def _array(run: Path) -> arrays.Array | None:
+    """Return the array in plan.json."""
     option = run_directory.as_dict(run_directory.as_dict(run_directory.plan(run).get("options")).get("array"))
-    array = arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
+    return arrays.read(re.split("[= ]", str(option.get("value") or ""))[-1])  # --array=0-9, -J 0-9, -t 0-9
+
+
+def _number_of_others(known: Iterable[str], array: arrays.Array | None) -> int | None:
+    """Return how many tasks of an array are not ``known``; None without an array."""
     if array is None:
         return None
     return array.size - sum(array.has(int(index)) for index in known if index.isdecimal())

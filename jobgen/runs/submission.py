@@ -27,6 +27,7 @@ from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
 from jobgen.runs.remote.place import Place, host_named, upload_of
 from jobgen.runs.remote.recovery import remove
+from jobgen.runs.unfinished import link, without_finished
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -54,6 +55,8 @@ class Order(NamedTuple):
     """The host that it is submitted at; None: this machine."""
     upload: Upload | None = None
     """The options on the code that travels to the host; None: none does."""
+    rest_of: Path | None = None
+    """The run of which it runs the tasks that have not finished, in their directories."""
     progress: Callable[[str], AbstractContextManager[Progress]] = _unseen
     """Shows how far long work is, which it gets the name of."""
 
@@ -90,7 +93,7 @@ def scheduler_of(name: str | None, layer: Layer | None, site: str | None, beside
 
 def again(name: str, templates: tuple[str, ...] = ()) -> Order:
     """Return the order of an earlier run, with these folders of templates instead of those of the run, which
-    may be somebody else's.
+    may be somebody else's. Of an array, only the tasks that have not finished run again.
 
     Raises:
         JobgenError: there is no such run, or this version cannot read its plan.json.
@@ -107,6 +110,13 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
     plan = resolve(plan_file.spec_of(file))
     order = Order(plan, templates, files, file.directory, file)
     order = order._replace(host=places.name_of(run) or None, upload=upload_of(run))
+    if (rest := without_finished(run, plan)) is not plan:
+        if hidden := plan_file.masked_keys(file):
+            raise JobgenError(
+                f"--again {run.name}: plan.json leaves out secrets of {', '.join(hidden)}: submit its job.sh "
+                "again from the run directory, for each task that has not finished"
+            )
+        return order._replace(plan=rest, rest_of=None if order.host else run)
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -137,6 +147,8 @@ def warn(order: Order, text: str) -> None:
     why = [f"{path} has changed" for path in changed]
     if before.jobgen != order.plan.version:
         why.append(f"it was made by jobgen {before.jobgen}, and this is {order.plan.version}")
+    if not why and order.plan.spec.origin("array").startswith("--again "):
+        return
     reason = "; ".join(why) or "jobgen has changed"
     print(f"jobgen: warning: the script has changed: {reason}", file=sys.stderr)
 
@@ -203,6 +215,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
                 directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}", order.upload
             )
         run_files.fill(directory, _kept_here(files) if place else files, group)
+        if order.rest_of and spec.array:
+            link(order.rest_of, directory, spec.array)
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
             others = [] if new else intent.others(directory, file.script_sha256)

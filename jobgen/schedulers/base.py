@@ -142,6 +142,7 @@ class Scheduler:
     grammar = Grammar()
     keys = RequestKeys()
     array_rule = " of at least two indices"
+    one_task: str | None = None  # an array whose only task is 0, if ``array`` has no form for it
     queue_lists = True  # a job may name several queues
     queue_servers = False  # a queue may be QUEUE@SERVER, or @SERVER
     memory_in_request = False

@@ -62,6 +62,7 @@ class PbsPro(Pbs):
     tolerance = "-W tolerate_node_failures=all"
     memory_in_request = True
     log_codes = {"a": "^array_index^"}
+    one_task = "0-1:2"  # a step beyond the end of the range
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")
     reservation_queue = RESERVATION
     agent = "pbs_tmrsh"

@@ -82,6 +82,17 @@ def array(text: str) -> Array:
     return found
 
 
+def ranges_of(indices: list[int]) -> Ranges:
+    """Return indices in their order as ranges without steps."""
+    ranges: list[tuple[int, int, int]] = []
+    for index in indices:
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], index, 1)
+        else:
+            ranges.append((index, index, 1))
+    return tuple(ranges)
+
+
 def without_steps(ranges: Ranges) -> Ranges:
     """Return ranges without steps; none if the list is too long."""
     if all(step == 1 for _, _, step in ranges):

@@ -16,7 +16,7 @@ job_make_hostfile() {
   fi > "$job_dir/hostfile"
   awk '{ print $1 }' "$job_dir/hostfile" > "$job_dir/hosts"
   mapfile -t job_hosts < "$job_dir/hosts"
-  export JOBGEN_HERE=${job_hosts[0]:-}  # the host of this script
+  export JOBGEN_HERE=${job_script_host:-${job_hosts[0]:-}}  # the host of this script
   job_check_hostfile
 }
 

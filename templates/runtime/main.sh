@@ -5,6 +5,7 @@ job_main() {
   job_optional overrides
   job_check_runtime
   job_scheduler
+  job_optional job_run_points
   job_open
   job_optional job_keep_secrets
   job_optional sweep
@@ -19,6 +20,7 @@ job_main() {
   job_optional job_set_deadline
   job_optional job_read_program_variables
   job_handover
+  job_optional job_hand_over_part
   job_optional job_find_address_or_end
   job_optional job_mpi
   job_optional job_check_mpi

@@ -21,7 +21,7 @@ job_find_directory() {
 job_open() {
   job_find_directory
   job_parent=$job_dir  # of all tasks of an array; each has a directory in it
-  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/task-$job_index
+  [[ -z ${job_array_id:-} ]] || job_dir=$job_parent/${job_task_folder:-task}-$job_index
   # The processes of the job are found by variables in their environment, one a line.
   [[ $job_dir != *$'\n'* ]] || job_die 72 "the name of a run directory must not contain a line break: $(job_quote "$job_dir")"
   job_umask=$(umask)  # of the user's program

@@ -18,7 +18,6 @@
 #SBATCH --gpus-per-node=a100:4
 #SBATCH --mem=256G
 #SBATCH --time=01:00:00
-#SBATCH --constraint=ib
 #SBATCH --partition=gpu
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT

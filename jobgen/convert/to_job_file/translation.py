@@ -94,12 +94,19 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Set the options of a script that jobgen has made, except those of its body."""
     if launch is not None:
         file.values["launcher"] = launch.kind
-    set_to = dict(
-        re.findall(r"\b(job_accelerator|job_ranks_per_node|job_cpus_per_node)=(\w+)", script.tree.text)
-    )
+    set_to = dict(re.findall(r"(?m)^(job_\w+)=([\w,:-]+)$", script.tree.text))
     file.try_add("accelerator", set_to.get("job_accelerator", ""))
+    if pack := number(
+        set_to.get("job_pack")
+    ):  # the request is that of a task, the settings are those of a point
+        _, limited, limit = str(file.values["array"]).partition("%")
+        file.values |= {
+            "pack": pack,
+            "array": set_to["job_points"] + limited + str(int(limit or 0) * pack or ""),
+        }
     if ranks := number(set_to.get("job_ranks_per_node")):
         cores = number(set_to.get("job_cpus_per_node")) or ranks
+        ranks *= number(set_to.get("job_points_per_node")) or 1
         file.values |= {"ranks_per_node": ranks, "cpus_per_rank": cores // ranks}
         if cores % ranks:
             file.values["cpus_per_node"] = cores

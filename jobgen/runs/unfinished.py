@@ -1,0 +1,68 @@
+"""The tasks of an array that have not finished, as an array of their own in the same directories."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from jobgen.errors import JobgenError, counted
+from jobgen.plan.directives import points_of
+from jobgen.plan.plan import Plan, resolve
+from jobgen.runs import regular_file, states
+from jobgen.values import arrays
+from jobgen.values.arrays import Array
+
+
+def without_finished(run: Path, plan: Plan) -> Plan:
+    """Return the plan of a run with only those points of its array that have not finished.
+
+    Raises:
+        JobgenError: all have finished, or the run has not ended.
+    """
+    array = points_of(plan.spec, plan.scheduler, plan.sweep.points if plan.sweep else 0)
+    done = {task.directory.name for task in states.read(run).tasks if task.status == 0}
+    if array is None or not done:
+        return plan
+    _check_end(run)
+    rest = [index for index in array.indices() if f"task-{index}" not in done]
+    if not rest:
+        raise JobgenError(f"--again {run.name}: all of its {counted(array.size, 'task')} have finished")
+    some = Array(arrays.ranges_of(rest), array.limit)
+    origins = {**plan.spec.origins, "array": f"--again {run.name}"}
+    texts = {**plan.spec.texts, "array": some.text()}
+    spec = plan.spec._replace(array=some, origins=origins, texts=texts)
+    if spec.pack is None and plan.scheduler.array(some) is None:  # any points are tasks of a packed array
+        spec = spec._replace(pack=1, origins={**origins, "pack": f"--again {run.name}"})
+    return resolve(spec)
+
+
+def _check_end(run: Path) -> None:
+    """Refuse a run that runs still, or goes on as another one."""
+    later = regular_file.text(run / states.CONTINUED).split()
+    found, _ = states.states([run, *(run.parent / name for name in later if (run.parent / name).is_dir())])
+    for one in found:
+        if one.live:
+            what = (
+                f"it is {one.state}"
+                if one.name == run.name
+                else f"it goes on as {one.name}, which is {one.state}"
+            )
+            raise JobgenError(f"--again {run.name}: {what}; wait for its end, or cancel it")
+
+
+def link(run: Path, directory: Path, points: Array) -> None:
+    """Let the tasks of a new run directory go on in those of an earlier run.
+
+    Raises:
+        JobgenError: a link cannot be made.
+    """
+    try:
+        for index in points.indices():
+            earlier = run / f"task-{index}"
+            if earlier.is_dir():
+                (directory / earlier.name).symlink_to(os.path.relpath(earlier.resolve(), directory))
+    except OSError as error:
+        raise JobgenError(f"{directory} cannot be written: {error.strerror}") from None
+    with suppress(OSError), open(run / states.CONTINUED, "a", encoding="utf-8") as file:
+        file.write(f"{directory.name}\n")
