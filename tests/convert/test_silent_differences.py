@@ -868,3 +868,43 @@ def test_a_command_that_may_be_a_function_of_a_file(read: str, rest: str, name: 
     found = [one.line for one in done.remarks if f"if {name or 'gmx'} is a function" in one.why]
     assert found == [3 + read.count("\n")] * bool(name)
     assert name or not any("is a function" in one.why for one in done.remarks)
+
+
+_TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "lost"),
+    [
+        ("mpirun -bynode -np 2 ./a", "--ntasks=2 --distribution=cyclic --cpus-per-task=2 --kill", []),
+        ("mpirun --map-by node -np 4 ./a", "--ntasks=4 --distribution=cyclic --kill", []),
+        (
+            "mpirun -bynode -np 1 ./a",
+            "--ntasks=1 --nodes=1 --distribution=cyclic --cpus-per-task=2 --kill",
+            [],
+        ),
+        ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
+        ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
+    ],
+)
+def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[str]) -> None:
+    done = convert(_TORQUE.format(line), "slurm", "torque")
+    assert f"srun {options}" in done.text
+    assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("commands", "line"),
+    [
+        ("mpirun -np 4 ./a & mpirun -np 4 ./b; wait", 4),
+        ("./x\nmpirun -np 2 ./a &\nmpirun -np 2 ./b &\nwait", 5),
+        ("for i in 1 2; do\n  mpirun -np 2 ./a $i &\ndone\nwait", 5),
+        ("mpirun -np 4 ./a &\nwait\nmpirun -np 4 ./b", 0),
+        ("mpirun -np 4 ./a; mpirun -np 4 ./b & wait", 0),
+    ],
+)
+def test_launchers_that_run_beside_each_other(commands: str, line: int) -> None:
+    done = convert(_TORQUE.format(commands), "slurm", "torque")
+    assert [one.line for one in done.remarks if "runs beside other launchers" in one.why] == [line] * (
+        line > 0
+    )
