@@ -813,3 +813,98 @@ def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command:
         line
     )
     assert command is None or values(done.text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("option", "gpus", "what"),
+    [
+        ("-G 2", 2, "2 GPUs of a node"),
+        ("--gpus=a100:2", 2, "2 GPUs of a node"),
+        ("--gres=gpu:2", 2, "2 GPUs of a node"),
+        ("--gres=gpu:a100:2", 2, "2 GPUs of a node"),
+        ("-n 2 --gpus-per-task=1", 2, "1 GPUs of a task"),
+    ],
+)
+def test_gpus_that_only_srun_requests_are_in_a_job_file(option: str, gpus: int, what: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n#SBATCH -n 1\nsrun {option} ./a\n")
+    assert (False, 4, what) in remarks(done)
+    assert values(done.text)["gpus_per_node"] == gpus
+
+
+def test_the_time_of_a_step_stays_in_a_job_file() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 2\nsrun --time=00:10:00 -K ./a\n")
+    assert 'launcher_arg = ["--time=00:10:00"]' in done.text
+
+
+@pytest.mark.parametrize(
+    ("select", "noted"),
+    [
+        ("select=16:ncpus=1", True),
+        ("select=1:ncpus=1", False),
+        ("select=2:ncpus=1 -l place=scatter", False),
+        ("select=2:ncpus=1 -l place=free", False),
+    ],
+)
+def test_a_select_without_place_may_share_hosts(select: str, noted: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {select}\nmpirun ./a\n", "pbspro")
+    assert ((False, 2, "select without place") in remarks(done)) is noted
+
+
+@pytest.mark.parametrize(
+    ("read", "rest", "name"),
+    [
+        ("source ~/.bashrc", "addp gcc 1\n./prog x", "addp"),
+        ("source env.sh", "addp gcc 1\n./prog x", "addp"),
+        ("#SBATCH --gres=gpu:2\nsource ~/.bashrc", "addp gcc 1", "addp"),
+        ('eval "$(cat funcs.sh)"', "addp gcc 1\n./prog x", "addp"),
+        ("source /cvmfs/x/setup_y.sh", "setup root v6\n./prog x", "setup"),
+        ("source venv/bin/activate", "addp gcc 1\n./prog x", ""),
+        ("source ~/.bashrc", "gmx grompp\n./prog x", ""),
+        ("source ~/.bashrc", "mkdir x\nuniq x > y\nscancel 1\n./prog x", ""),
+    ],
+)
+def test_a_command_that_may_be_a_function_of_a_file(read: str, rest: str, name: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1\n{read}\n{rest}\n")
+    found = [one.line for one in done.remarks if f"if {name or 'gmx'} is a function" in one.why]
+    assert found == [3 + read.count("\n")] * bool(name)
+    assert name or not any("is a function" in one.why for one in done.remarks)
+
+
+_TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "lost"),
+    [
+        ("mpirun -bynode -np 2 ./a", "--ntasks=2 --distribution=cyclic --cpus-per-task=2 --kill", []),
+        ("mpirun --map-by node -np 4 ./a", "--ntasks=4 --distribution=cyclic --kill", []),
+        (
+            "mpirun -bynode -np 1 ./a",
+            "--ntasks=1 --nodes=1 --distribution=cyclic --cpus-per-task=2 --kill",
+            [],
+        ),
+        ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
+        ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
+    ],
+)
+def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[str]) -> None:
+    done = convert(_TORQUE.format(line), "slurm", "torque")
+    assert f"srun {options}" in done.text
+    assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("commands", "line"),
+    [
+        ("mpirun -np 4 ./a & mpirun -np 4 ./b; wait", 4),
+        ("./x\nmpirun -np 2 ./a &\nmpirun -np 2 ./b &\nwait", 5),
+        ("for i in 1 2; do\n  mpirun -np 2 ./a $i &\ndone\nwait", 5),
+        ("mpirun -np 4 ./a &\nwait\nmpirun -np 4 ./b", 0),
+        ("mpirun -np 4 ./a; mpirun -np 4 ./b & wait", 0),
+    ],
+)
+def test_launchers_that_run_beside_each_other(commands: str, line: int) -> None:
+    done = convert(_TORQUE.format(commands), "slurm", "torque")
+    assert [one.line for one in done.remarks if "runs beside other launchers" in one.why] == [line] * (
+        line > 0
+    )

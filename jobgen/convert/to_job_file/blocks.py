@@ -123,7 +123,7 @@ class Body:
         after = _working(self.parts.after)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         self.file.remarks += notes.sourced(self.file, self._sourced([*self.files, *behind]), after)
-        self.file.remarks += notes.own_function(self.file, [*self.files, *behind])
+        self.file.remarks += notes.own_function(self.file, [*self.files, *behind], before)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()

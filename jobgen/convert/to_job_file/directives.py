@@ -144,11 +144,18 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
-    if (request.nodes or 1) > 1 and _FREE in others:
+    free = _FREE in others or (
+        source.chunks_share_nodes and "-l select" in script.heeded and not request.place
+    )
+    if (request.nodes or 1) > 1 and free:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
         at = next((one.line for one in script.options if one.value == "place=free"), line)
-        file.remarks.append(Remark(at, _FREE, why, lost=False))
-        others.remove(_FREE)
+        if _FREE in others:
+            file.remarks.append(Remark(at, _FREE, why, lost=False))
+            others.remove(_FREE)
+        else:
+            at = script.heeded["-l select"].line
+            file.remarks.append(Remark(at, f"select without {_FREE[3:-5]}", why, lost=False))
     return list(dict.fromkeys(others))
 
 

@@ -30,7 +30,7 @@ _HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")
 # Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
---export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --mem --time -t --partition -p
+--export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --mem --partition -p
 --account -A --job-name -J --mem-per-cpu --gpus-per-node --wait -W""",
     "mpirun": "-N -ppn --ppn -npernode --npernode -perhost --hostfile -f --depth -d -launcher -bootstrap",
     "deepspeed": "--force-multi --use-env",

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
+from jobgen.convert.misreadings import INSTALLED
 from jobgen.convert.result import Remark
+from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.effects import LOGIN, TOOLS_OF_SYSTEM
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
@@ -18,11 +20,13 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
+from jobgen.options import BY_KEY
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
@@ -457,14 +461,38 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
         yield Remark(statement.line, shown(statement), why, lost=False)
 
 
-def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a program without a launcher that may be a function of a file that setup reads."""
-    name = (file.list("command") or [""])[0]
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in _COMMANDS and not is_python(name)
-    read = [command for one in statements for command in commands(one) if is_own_file(command)]
-    if plain and read and file.values.get("launcher") == "none":
-        why = f"if {name} is a function or an alias of this file, the job does not find it"
+def own_function(file: JobFile, statements: Sequence[Node], before: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on a program without a launcher, or a command of the block before it, that may be a
+    function of a file that setup reads."""
+    words = file.list("command")
+    words = words[3 * (words[:3] == ["env", "-u", _TASKS]) :]
+    called = [command.name for one in before for command in commands(one)]
+    called += words[:1] if file.values.get("launcher") == "none" else []
+    known = {*_COMMANDS, *TOOLS_OF_SYSTEM, *(name for one in DIALECTS.values() for name in one.commands)}
+    names = [one for one in called if re.fullmatch(r"[A-Za-z_]\w*", one) and one not in known]
+    names = [one for one in names if not is_python(one) and not INSTALLED.match(one)]
+    read = [command for one in statements for command in commands(one) if _defines(command)]
+    if names and read:
+        why = f"if {names[0]} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
+
+
+def _defines(command: Command) -> bool:
+    """Return whether a command reads a file that may define functions of the user."""
+    if command.name == "eval":
+        return re.search(r"\$\((cat |<)", command.node.text) is not None
+    if command.name not in ("source", ".") or not command.arguments:
+        return False
+    file = command.arguments[0].text.strip("\"'")
+    return is_own_file(command) or bool(re.match(r"(~|\$\{?HOME\}?)/\.|/cvmfs/.*setups?\w*\.sh", file))
+
+
+def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each command that takes the run directory of the job with other files."""
+    folder = f"{BY_KEY['runs_dir'].default}/{file.values.get('name', 'job')}-ID"
+    for one in sweeps(script, script.dialect, [f"{folder}/job.sh"]):
+        why = f"{one.verb} {folder}, too: the job writes its logs there, unless runs_dir is set"
+        yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
@@ -19,6 +19,7 @@ from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import end_together, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
@@ -38,6 +39,8 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         found = list(_replaced(call, general, script, source, target))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
+    if source.scheduler.node_step is None:
+        yield from _beside(script, done)
     yield from launch_calls.unused(script, done)
     for command in script.commands:
         name = command.node.get("name")
@@ -48,6 +51,23 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     if target.scheduler.node_step is None:
         yield from launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
     yield from launch_calls.unknown(script, target)
+
+
+def _beside(script: Script, calls: Sequence[Call]) -> Iterator[Remark]:
+    """Yield a remark on the first launcher in the background, beside which others run."""
+    waits = [one.node.start for one in script.named("wait")]
+    ends = [one.command.node.start for one in calls[1:]]
+    for call, end in zip(calls, [*ends, -1], strict=False):
+        start, looped = call.command.node.start, call.command.node.under(*LOOPS)
+        alone = end < 0 or any(start < one < end for one in waits)
+        if not call.command.background or (alone and not looped):
+            continue
+        why = (
+            "runs beside other launchers: a srun waits for the cores, the memory and the GPUs of the others, "
+        )
+        why += "until --overlap shares them, or --exact, --mem and --gpus divide them"
+        yield Remark(call.command.line, call.what, why, lost=False)
+        return
 
 
 def _replaced(

@@ -103,6 +103,10 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _set(line, words, name, _VALUES[name], value)
         elif name not in _FLAGS and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
+        if re.fullmatch("--?bynode", name):
+            line.values["cyclic"] = ""
+        if re.fullmatch("--?nolocal", name):
+            line.lost.append(name)
         if _SHOWS.fullmatch(name):
             line.notes.append((name, "is left out: srun does not print where the ranks run"))
     line.program = words.program
@@ -136,6 +140,8 @@ def _map(line: LaunchLine, name: str, value: Value) -> None:
         line.set("each", Value(match[1], match[1]))
         if match[3]:
             line.set("cpus", Value(match[3], match[3]))
+    elif value.text.lower() == "node":
+        line.values["cyclic"] = ""
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
 

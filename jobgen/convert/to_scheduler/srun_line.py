@@ -178,6 +178,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
     if nodes := _fewer_nodes(line, request):
         words.append(f"--nodes={nodes}")
+    words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
@@ -197,6 +198,7 @@ def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
         cores = request.ranks_per_node * (request.cpus_per_rank or 1)
         each = min(request.ranks_per_node, cores // max(line.numbers.get("cpus", 1), 1))
     nodes = -(-ranks // each) if ranks and each else None
+    nodes = ranks if "cyclic" in line.values else nodes  # mpirun fills the nodes in turn
     return nodes if nodes and request.nodes and nodes < request.nodes else None
 
 
