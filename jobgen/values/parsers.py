@@ -414,6 +414,8 @@ def stage(text: str) -> tuple[str, str]:
     if re.search(r"^[/~]|(^|/)\.\.(/|$)", place):
         raise ValueError("must have a DEST below $JOBGEN_STAGE, not one with / or ~ in front, or with ..")
     name = os.path.basename(source)
+    if source.startswith("-"):  # which commands read as an option
+        source = f"./{source}"
     if re.fullmatch(_UNPACKED, name) and not re.fullmatch(_UNPACKED, place):
         return source, f"{place.rstrip('/') or '.'}/"
     if re.fullmatch(_NOT_UNPACKED, name) and not place:

@@ -46,6 +46,7 @@ def test_refusals(options: str, reason: str) -> None:
         ("/a/x.zip:env", ("/a/x.zip", "env/")),
         ("x.tar:shards/x.tar", ("x.tar", "shards/x.tar")),
         ("~/x.7z:x.7z", ("~/x.7z", "x.7z")),
+        ("-b.bin", ("./-b.bin", "-b.bin")),
         ("/a/b.bin:sub/", ("/a/b.bin", "sub/b.bin")),
         ("/a/b.bin", ("/a/b.bin", "b.bin")),
     ],
