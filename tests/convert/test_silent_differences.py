@@ -813,3 +813,43 @@ def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command:
         line
     )
     assert command is None or values(done.text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "devices"),
+    [
+        ("-N 1 -n 1", "-G 2", 2),
+        ("-N 1 -n 1", "--gpus=a100:2", "a100:2"),
+        ("-N 1 -n 1", "--gres=gpu:2,nvme:1", 2),
+        ("-N 1 -n 1", "--gres=gpu:a100:2", "a100:2"),
+        ("-N 1 -n 1", "--gpus-per-task=1", 1),
+        ("-N 2", "-n 4 --gpus=4", 2),
+        ("-N 2", "-n 4 --gpus-per-task=1", 2),
+        ("-N 2", "-n 6 --gpus 5", 3),
+    ],
+)
+def test_a_job_file_requests_the_devices_of_a_step(options: str, step: str, devices: int | str) -> None:
+    done = job_file(SLURM.format(options, f"srun {step} ./a"))
+    assert values(done.text)["gpus_per_node"] == devices
+    assert [one.line for one in done.remarks if "only the launcher asks" in one.why] == [3]
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "lost"),
+    [
+        ("--time=00:05:00", ["--time=00:05:00"], []),
+        ("-t 5 -W 0", ["-t", "5", "-W", "0"], []),
+        ("--time=10", [], []),
+        ("--time=$T", [], [True]),
+        ("--mem=2G", [], [False]),
+        ("--mem=0", [], []),
+        ("--mem-per-cpu=1G", [], [False]),
+        ("--time=5 torchrun --nproc-per-node=2", [], [True]),
+        ("--wait=60 torchrun --nproc-per-node=2", [], [False]),
+    ],
+)
+def test_limits_of_a_step(step: str, arguments: list[str], lost: list[bool]) -> None:
+    done = job_file(SLURM.format("-N 1 -n 2 -c 4", f"srun -K {step} t.py\n./b"))
+    assert values(done.text).get("launcher_arg", []) == arguments
+    name = step.partition("=")[0]
+    assert [one.lost for one in done.remarks if one.what.startswith(name)] == lost

@@ -144,15 +144,16 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
-    if (request.nodes or 1) > 1 and _FREE in others:
+    if not _ARRANGEMENTS & {*(request.place or "free").split(":")} and (request.nodes or 1) > 1:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
-        at = next((one.line for one in script.options if one.value == "place=free"), line)
-        file.remarks.append(Remark(at, _FREE, why, lost=False))
-        others.remove(_FREE)
-    return list(dict.fromkeys(others))
+        given = [one for one in script.options if one.value.startswith(("place=free", "select="))]
+        for option in sorted(given, key=lambda option: option.value)[:1]:  # the place, if there is one
+            file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
+    return list(dict.fromkeys(one for one in others if one != _FREE or (request.nodes or 1) == 1))
 
 
 _FREE = "-l place=free"
+_ARRANGEMENTS = {"scatter", "vscatter", "pack"}  # of PBS Pro; place=free without one of them
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 

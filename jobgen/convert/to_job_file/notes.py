@@ -11,10 +11,14 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
-from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
+from jobgen.convert.to_job_file.inherited import (
+    is_own_file,
+    may_be_function,
+    may_be_inherited,
+    may_define_functions,
+)
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
-from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
@@ -32,7 +36,6 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
-_COMMANDS = TOOLS | STATE | {"bash", "sh", "env"}
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -457,12 +460,19 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
         yield Remark(statement.line, shown(statement), why, lost=False)
 
 
-def own_function(file: JobFile, statements: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a program without a launcher that may be a function of a file that setup reads."""
-    name = (file.list("command") or [""])[0]
-    plain = re.fullmatch(r"[A-Za-z_]\w*", name) and name not in _COMMANDS and not is_python(name)
-    read = [command for one in statements for command in commands(one) if is_own_file(command)]
-    if plain and read and file.values.get("launcher") == "none":
+def own_function(
+    script: Script, file: JobFile, statements: Sequence[Node], after: Sequence[Node]
+) -> Iterator[Remark]:
+    """Yield a remark on a function of a file that setup reads, in the program or behind it."""
+    found = (command for one in statements for command in commands(one))
+    read = [command for command in found if may_define_functions(command, of_system=False)]
+    words = file.list("command")
+    called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
+    own_shell = any("-c" in one.literals for one in script.named("bash", "sh"))  # which has no functions
+    codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
+    called += [command.words[0].text for one in codes for command in commands(one)]
+    name = next((one for one in called if may_be_function(script, one)), "")
+    if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
 

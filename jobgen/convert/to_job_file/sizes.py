@@ -127,13 +127,13 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> in
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
         why += "and uses that of LOCAL_RANK"
         file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
-    if request.gpus_per_node is None and per_task:
-        return per_task * _tasks(request)
-    if request.gpus_per_node is None and launch and (found := launch.number("--gpus-per-node")):
+    if request.gpus_per_node is not None:
+        return request.gpus_per_node
+    count, at, _ = launch_nodes.devices_of_steps(script)
+    if count:
         why = "only the launcher asks for them; jobgen's job does"
-        file.remarks.append(Remark(launch.line, f"{found} GPUs of a node", why, lost=False))
-        return found
-    return request.gpus_per_node or 0
+        file.remarks.append(Remark(at, f"{count} GPUs of a node", why, lost=False))
+    return count or (per_task or 0) * _tasks(request)
 
 
 def _given(script: Script, flag: str) -> str | None:
@@ -182,7 +182,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
 
 
 def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
-    kind = script.request.gpu_type
+    kind = script.request.gpu_type or launch_nodes.devices_of_steps(script)[2]
     file.values.pop("gpus_per_node", None)
     if not gpus:
         file.values["accelerator"] = "cpu"
