@@ -34,8 +34,9 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
     general: set[str] = set()
+    beside = launch_calls.beside_others(script) if source.scheduler.node_step is None else set()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, general, script, source, target))
+        found = list(_replaced(call, general, script, source, target, call.start in beside))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
@@ -51,9 +52,12 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
 
 
 def _replaced(
-    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect
+    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
-    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls."""
+    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls.
+
+    ``beside``: it may run at the same time as another one.
+    """
     if launch_calls.is_contained(call, script):
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
@@ -76,6 +80,7 @@ def _replaced(
             raise Unreadable("the number of nodes is not known")
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
+            line.values |= {"overlap": ""} if beside else {}
             text = _as_srun(line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -159,6 +164,9 @@ def _of_all(
     if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    if "overlap" in line.values:
+        why = "runs beside another one: with --overlap they share the cores, memory and devices of the job"
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return
