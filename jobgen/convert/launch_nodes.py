@@ -68,7 +68,9 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
     for name, factor in times.items():
         parts = (launch.options.get(name) or "").split(",")
         value = next((one for one in parts if name != "--gres" or re.match(r"(gres[:/])?gpu\b", one)), "")
-        kind, _, count = re.sub(r"^(gres[:/])?gpu:", "", value).rpartition(":")
+        kind, _, count = re.sub(r"^(gres[:/])?gpu:?", "", value).rpartition(":")
+        if name == "--gres" and value and not count.isdigit():
+            kind, count = count, "1"
         if given := number(count):
             return -(-given * factor // nodes), kind
     return 0, ""

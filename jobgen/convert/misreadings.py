@@ -98,7 +98,7 @@ def own_name(script: Script) -> Iterator[Remark]:
 
 _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docker", "podman"}
 # Beginnings of programs that are installed, and not compiled beside the script.
-_INSTALLED = re.compile(
+INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
     r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|valgrind|spack|make|cmake|nextflow|snakemake"
     r"|\w*Foam$|xhpl|ior|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
@@ -124,9 +124,7 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or text.startswith(("source", ".")) for text in texts)
         other = (
-            (unknown or not elsewhere)
-            and not _INSTALLED.match(name)
-            and bool(re.fullmatch(r"[\w.+-]+", name))
+            (unknown or not elsewhere) and not INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
         )
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"

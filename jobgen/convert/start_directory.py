@@ -1,14 +1,19 @@
-"""Commands that change to another directory, whichever the job starts in."""
+"""The directory of a command: commands that change to another one, whichever the job starts in."""
 
 from __future__ import annotations
 
+import os
 import re
 
 from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 _ABSOLUTE = re.compile(r"[\"']*[/~$]")
 _VARIABLE = re.compile(r"\"?\$\{?([A-Za-z_]\w*)")
+_ELSEWHERE = "/?"  # an unknown directory
+_SCOPES = ("subshell", "command_substitution", "process_substitution", "function_definition")
 
 
 def is_absolute(script: Script, command: Command) -> bool:
@@ -26,3 +31,41 @@ def _absolute(script: Script, text: str, seen: tuple[str, ...]) -> bool:
         return bool(_ABSOLUTE.match(text)) and not re.match(r"\"?\$\(", text)
     values = script.values.get(name, ())
     return all(_absolute(script, one.text, (*seen, name)) for one in values)
+
+
+def at(script: Script, node: Node, source: Dialect) -> str | None:
+    """Return the directory of a command as a path from that of the submission; None if it is unknown."""
+    own_start = any(flag in script.heeded for flag in source.directory_options)
+    here, last = _ELSEWHERE if source.starts_at_home or own_start else ".", _ELSEWHERE
+    stack: list[str] = []
+    for one in script.named("cd", "pushd", "popd"):
+        if one.node.start >= node.start:
+            break
+        if any(above.type in _SCOPES and node not in above for above in one.node.above()):
+            continue
+        words = [word for word in one.arguments if not re.match(r"-\w|--$|&", word.text)]
+        text = script.constants.text(words[0]) if words else "$HOME"
+        if one.name == "pushd":
+            stack.append(here)
+        if one.name == "popd":
+            here, last = stack.pop() if stack else _ELSEWHERE, here
+        elif text == "-":
+            here, last = last, here
+        else:
+            here, last = path_of(script, text, source, here), here
+    return None if here.startswith(_ELSEWHERE) else here
+
+
+def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
+    """Return the path of a word, in a directory, as one from the directory of the submission.
+
+    A variable of the environment is an absolute path, and one in small letters the name of a folder.
+    """
+    text = re.sub(r"\$\{(\w+)(:?-[^}]*)?\}", r"$\1", text.strip("\"'"))
+    if match := re.match(rf"\${source.variable('submit_dir')}(/|$)", text):
+        return os.path.normpath(text[match.end() :])
+    if match := re.match(r"(\$PWD|\$\(pwd\)|`pwd`)(/|$)", text):
+        text = text[match.end() :]
+    if text.startswith(("$(", "`")):
+        return _ELSEWHERE
+    return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))

@@ -15,7 +15,7 @@ from jobgen.values.arrays import Array
 FOLDER = "pack"  # with the number of a task, its directory; that of a point is task-N
 
 
-class Pack(NamedTuple):
+class PackedTask(NamedTuple):
     """The number of points of each task, and all points."""
 
     size: int
@@ -32,10 +32,10 @@ class Pack(NamedTuple):
             yield from (job._replace(task=str(point)) for point in points[first : first + self.size])
 
 
-def pack_of(run: Path) -> Pack | None:
+def pack_of(run: Path) -> PackedTask | None:
     """Return the pack of a run, or of the array that it is a point of; None if its array is not packed."""
     text = run_directory.script(run)
     size = re.search(r"^job_pack=(\d{1,4})$", text, re.MULTILINE | re.ASCII)
     points = re.search(r"^job_points='?([\d,:-]+)'?$", text, re.MULTILINE | re.ASCII)
     array = arrays.read(points[1]) if points else None
-    return Pack(int(size[1]), array) if size and int(size[1]) and array else None
+    return PackedTask(int(size[1]), array) if size and int(size[1]) and array else None

@@ -198,9 +198,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     files, group = run_files.contents(order.plan, file, text, diff), bool(spec.group_readable)
     scheduler = SCHEDULERS[file.scheduler]
     scheduler.jobs()  # an error if it has none
-    folder, code = "", None
+    code = _code(order) if order.host else None
     if order.host:
-        code = _code(order)
         folder = remote.folder_of_runs(order.host, scheduler.command)
         if order.repeats is None:
             sides.check(host_named(order.host), order.plan, code, order.directory)
@@ -211,9 +210,8 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
     handle, place = -1, None
     try:
         if order.host:
-            place = places.write(
-                directory, order.host, f"{folder}/{directory.name}-{token_hex(3)}", order.upload
-            )
+            there = f"{folder}/{directory.name}-{token_hex(3)}"
+            place = places.write(directory, order.host, there, order.upload)
         run_files.fill(directory, _kept_here(files) if place else files, group)
         if order.rest_of and spec.array:
             link(order.rest_of, directory, spec.array)

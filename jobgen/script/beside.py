@@ -13,7 +13,7 @@ _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
 _MOST = 20  # scripts that one starts
 _HERE = re.compile(
-    r"(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
+    r"^(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
     r"|\$\(dirname [\"']?\$\{?(0|BASH_SOURCE(\[0\])?)\}?[\"']?\)/+)+"
 )
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
@@ -52,6 +52,20 @@ def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:
         found += [inner, *more]
         others += unread
     return found, others
+
+
+def name_and_text(script: Script, word: Node, shell: bool = False) -> tuple[str, bytes | None]:
+    """Return the path of a file from the folder of the script, and its text; None if it is not there.
+
+    Behind variables without a known value it is the file of this name beside the script. ``shell``: it begins
+    with the line of a shell.
+    """
+    name = _name(script, word)
+    source = _text(script, name)
+    if source is None and "$" in name:
+        source = _text(script, name.rpartition("/")[2])
+        name = name if source is None else name.rpartition("/")[2]
+    return name, None if source is None or (shell and not _SHELL.match(source)) else source
 
 
 def _name(script: Script, word: Node) -> str:

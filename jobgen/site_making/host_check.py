@@ -16,7 +16,7 @@ from jobgen.sites.loader import load
 _PATIENCE = 20  # s; of the scheduler
 
 
-class Step(NamedTuple):
+class HostCheck(NamedTuple):
     """A step and its result."""
 
     name: str
@@ -24,7 +24,7 @@ class Step(NamedTuple):
     text: str
 
 
-def check(host: SshHost, file: HostFile, size: Callable[[int], str], submits: bool) -> Iterator[Step]:
+def check(host: SshHost, file: HostFile, size: Callable[[int], str], submits: bool) -> Iterator[HostCheck]:
     """Yield the steps as they are done. ``size`` writes a number of bytes; ``submits``: a job is submitted
     and deleted where only that shows whether it can start.
 
@@ -32,7 +32,7 @@ def check(host: SshHost, file: HostFile, size: Callable[[int], str], submits: bo
         UnreachableError: the host does not answer.
     """
     host.connect()
-    yield Step("connection", True, f"ssh {file.ssh}")
+    yield HostCheck("connection", True, f"ssh {file.ssh}")
     steps = {"folder of the runs": _folder, "scheduler": _scheduler, "job": _job}
     for name, step in steps.items():
         try:
@@ -41,7 +41,7 @@ def check(host: SshHost, file: HostFile, size: Callable[[int], str], submits: bo
             raise
         except JobgenError as error:
             good, text = False, str(error)
-        yield Step(name, good, text)
+        yield HostCheck(name, good, text)
         if not good:
             return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from convert.conversions import ONE, convert, remarks
+from convert.conversions import ONE, convert, job_file, remarks
 
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -171,3 +171,92 @@ def test_the_logs_of_a_directory_have_names_of_their_own() -> None:
     done = convert("#PBS -l select=1\n#PBS -o out\n#PBS -e err\n./a", "slurm")
     ends = [one.why.rpartition(" ")[2] for one in done.remarks if "takes a directory" in one.why]
     assert ends == ["out/%j.OU", "err/%j.ER"]
+
+
+_SWEEPS = [
+    ("deletes", "rm *"),
+    ("deletes", "rm -rf *"),
+    ("deletes", "rm -f ./*"),
+    ("deletes", 'rm -f "$PBS_O_WORKDIR"/*'),
+    ("deletes", "rm -f *.o*"),
+    ("deletes", "rm -f ${PBS_JOBNAME}.o*"),
+    ("deletes", "rm -rf {out,job.*}"),
+    ("deletes", "find . -type f -exec rm {} +"),
+    ("deletes", "find . -maxdepth 1 -type f ! -name '*.inp' -delete"),
+    ("deletes", "find $PBS_O_WORKDIR \\( -name '*.e*' -o -name '*.o*' \\) -delete"),
+    ("deletes", "find . -type f | xargs rm"),
+    ("deletes", "ls | grep -v inp | xargs rm -f"),
+    ("deletes", "rm -f $(ls | grep -v 'inp\\|dat')"),
+    ("deletes", "rm -f `ls | egrep -v 'inp|dat'`"),
+    ("moves", "mv * old/"),
+    ("moves", "ls | xargs -I{} mv {} old"),
+    ("packs", "tar czf all.tgz *"),
+    ("packs", "tar -czf all.tgz ."),
+    ("copies", "cp * /x"),
+    ("copies", "rsync -a ./ /x/"),
+    ("compresses", "gzip *"),
+    ("compresses", "for f in *; do gzip $f; done"),
+    ("deletes", "(cd out; rm *); rm *"),
+    ("deletes", "cd out; ./b; cd ..; rm *"),
+    ("", "rm *.tmp"),
+    ("", "rm */"),
+    ("", "rm -rf out/*"),
+    ("", "cd out; rm *"),
+    ("", "(cd $SCRATCH; rm *)"),
+    ("", "find . -type f ! -name 'job.*' -delete"),
+    ("", "find . -type d -exec rm -rf {} +"),
+    ("", "find . -mtime +3 -delete"),
+    ("", "find . -name '*.o*' | tail -1"),
+    ("", "ls | grep -v job | xargs rm"),
+    ("", "ls | head -3 | xargs rm"),
+    ("", "tar xzf *"),
+    ("", "tar czf all.tgz --exclude='job.*' *"),
+    ("", "mv a *"),
+    ("", "for f in *; do if [ -d $f ]; then rm -r $f; fi; done"),
+]
+
+
+@pytest.mark.parametrize(("verb", "command"), _SWEEPS)
+def test_a_log_that_goes_with_all_files(verb: str, command: str) -> None:
+    text = f"#PBS -N job\n#PBS -l select=1:ncpus=1\n#PBS -j oe\ncd $PBS_O_WORKDIR\n./a\n{command}"
+    found = [one for one in convert(text, "slurm", "pbspro").remarks if "while" in one.why and one.line > 6]
+    why = f"{verb} the log job.oID, too, which Slurm writes while the job runs"
+    assert [one.why for one in found if "too" in one.why] == [why] * bool(verb)
+    assert len(found) == bool(verb) or not verb
+    assert not any("the log job" in one.why for one in convert(text, "torque", "pbspro").remarks)
+
+
+@pytest.mark.parametrize(
+    ("directives", "start", "command", "logs"),
+    [
+        ("", "", "rm *", ""),  # in the home directory
+        ("#PBS -o x.log\n", "cd ${PBS_O_WORKDIR:-.}", "rm *", "logs x.log and NAME.eID"),
+        ("#PBS -o logs/\n#PBS -j oe\n", "cd $PBS_O_WORKDIR", "rm logs/*", "log logs/ID.OU"),
+        ("#PBS -o /w/x.log\n#PBS -j oe\n", "cd /w", "rm -f *.log", "log /w/x.log"),
+        ("#PBS -o /w/x.log\n#PBS -j oe\n", "cd $PBS_O_WORKDIR", "rm *", ""),
+        ("#PBS -o /dev/null\n#PBS -j oe\n", "cd $PBS_O_WORKDIR", "rm *", ""),
+        ("#PBS -o x.log\n#PBS -j oe\n", "cd $PBS_O_WORKDIR", "cp x.log /x", ""),  # by its name
+    ],
+)
+def test_the_place_of_a_log_that_goes_with_others(
+    directives: str, start: str, command: str, logs: str
+) -> None:
+    done = convert(f"{directives}#PBS -l select=1:ncpus=1\n{start}\n./a\n{command}", "slurm", "pbspro")
+    found = [one.why for one in done.remarks if ", too, which" in one.why]
+    assert found == [f"deletes the {logs}, too, which Slurm writes while the job runs"] * bool(logs)
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("#PBS -N job\n#PBS -l select=1:ncpus=1\ncd $PBS_O_WORKDIR\n./a\nrm -rf *", True),
+        ("#PBS -N job\n#PBS -l select=1:ncpus=1\ncd $PBS_O_WORKDIR\n./a\nrm *", False),  # no folders
+        ("#PBS -N job\n#PBS -l select=1:ncpus=1\n./a\nrm -rf *", False),
+        ("#SBATCH -J job\n#SBATCH -N 1\n./a\nfind . -type f | xargs rm", True),
+        ("#SBATCH -J job\n#SBATCH -N 1\n./a\ncd out\nrm -rf *", False),
+    ],
+)
+def test_the_run_directory_that_goes_with_all_files(text: str, noted: bool) -> None:
+    found = [one.why for one in job_file(f"#!/bin/bash\n{text}\n").remarks if "runs" in one.what + one.why]
+    assert [one for one in found if one.startswith("deletes runs/job-ID, too")] == found
+    assert len(found) == noted

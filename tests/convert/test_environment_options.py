@@ -347,17 +347,6 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
 
 
 @pytest.mark.parametrize(
-    "file",
-    ["source env.sh", ". ~/.bash_profile", "source /cvmfs/x/setup_dune.sh", 'eval "$(cat functions.sh)"'],
-)
-def test_a_command_behind_a_file_of_functions_stays_in_its_shell(file: str) -> None:
-    """The command may be a function that sets variables of the program."""
-    got = found(f"{file}\nload_modules gcc\n./prepare")
-    assert "load_modules gcc" in got["setup"]
-    assert "./prepare" in got["before"]
-
-
-@pytest.mark.parametrize(
     ("file", "is_option"), [("setvars.sh", True), ("GMXRC", True), ("activate", False), ("config.sh", False)]
 )
 def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:

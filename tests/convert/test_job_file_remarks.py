@@ -111,9 +111,6 @@ DIFFERENCES = {
     "a clock": (SLURM, "", "t=$SECONDS\nsrun ./a\necho $((SECONDS - t))", 5, "a clock, of their own", False),
     "no value": (SLURM, "-o", "srun ./a", 2, "has no value", True),
     "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
-    "chunks without a place": (
-        "#PBS -l select=16:ncpus=1:mpiprocs=1\n{}{}\n", "", "mpirun ./a", 1, "on one host", False,
-    ),
     "chunks with a half of a place": (
         "#PBS -l select=2:ncpus=1:mpiprocs=1\n#PBS -l place=group=rack\n{}{}\n", "", "mpirun ./a", 1, "on one host",
         False,
@@ -144,9 +141,6 @@ EQUAL = {
     "a program of a launcher": (SLURM, "", ". ./env.sh\nsrun mytool go", "is a function"),
     "a program of a product": (SLURM, "", ". /opt/intel/setvars.sh\nmytool go", "is a function"),
     "a program of an environment": (SLURM, "", ". ~/venv/bin/activate\nmytool go", "is a function"),
-    "scattered nodes": (
-        "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=scatter\n{}{}\n", "", "mpirun ./a", "on one host",
-    ),
     "one chunk": (PBS, "", "mpirun ./a", "on one host"),
     "nodes of Torque": ("#PBS -l nodes=2:ppn=2\n{}{}\n", "", "mpirun ./a", "on one host"),
     "a program of a cluster": (SLURM, "", ". /cvmfs/x/setup_dune.sh\nmytool go", "is a function"),

@@ -822,6 +822,7 @@ def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command:
         ("-N 1 -n 1", "--gpus=a100:2", "a100:2"),
         ("-N 1 -n 1", "--gres=gpu:2,nvme:1", 2),
         ("-N 1 -n 1", "--gres=gpu:a100:2", "a100:2"),
+        ("-N 1 -n 1", "--gres=gpu", 1),
         ("-N 1 -n 1", "--gpus-per-task=1", 1),
         ("-N 2", "-n 4 --gpus=4", 2),
         ("-N 2", "-n 4 --gpus-per-task=1", 2),
@@ -853,3 +854,63 @@ def test_limits_of_a_step(step: str, arguments: list[str], lost: list[bool]) -> 
     assert values(done.text).get("launcher_arg", []) == arguments
     name = step.partition("=")[0]
     assert [one.lost for one in done.remarks if one.what.startswith(name)] == lost
+
+
+@pytest.mark.parametrize(
+    ("select", "noted"),
+    [
+        ("select=16:ncpus=1", True),
+        ("select=1:ncpus=1", False),
+        ("select=2:ncpus=1 -l place=scatter", False),
+        ("select=2:ncpus=1 -l place=free", False),
+    ],
+)
+def test_a_select_without_place_may_share_hosts(select: str, noted: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {select}\nmpirun ./a\n", "pbspro")
+    assert ((False, 2, "select without place") in remarks(done)) is noted
+
+
+@pytest.mark.parametrize(
+    ("read", "command", "stays"),
+    [
+        ("source ~/.bashrc", "addp gcc 1", True),
+        ("source env.sh", "addp gcc 1", True),
+        (". ~/.bash_profile", "addp gcc 1", True),
+        ('eval "$(cat funcs.sh)"', "addp gcc 1", True),
+        ("source /cvmfs/x/setup_y.sh", "setup root v6", True),
+        ("source venv/bin/activate", "addp gcc 1", False),
+        ("source ~/.bashrc", "gmx grompp", False),
+        ("source ~/.bashrc", "mkdir x\nuniq x > y\nscancel 1", False),
+        ("source ~/.bashrc", "./addp gcc 1", False),
+    ],
+)
+def test_a_command_that_may_be_a_function_of_a_file_stays_in_its_shell(
+    read: str, command: str, stays: bool
+) -> None:
+    """The function may set variables of the program."""
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1\n{read}\n{command}\n./prog x\n")
+    assert command in values(done.text)["setup" if stays else "before"]
+    assert not any("is a function" in one.why for one in done.remarks)
+
+
+_TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "lost"),
+    [
+        ("mpirun -bynode -np 2 ./a", "--ntasks=2 --distribution=cyclic --cpus-per-task=2 --kill", []),
+        ("mpirun --map-by node -np 4 ./a", "--ntasks=4 --distribution=cyclic --kill", []),
+        (
+            "mpirun -bynode -np 1 ./a",
+            "--ntasks=1 --nodes=1 --distribution=cyclic --cpus-per-task=2 --kill",
+            [],
+        ),
+        ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
+        ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
+    ],
+)
+def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[str]) -> None:
+    done = convert(_TORQUE.format(line), "slurm", "torque")
+    assert f"srun {options}" in done.text
+    assert [one.what for one in done.remarks if one.lost] == lost

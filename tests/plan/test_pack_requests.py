@@ -11,7 +11,7 @@ from jobgen.config import read_spec
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
-from jobgen.runs.packs import Pack
+from jobgen.runs.packs import PackedTask
 from jobgen.schedulers.jobs import Job
 from jobgen.values import arrays
 
@@ -108,7 +108,7 @@ def test_tasks_of_the_scheduler_are_points() -> None:
     array = arrays.read("1,5,7-9")
     assert array
     jobs = [Job("12_0", "running", task="0"), Job("12_1", "pending", task="1"), Job("12", "pending")]
-    found = [(job.state, job.task) for job in Pack(3, array).by_point(jobs)]
+    found = [(job.state, job.task) for job in PackedTask(3, array).by_point(jobs)]
     assert found == [
         *(("running", task) for task in ("1", "5", "7")),
         *(("pending", task) for task in ("8", "9")),

@@ -52,7 +52,7 @@ class SiteEntry(NamedTuple):
     scheduler: str
 
 
-class Part(NamedTuple):
+class BundlePart(NamedTuple):
     """A file that is downloaded: its address, its SHA-256, and the members that the page needs."""
 
     url: str
@@ -65,12 +65,12 @@ class Part(NamedTuple):
 
 
 # Pyodide has Python 3.14; https://pyodide.org, MPL-2.0. msgspec is compiled for it.
-PYODIDE = Part(
+PYODIDE = BundlePart(
     "https://registry.npmjs.org/pyodide/-/pyodide-314.0.7.tgz",
     "66b7949e5a0cba2250b586d7e368bf12fb482800748d182c4618254b685ffaa0",
     ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json"),
 )
-MSGSPEC = Part(
+MSGSPEC = BundlePart(
     "https://files.pythonhosted.org/packages/75/5d/c0e6bdb81a87f6bd56a663a330c271af7670490c80d8d635d9fa21ad1adf/"
     "msgspec-0.22.0-cp314-cp314-pyemscripten_2026_0_wasm32.whl",
     "a66b1766311e42371e509c996c3933b161c7ae0eabdf361af5316dec197e1022",
@@ -144,7 +144,7 @@ def _place(files: Mapping[str, bytes], folder: Path) -> None:
             os.replace(Path(new, name), folder / name)
 
 
-def content(part: Part, folder: str | None) -> bytes:
+def content(part: BundlePart, folder: str | None) -> bytes:
     """Return a part, from a folder, from the user's cache, or by a download that goes into the cache.
 
     Raises:
@@ -167,7 +167,7 @@ def content(part: Part, folder: str | None) -> bytes:
     return data
 
 
-def _downloaded(part: Part) -> bytes:
+def _downloaded(part: BundlePart) -> bytes:
     from urllib.request import urlopen
 
     with urlopen(part.url, timeout=60) as answer:

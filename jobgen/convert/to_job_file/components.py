@@ -41,7 +41,7 @@ def _of_component(script: Script, number: int) -> Script:
     return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
 
 
-class _Part:
+class _SrunPart:
     """A part of a command of srun: its options, its program, and the components that it is for."""
 
     def __init__(self, words: Sequence[Node]) -> None:
@@ -67,12 +67,12 @@ class _Part:
         )
 
 
-def _parts(command: Command) -> list[_Part]:
+def _parts(command: Command) -> list[_SrunPart]:
     """Return the parts of a command of srun, which colons divide."""
     words = list(command.arguments)
     ends = [at for at, word in enumerate(words) if word.text == ":"]
     return [
-        _Part(words[begin:end])
+        _SrunPart(words[begin:end])
         for begin, end in zip([0, *(at + 1 for at in ends)], [*ends, len(words)], strict=True)
     ]
 

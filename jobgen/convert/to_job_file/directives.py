@@ -144,16 +144,22 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
-    if not _ARRANGEMENTS & {*(request.place or "free").split(":")} and (request.nodes or 1) > 1:
+    arranged = _ARRANGEMENTS & {*(request.place or "").split(":")}
+    free = _FREE in others or (source.chunks_share_nodes and "-l select" in script.heeded and not arranged)
+    if (request.nodes or 1) > 1 and free:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
-        given = [one for one in script.options if one.value.startswith(("place=free", "select="))]
-        for option in sorted(given, key=lambda option: option.value)[:1]:  # the place, if there is one
-            file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
-    return list(dict.fromkeys(one for one in others if one != _FREE or (request.nodes or 1) == 1))
+        at = next((one.line for one in script.options if one.value == "place=free"), line)
+        if _FREE in others:
+            file.remarks.append(Remark(at, _FREE, why, lost=False))
+            others.remove(_FREE)
+        else:
+            at = script.heeded["-l select"].line
+            file.remarks.append(Remark(at, f"select without {_FREE[3:-5]}", why, lost=False))
+    return list(dict.fromkeys(others))
 
 
 _FREE = "-l place=free"
-_ARRANGEMENTS = {"scatter", "vscatter", "pack"}  # of PBS Pro; place=free without one of them
+_ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 

@@ -55,6 +55,7 @@ _FORMS = (
 _FILTERS = """
 awk cat cut egrep fgrep fold grep head jq nl paste sed sort tac tail tr uniq wc
 """
+TOOLS_OF_SYSTEM = frozenset((*_KIND_OF, *_FILTERS.split()))
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
 )

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import re
 
-from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS
+from jobgen.convert.misreadings import INSTALLED
+from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS, TOOLS_OF_SYSTEM
 from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import STATE
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -30,13 +32,6 @@ _KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|module|lmod|spack|/et
 _WITHOUT_FUNCTIONS = re.compile(
     r"^/etc/|activate|conda|mamba|modules?\b|lmod|spack|GMXRC|vars\.sh|cmsset_default"
 )
-# Programs whose names have no dot and no slash, and that are no tools of the shell.
-_PROGRAMS = """
-R Rscript julia perl ruby node java matlab octave lua make cmake ninja gcc g++ gfortran nvcc bash sh zsh ksh
-csh tcsh env time timeout taskset numactl nice nohup stdbuf docker podman singularity apptainer srun mpirun
-mpiexec aprun torchrun deepspeed accelerate horovodrun snakemake nextflow jupyter tensorboard
-"""
-
 _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions of modules
 
 
@@ -86,7 +81,9 @@ def may_define_functions(command: Command, of_system: bool = True) -> bool:
 
 def may_be_function(script: Script, name: str) -> bool:
     """Return whether a command may be a function or an alias that a file defines."""
-    known = name in {*_PROGRAMS.split(), *TOOLS, *STATE, *script.functions} or is_python(name)
+    of_schedulers = (one for dialect in DIALECTS.values() for one in dialect.commands)
+    known = name in {*TOOLS_OF_SYSTEM, *STATE, *script.functions, *of_schedulers, "bash", "sh"}
+    known = known or is_python(name) or INSTALLED.match(name) is not None
     return re.fullmatch(r"[A-Za-z_][\w-]*", name) is not None and not known
 
 

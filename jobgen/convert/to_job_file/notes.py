@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
 from jobgen.convert.result import Remark
+from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -22,6 +23,7 @@ from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
+from jobgen.options import BY_KEY
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
@@ -475,6 +477,14 @@ def own_function(
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
+
+
+def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each command that takes the run directory of the job with other files."""
+    folder = f"{BY_KEY['runs_dir'].default}/{file.values.get('name', 'job')}-ID"
+    for one in sweeps(script, script.dialect, [f"{folder}/job.sh"]):
+        why = f"{one.verb} {folder}, too: the job writes its logs there, unless runs_dir is set"
+        yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:

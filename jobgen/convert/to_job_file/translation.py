@@ -186,6 +186,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [
         *notes.shell(script),
         *notes.own_text(script),
+        *notes.run_directory(script, file),
         *notes.environment(script, launch),
         *notes.index(script),
         *misreadings.own_name(script),

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 from jobgen.convert import aprun, directive_options, request_reader, submission
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
-from jobgen.convert.to_scheduler import host_order, launch_translation, request_writer, review, variables
+from jobgen.convert.to_scheduler import (
+    host_order,
+    launch_translation,
+    own_scripts,
+    request_writer,
+    review,
+    variables,
+)
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
 from jobgen.errors import JobgenError
@@ -47,6 +54,7 @@ def convert(script: Script, to: str) -> Converted:
     remarks += [one for one in added if isinstance(one, Remark)]
     edits += _directives(script, head) + [one for one in added if isinstance(one, Edit)]
     text = apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
+    remarks += own_scripts.remarks(script, source, target, text)
     return Converted(text, tuple(sorted(set(remarks))))
 
 

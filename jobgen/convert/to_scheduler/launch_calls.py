@@ -78,22 +78,22 @@ def beside_others(script: Script) -> set[int]:
         for wait in waits:
             if running and running[-1].start < wait.node.start < call.start:
                 running = running[:0] if len(wait.arguments) in (0, len(running)) else running
-        background, loop = _background(call.command.node)
+        loop = _loop_in_background(call.command.node)
         again = loop is not None and not any(call.start < one.node.start < loop.end for one in waits)
         found |= {one.start for one in (call, *running)} if running or again else set()
-        running += [call] * background
+        running += [call] * call.command.background
     return found
 
 
-def _background(node: Node) -> tuple[bool, Node | None]:
-    """Return whether a command, or a group around it, runs in the background, and the loop around this."""
+def _loop_in_background(node: Node) -> Node | None:
+    """Return the loop that starts a command, or a group around it, in the background in each turn."""
     background = False
     for one in (node, *node.above()):
         if background and one.type in LOOPS:
-            return True, one
+            return one
         after = one.next()
         background |= after is not None and after.type == "&"
-    return background, None
+    return None
 
 
 def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:

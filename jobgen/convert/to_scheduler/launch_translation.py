@@ -166,7 +166,8 @@ def _of_all(
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
     if "overlap" in line.values:
-        why = "runs beside another one: with --overlap they share the cores, memory and devices of the job"
+        why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
+        why += "to divide them, write --exact, --mem and --gpus instead"
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return

@@ -41,13 +41,14 @@ _FLAGS = (
     ),
     *(
         "-prepend-rank",
+        "-nolocal",
         "--nooversubscribe",
         "-nooversubscribe",
         "--display-allocation",
         "--display-map",
         "--report-bindings",
     ),
-    *("--byslot", "-byslot", "--novm"),
+    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
 )
 _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
@@ -71,7 +72,6 @@ _SINGLE = {
 }
 _SINGLE |= dict.fromkeys(("--tag-output", "-tag-output", "-prepend-rank"), ("label", ""))
 _SINGLE |= dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", ""))
-_SINGLE |= dict.fromkeys(("--bynode", "-bynode"), ("cyclic", ""))
 _SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
 _SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
 
@@ -101,10 +101,12 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         elif name in _VALUES:
             value = word.after(len(name) + 1) if equals else words.next()
             _set(line, words, name, _VALUES[name], value)
-        elif name in ("-nolocal", "--nolocal"):
-            line.lost.append(name)
         elif name not in _FLAGS and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
+        if re.fullmatch("--?bynode", name):
+            line.values["cyclic"] = ""
+        if re.fullmatch("--?nolocal", name):
+            line.lost.append(name)
         if _SHOWS.fullmatch(name):
             line.notes.append((name, "is left out: srun does not print where the ranks run"))
     line.program = words.program
@@ -138,10 +140,10 @@ def _map(line: LaunchLine, name: str, value: Value) -> None:
         line.set("each", Value(match[1], match[1]))
         if match[3]:
             line.set("cpus", Value(match[3], match[3]))
+    elif value.text.lower() == "node":
+        line.values["cyclic"] = ""
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
-    elif value.text.startswith("node"):
-        line.values["cyclic"] = ""
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:

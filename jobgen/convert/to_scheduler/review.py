@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from jobgen.convert import misreadings
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import is_printed
+from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.to_scheduler.start_lines import (
@@ -172,13 +173,37 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     late, early = (other, family) if target.copies_logs else (family, other)
     fields = {"output", "error"} - content.script_logs.keys()
     logs = {os.path.basename(getattr(script.request, field) or "") for field in fields} - {"", "null"}
+    swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
+    yield from swept
     for command in script.commands:
+        if command.line in {one.line for one in swept}:
+            continue
         words = [word.text.strip("'\"").rpartition("/")[2] for word in command.arguments]
         patterns = [word for word in words if re.search(r"\w", word)]
         if read := [log for log in logs if any(fnmatch.fnmatchcase(log, one) for one in patterns)]:
             why = f"{late} writes the log {read[0]} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
             yield Remark(command.line, text, why, lost=target.copies_logs and read[0] in words)
+
+
+def _swept_logs(
+    script: Script, source: Dialect, target: Dialect, fields: Collection[str]
+) -> Iterator[Remark]:
+    """Yield a remark on each command that deletes, moves, packs or copies the logs with other files."""
+    request, logs = script.request, list[str]()
+    for field in (one for one in ("output", "error") if one in fields):
+        default = source.default_logs.get(field, "").format("%j")
+        log = getattr(request, field) or ("" if field == "error" and request.join else default)
+        log += source.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
+        log = _path(script, log.rpartition(":")[2], source) if log else "/dev/null"
+        logs += [log.replace("%x", script.name or "NAME").replace("%j", NUMBER)] * (log != "/dev/null")
+    for one in sweeps(script, source, list(dict.fromkeys(logs))):
+        names = " and ".join(log.replace(NUMBER, "ID") for log in one.files)
+        why = (
+            f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
+        )
+        text = one.command.statement.text.split("\n")[0][:60]
+        yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
 
 
 def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -317,6 +342,7 @@ def leftovers(
     if source.scheduler.family == target.scheduler.family:
         return
     known = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
+    known |= {(one.line, word.strip("\"'")) for one in remarks for word in one.what.split()}
     known |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
     own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one

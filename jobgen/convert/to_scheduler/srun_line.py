@@ -178,9 +178,9 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
     if nodes := _fewer_nodes(line, request):
         words.append(f"--nodes={nodes}")
+    words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
-    words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
     words += ["--overlap"] * ("overlap" in line.values)
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     words += [f"--cpu-bind={bind}"] * bool(bind)
@@ -195,12 +195,11 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
 def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
     """Return the nodes that mpirun fills, if these are not all: srun would use all."""
     ranks, each = line.numbers.get("ranks"), line.numbers.get("each")
-    if "cyclic" in line.values and "each" not in line.values:
-        each = 1  # the next rank is on the next node
-    elif each is None and "each" not in line.values and request.ranks_per_node:
+    if each is None and "each" not in line.values and request.ranks_per_node:
         cores = request.ranks_per_node * (request.cpus_per_rank or 1)
         each = min(request.ranks_per_node, cores // max(line.numbers.get("cpus", 1), 1))
     nodes = -(-ranks // each) if ranks and each else None
+    nodes = ranks if "cyclic" in line.values else nodes  # mpirun fills the nodes in turn
     return nodes if nodes and request.nodes and nodes < request.nodes else None
 
 

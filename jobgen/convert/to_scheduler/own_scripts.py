@@ -1,0 +1,130 @@
+"""Scripts of the user that a script sources or starts: they stay as they are, and may read its scheduler."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+
+from jobgen.convert import variable_names
+from jobgen.convert.result import Remark
+from jobgen.convert.submission import is_printed
+from jobgen.convert.to_scheduler import variables
+from jobgen.launch.wrappers import command_start
+from jobgen.script.beside import name_and_text
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.mpi_of_script import mpi_of
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, literal
+from jobgen.script.written_files import written
+
+_SHELLS = ("bash", "sh", "ksh", "zsh", "dash")
+_SHELL_FILE = re.compile(r".*\.(sh|bash|ksh|zsh)$")
+_DEEPEST = 3  # scripts that start each other
+# Files of environments, which read nothing of a scheduler.
+_OF_SYSTEM = re.compile(
+    r"(?i)activate|profile|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"|cmsset_default|FOAM|SetUpFreeSurfer|\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\(|^/etc/|/\.config/"
+    r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
+    r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
+)
+_NAMED = 3  # files in a remark
+
+
+def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iterator[Remark]:
+    """Yield remarks on what such files read of the source; ``text`` is the new script.
+
+    Those that are not beside the script have one remark together.
+    """
+    if source.scheduler.family == target.scheduler.family:
+        return
+    set_here = set(re.findall(rf"\b({source.variable_prefix}\w+)=", text))
+    unread: dict[str, int] = {}
+    for word in _files(script):
+        name, code = name_and_text(script, word)
+        if code is None:
+            if not _OF_SYSTEM.search(script.constants.text(word).strip("\"'")):
+                unread.setdefault(os.path.basename(name), word.line)
+            continue
+        inner = Script(code, script.scheduler, script.folder, name=name)
+        for what, why, printed in _inside(script, inner, source, target, set_here, 1):
+            yield Remark(word.line, what, why, lost=not printed)
+    if unread:
+        meanings = ["job_id", "submit_dir", "node_file" if source.variable("node_file") else "node_list"]
+        meanings += ["array_index"] * bool(script.request.array)
+        variables_read = [source.variable(one) for one in meanings]
+        read = [name for name in variables_read if name and name not in set_here]
+        verb, pronoun = ("are", "they read") if len(unread) > 1 else ("is", "it reads")
+        why = f"{verb} not read: what {pronoun} of {', '.join(read)} and so on is not set by {target.title}"
+        names, more = list(unread)[:_NAMED], len(unread) - _NAMED
+        text = ", ".join(names) + f" and {more} more" * (more > 0)
+        yield Remark(unread[names[0]], text, why, lost=False)
+
+
+def _files(script: Script) -> Iterator[Node]:
+    """Yield the words that name a shell script of the user, each file once."""
+    seen = {script.name}
+    made = {os.path.basename(name) for _, _, name in written(script)}
+    found = [word for command in script.commands if (word := _file(script, command.words)) is not None]
+    found += [word for one in script.programs if (word := _file(script, (one.file, *one.arguments)))]
+    for word in sorted(found, key=lambda one: one.start):
+        text = script.constants.text(word).strip("\"'")
+        name = os.path.basename(text)
+        if name not in {*seen, *made}:
+            seen.add(name)
+            yield word
+
+
+def _file(script: Script, words: tuple[Node, ...]) -> Node | None:
+    """Return the word of the shell script that a command sources or starts; None without one."""
+    words = words[command_start([literal(one) for one in words]) :]
+    name = os.path.basename(script.constants.text(words[0])) if words else ""
+    if name in ("source", "."):
+        return next(iter(words[1:]), None)
+    if name in _SHELLS:
+        rest = [one for one in words[1:] if not one.text.startswith(("-", "+"))]
+        plain = all(
+            re.fullmatch(r"[-+][a-bd-rt-z]+|--\w+", one.text) for one in words[1:2] if one not in rest
+        )
+        return rest[0] if rest and plain and rest[0] in words[1:4] else None
+    text = script.constants.text(words[0]).strip("\"'") if words else ""
+    if _SHELL_FILE.match(text) or ("/" in text and name_and_text(script, words[0], shell=True)[1]):
+        return words[0]
+    return None
+
+
+def _inside(
+    script: Script, inner: Script, source: Dialect, target: Dialect, set_here: set[str], depth: int
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield the places in a file, and in those that it starts, what it has of the source there, and whether
+    it only prints it."""
+    new = counterparts(script, source, target)
+    own = variable_names.kept(inner) | set_here
+    for node, _ in variable_names.names_read(inner.tree, 0):
+        name = node.text
+        known = name in variable_names.meanings(source) or name in source.environment
+        if known and name.startswith(source.variable_prefix) and name not in own:
+            own.add(name)
+            use = f": use {new[name]} there" if name in new else ""
+            yield (
+                f"{inner.name}:{node.line}",
+                f"reads {name}, which is not set by {target.title}{use}",
+                is_printed(node),
+            )
+    for command in inner.named(*filter(None, (*source.commands, source.scheduler.node_step))):
+        why = f"{command.name} is a command of {source.title}"
+        yield f"{inner.name}:{command.line}", why, False
+    for word in _files(inner) if depth < _DEEPEST else ():
+        name, code = name_and_text(inner, word)
+        if code is not None:
+            more = Script(code, script.scheduler, script.folder, name=name)
+            yield from _inside(script, more, source, target, own, depth + 1)
+
+
+def counterparts(script: Script, source: Dialect, target: Dialect) -> Mapping[str, str]:
+    """Return what has the value of each variable of the source under the target."""
+    request, meanings = script.request, variable_names.meanings(source)
+    counts = {name: target.counts[one] for name, one in meanings.items() if one in target.counts}
+    defined = variables.definitions(request, source, target)
+    new = variables.names(request, source, target, mpi_of(script))
+    return {**target.foreign_variables, **counts, **defined, **new}

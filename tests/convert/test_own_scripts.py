@@ -1,0 +1,108 @@
+"""Scripts of the user that a converted script sources or starts, and what they read of the old scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from convert.conversions import convert
+
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
+from jobgen.script.script import Script
+
+_PBS = "#!/bin/bash\n#PBS -N job\n#PBS -l select=1:ncpus=1\ncd $PBS_O_WORKDIR\n"
+_SLURM = "#!/bin/bash\n#SBATCH -N 1\n"
+
+
+def _remarks(folder: Path, command: str, head: str = _PBS, target: str = "slurm") -> list[Remark]:
+    source = "pbspro" if head == _PBS else "slurm"
+    script = Script(f"{head}{command}\n".encode(), source, str(folder), name="job.sh")
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
+    line = head.count("\n") + 1
+    return [one for one in done.remarks if one.line == line and ":" in one.what]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "source ${DIR}/run.sh",
+        "./run.sh",
+        "bash -x run.sh 3",
+        "sh ./run.sh",
+        "time bash run.sh",
+        '. "$PWD/run.sh"',
+    ],
+)
+def test_a_script_beside_it_is_read(command: str, tmp_path: Path) -> None:
+    code = "#!/bin/bash\n# PBS_JOBID\nsort $PBS_NODEFILE > h.$PBS_JOBID\nqstat -f\nA=$PBS_O_LANG\nPBS_NP=2\nB=$PBS_NP\n"
+    (tmp_path / "run.sh").write_text(code)
+    found = [(one.lost, one.what, one.why) for one in _remarks(tmp_path, command)]
+    assert found == [
+        (True, "run.sh:3", "reads PBS_JOBID, which is not set by Slurm: use SLURM_JOB_ID there"),
+        (
+            True,
+            "run.sh:3",
+            "reads PBS_NODEFILE, which is not set by Slurm: use scontrol show hostnames there",
+        ),
+        (True, "run.sh:4", "qstat is a command of PBS Pro"),
+        (True, "run.sh:5", "reads PBS_O_LANG, which is not set by Slurm"),
+    ]
+    assert _remarks(tmp_path, command, target="torque") == _remarks(tmp_path, command, target="toml") == []
+
+
+def test_what_a_script_beside_it_starts_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("source lib/more.sh\necho $SLURM_JOB_ID\nsrun ./a\n")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "more.sh").write_text("cd $SLURM_SUBMIT_DIR\n")
+    found = _remarks(tmp_path, "srun ./run.sh", _SLURM, "pbspro")
+    assert [(one.lost, one.what, one.why) for one in found] == [
+        (
+            True,
+            "lib/more.sh:1",
+            "reads SLURM_SUBMIT_DIR, which is not set by PBS Pro: use PBS_O_WORKDIR there",
+        ),
+        (
+            False,
+            "run.sh:2",
+            "reads SLURM_JOB_ID, which is not set by PBS Pro: use PBS_JOBID there",
+        ),  # printed
+        (True, "run.sh:3", "srun is a command of Slurm"),
+    ]
+
+
+def test_a_variable_that_the_new_script_sets_is_no_remark(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("cat $PBS_NODEFILE\n")
+    done = _remarks(tmp_path, "source run.sh; ./a $PBS_NODEFILE")
+    assert done == []
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("source ${DIR}/run.sh", "run.sh"),
+        ("./run.sh", "run.sh"),
+        ("sh helper.sh 3\nsource ../env.sh", "helper.sh, env.sh"),
+        ("mpirun -np 1 ./run.sh", "run.sh"),
+        ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh", "a.sh, b.sh, c.sh and 2 more"),
+        ("source /etc/profile", ""),
+        ("source ~/miniconda3/etc/profile.d/conda.sh", ""),
+        ("source venv/bin/activate", ""),
+        (". $MODULESHOME/init/bash", ""),
+        ("source /opt/intel/setvars.sh", ""),
+        ("source $(conda info --base)/x.sh", ""),
+        ("bash -c 'echo'", ""),
+        ("bash -s < x.sh", ""),
+        ("echo 'echo' > run.sh\nbash run.sh", ""),
+        ("python run.py", ""),
+        ("./a.out", ""),
+    ],
+)
+def test_scripts_that_are_not_there_have_one_remark(command: str, names: str) -> None:
+    found = [one for one in convert(f"{_PBS}{command}", "slurm", "pbspro").remarks if "not read" in one.why]
+    verb = "are not read: what they read" if "," in names else "is not read: what it reads"
+    why = f"{verb} of PBS_JOBID, PBS_O_WORKDIR, PBS_NODEFILE and so on is not set by Slurm"
+    assert [(one.what, one.why, one.lost) for one in found] == [(names, why, False)] * bool(names)
+    same = convert(f"{_PBS}{command}", "torque", "pbspro").remarks
+    assert not any("not read" in one.why for one in same)
