@@ -9,6 +9,7 @@ from jobgen.convert.misreadings import INSTALLED
 from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS, TOOLS_OF_SYSTEM
 from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.command_kinds import STATE
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.table import DIALECTS
@@ -82,9 +83,9 @@ def may_define_functions(command: Command, of_system: bool = True) -> bool:
 def may_be_function(script: Script, name: str) -> bool:
     """Return whether a command may be a function or an alias that a file defines."""
     of_schedulers = (one for dialect in DIALECTS.values() for one in dialect.commands)
-    known = name in {*TOOLS_OF_SYSTEM, *STATE, *script.functions, *of_schedulers, "bash", "sh"}
+    known = name in {*TOOLS_OF_SYSTEM, *STATE, *script.functions, *of_schedulers, *WRAPPERS, "bash", "sh"}
     known = known or is_python(name) or INSTALLED.match(name) is not None
-    return re.fullmatch(r"[A-Za-z_][\w-]*", name) is not None and not known
+    return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and not known
 
 
 def may_set(script: Script, statement: Node, name: str) -> bool:
