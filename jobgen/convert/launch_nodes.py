@@ -44,26 +44,36 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
     if request.exclusive and names_devices(script):
         found = (devices_of(launch, request) for launch in script.launches)
         request.gpus_per_node = next(filter(None, found), None)
-    steps = [(_of_step(one, request), one.line) for one in script.launches if one.row.by_scheduler]
-    count, line = max(steps, default=(0, 0))
+    count, line, _ = devices_of_steps(script)
     if count and content.whole and request.gpus_per_node is None:
         request.gpus_per_node = count
         why = "only the launcher asks for them; the new job does"
         content.unsure.append((Option(line, "", "", ""), f"{count} GPUs of a node", why))
 
 
-def _of_step(launch: Launch, request: Request) -> int:
-    """Return the number of devices of a node that a step requests."""
+def devices_of_steps(script: Script) -> tuple[int, int, str]:
+    """Return the most devices of a node that a step requests, with its line and their type; empty without."""
+    request = script.request
+    found = ((one, _of_step(one, request)) for one in script.launches if one.row.by_scheduler)
+    steps = ((count, one.line, kind) for one, (count, kind) in found)
+    return max(steps, default=(0, 0, ""))
+
+
+def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
+    """Return the number of devices of a node that a step requests, and their type."""
     nodes = launch.number("-N", "--nodes") or request.nodes or 1
     ranks = launch.number(*EACH) or -(-(launch.number(*ALL) or request.ranks or 1) // nodes)
-    times = {"--gpus-per-node": 1.0, "--gres": 1.0, "--gpus-per-task": ranks}
-    times |= dict.fromkeys(("-G", "--gpus"), 1 / nodes)
+    times = {"--gpus-per-node": nodes, "--gres": nodes, "--gpus-per-task": ranks * nodes}
+    times |= dict.fromkeys(("-G", "--gpus"), 1)
     for name, factor in times.items():
         parts = (launch.options.get(name) or "").split(",")
         value = next((one for one in parts if name != "--gres" or re.match(r"(gres[:/])?gpu\b", one)), "")
-        if count := number(value.rpartition(":")[2]):
-            return max(int(count * factor), 1)
-    return 0
+        kind, _, count = re.sub(r"^(gres[:/])?gpu:?", "", value).rpartition(":")
+        if name == "--gres" and value and not count.isdigit():
+            kind, count = count, "1"
+        if given := number(count):
+            return -(-given * factor // nodes), kind
+    return 0, ""
 
 
 def devices_of(launch: Launch, request: Request) -> int:

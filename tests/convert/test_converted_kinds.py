@@ -230,3 +230,28 @@ def test_a_launcher_that_no_job_file_has_is_named(launcher: str, before: str) ->
         (3, f"how {name} starts ranks is not known: it finds one task on a node, and not 8")
     ]
     assert not any(one.lost for one in job_file(f"{head.format(1)}{before}{launcher} -n 6 ./a\n").remarks)
+
+
+@pytest.mark.parametrize(
+    ("code", "shared"),
+    [
+        ("mpirun -np 4 ./a &\nmpirun -np 4 ./b", 2),
+        ("mpirun ./a &\nmpirun ./b &\nwait\nmpirun ./c", 2),
+        ("mpirun ./a &\np=$!\nmpirun ./b &\nwait $p $!\nmpirun ./c", 2),
+        ("mpirun ./a > x 2>&1 &\nif x; then mpirun ./b; fi", 2),
+        ("for i in 1 2; do\n(cd $i; mpirun ./a) &\ndone\nwait\nmpirun ./c", 1),
+        ("for i in 1 2; do mpirun ./a &\nif x; then wait; fi; done", 1),
+        ("while x; do mpirun ./a; done &\nmpirun ./b", 2),
+        ("for i in 1 2; do mpirun ./a & wait; done", 0),
+        ("for i in 1 2; do mpirun ./a $i; done &\nwait", 0),
+        ("mpirun ./a &\nwait\nmpirun ./b", 0),
+        ("mpirun ./a\nmpirun ./b", 0),
+        ("mpirun ./a; mpirun ./b & wait", 0),
+        ("aprun -n 4 ./a &\naprun -n 4 ./b &\nwait", 0),  # on nodes of its own
+    ],
+)
+def test_launchers_at_the_same_time_share_the_job(code: str, shared: int) -> None:
+    """Without --overlap the second srun waits for the first one, and a coupled pair for ever."""
+    done = convert(f"#PBS -l nodes=1:ppn=8\n{code}", "slurm", "torque")
+    assert done.text.count(" --overlap ") == shared
+    assert len([one for one in done.remarks if "beside other launchers" in one.why]) == bool(shared)

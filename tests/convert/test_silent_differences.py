@@ -816,24 +816,44 @@ def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command:
 
 
 @pytest.mark.parametrize(
-    ("option", "gpus", "what"),
+    ("options", "step", "devices"),
     [
-        ("-G 2", 2, "2 GPUs of a node"),
-        ("--gpus=a100:2", 2, "2 GPUs of a node"),
-        ("--gres=gpu:2", 2, "2 GPUs of a node"),
-        ("--gres=gpu:a100:2", 2, "2 GPUs of a node"),
-        ("-n 2 --gpus-per-task=1", 2, "1 GPUs of a task"),
+        ("-N 1 -n 1", "-G 2", 2),
+        ("-N 1 -n 1", "--gpus=a100:2", "a100:2"),
+        ("-N 1 -n 1", "--gres=gpu:2,nvme:1", 2),
+        ("-N 1 -n 1", "--gres=gpu:a100:2", "a100:2"),
+        ("-N 1 -n 1", "--gres=gpu", 1),
+        ("-N 1 -n 1", "--gpus-per-task=1", 1),
+        ("-N 2", "-n 4 --gpus=4", 2),
+        ("-N 2", "-n 4 --gpus-per-task=1", 2),
+        ("-N 2", "-n 6 --gpus 5", 3),
     ],
 )
-def test_gpus_that_only_srun_requests_are_in_a_job_file(option: str, gpus: int, what: str) -> None:
-    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n#SBATCH -n 1\nsrun {option} ./a\n")
-    assert (False, 4, what) in remarks(done)
-    assert values(done.text)["gpus_per_node"] == gpus
+def test_a_job_file_requests_the_devices_of_a_step(options: str, step: str, devices: int | str) -> None:
+    done = job_file(SLURM.format(options, f"srun {step} ./a"))
+    assert values(done.text)["gpus_per_node"] == devices
+    assert [one.line for one in done.remarks if "only the launcher asks" in one.why] == [3]
 
 
-def test_the_time_of_a_step_stays_in_a_job_file() -> None:
-    done = job_file("#!/bin/bash\n#SBATCH -N 2\nsrun --time=00:10:00 -K ./a\n")
-    assert 'launcher_arg = ["--time=00:10:00"]' in done.text
+@pytest.mark.parametrize(
+    ("step", "arguments", "lost"),
+    [
+        ("--time=00:05:00", ["--time=00:05:00"], []),
+        ("-t 5 -W 0", ["-t", "5", "-W", "0"], []),
+        ("--time=10", [], []),
+        ("--time=$T", [], [True]),
+        ("--mem=2G", [], [False]),
+        ("--mem=0", [], []),
+        ("--mem-per-cpu=1G", [], [False]),
+        ("--time=5 torchrun --nproc-per-node=2", [], [True]),
+        ("--wait=60 torchrun --nproc-per-node=2", [], [False]),
+    ],
+)
+def test_limits_of_a_step(step: str, arguments: list[str], lost: list[bool]) -> None:
+    done = job_file(SLURM.format("-N 1 -n 2 -c 4", f"srun -K {step} t.py\n./b"))
+    assert values(done.text).get("launcher_arg", []) == arguments
+    name = step.partition("=")[0]
+    assert [one.lost for one in done.remarks if one.what.startswith(name)] == lost
 
 
 @pytest.mark.parametrize(
@@ -851,23 +871,26 @@ def test_a_select_without_place_may_share_hosts(select: str, noted: bool) -> Non
 
 
 @pytest.mark.parametrize(
-    ("read", "rest", "name"),
+    ("read", "command", "stays"),
     [
-        ("source ~/.bashrc", "addp gcc 1\n./prog x", "addp"),
-        ("source env.sh", "addp gcc 1\n./prog x", "addp"),
-        ("#SBATCH --gres=gpu:2\nsource ~/.bashrc", "addp gcc 1", "addp"),
-        ('eval "$(cat funcs.sh)"', "addp gcc 1\n./prog x", "addp"),
-        ("source /cvmfs/x/setup_y.sh", "setup root v6\n./prog x", "setup"),
-        ("source venv/bin/activate", "addp gcc 1\n./prog x", ""),
-        ("source ~/.bashrc", "gmx grompp\n./prog x", ""),
-        ("source ~/.bashrc", "mkdir x\nuniq x > y\nscancel 1\n./prog x", ""),
+        ("source ~/.bashrc", "addp gcc 1", True),
+        ("source env.sh", "addp gcc 1", True),
+        (". ~/.bash_profile", "addp gcc 1", True),
+        ('eval "$(cat funcs.sh)"', "addp gcc 1", True),
+        ("source /cvmfs/x/setup_y.sh", "setup root v6", True),
+        ("source venv/bin/activate", "addp gcc 1", False),
+        ("source ~/.bashrc", "gmx grompp", False),
+        ("source ~/.bashrc", "mkdir x\nuniq x > y\nscancel 1", False),
+        ("source ~/.bashrc", "./addp gcc 1", False),
     ],
 )
-def test_a_command_that_may_be_a_function_of_a_file(read: str, rest: str, name: str) -> None:
-    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1\n{read}\n{rest}\n")
-    found = [one.line for one in done.remarks if f"if {name or 'gmx'} is a function" in one.why]
-    assert found == [3 + read.count("\n")] * bool(name)
-    assert name or not any("is a function" in one.why for one in done.remarks)
+def test_a_command_that_may_be_a_function_of_a_file_stays_in_its_shell(
+    read: str, command: str, stays: bool
+) -> None:
+    """The function may set variables of the program."""
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1\n{read}\n{command}\n./prog x\n")
+    assert command in values(done.text)["setup" if stays else "before"]
+    assert not any("is a function" in one.why for one in done.remarks)
 
 
 _TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
@@ -891,20 +914,3 @@ def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[st
     done = convert(_TORQUE.format(line), "slurm", "torque")
     assert f"srun {options}" in done.text
     assert [one.what for one in done.remarks if one.lost] == lost
-
-
-@pytest.mark.parametrize(
-    ("commands", "line"),
-    [
-        ("mpirun -np 4 ./a & mpirun -np 4 ./b; wait", 4),
-        ("./x\nmpirun -np 2 ./a &\nmpirun -np 2 ./b &\nwait", 5),
-        ("for i in 1 2; do\n  mpirun -np 2 ./a $i &\ndone\nwait", 5),
-        ("mpirun -np 4 ./a &\nwait\nmpirun -np 4 ./b", 0),
-        ("mpirun -np 4 ./a; mpirun -np 4 ./b & wait", 0),
-    ],
-)
-def test_launchers_that_run_beside_each_other(commands: str, line: int) -> None:
-    done = convert(_TORQUE.format(commands), "slurm", "torque")
-    assert [one.line for one in done.remarks if "runs beside other launchers" in one.why] == [line] * (
-        line > 0
-    )

@@ -12,7 +12,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import take
-from jobgen.convert.to_job_file.inherited import is_own_file
+from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
@@ -122,8 +122,10 @@ class Body:
         before, behind = self._split(own)
         after = _working(self.parts.after)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
-        self.file.remarks += notes.sourced(self.file, self._sourced([*self.files, *behind]), after)
-        self.file.remarks += notes.own_function(self.file, [*self.files, *behind], before)
+        read = self._sourced([*self.files, *behind])
+        self.file.remarks += notes.sourced(self.file, read, after)
+        later = after if read is None else []
+        self.file.remarks += notes.own_function(self.script, self.file, [*self.files, *behind], later)
         texts = {"before": self._text(before), "after_block": self._text(after)}
         if self.parts.last:
             texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
@@ -274,8 +276,10 @@ class Body:
         ``before`` is the end of them, from where all statements only run programs. What makes the program is
         in ``setup``: the job looks for the program between the two blocks.
         """
+        read = [one for each in [*self.files, *own] for one in commands(each) if may_define_functions(one)]
+        functions = min((one.node.start for one in read), default=len(self.script.tree.source))
         at = len(own)
-        while at and self._runs_only(own[at - 1]):
+        while at and self._runs_only(own[at - 1], functions):
             at -= 1
         at += self._end_of_makers(own[at:])
         while at < len(own) and own[at].type in (";", "&"):
@@ -293,7 +297,11 @@ class Body:
         found = [at for at, one in enumerate(statements) if _makes(one, name)]
         return found[-1] + 1 if found and words[:2] != ["bash", "-c"] else 0
 
-    def _runs_only(self, statement: Node) -> bool:
+    def _runs_only(self, statement: Node, functions: int) -> bool:
+        """Return whether a statement needs nothing of the shell.
+
+        From the byte ``functions`` on, a command may be a function of a file.
+        """
         if statement.type in (";", "&"):
             return True
         state = statement.all(
@@ -306,6 +314,9 @@ class Body:
         if changed_variables(statement) & {*self.used, *names(self.file.list("command"))}:
             return False
         called = {command.name for command in commands(statement)}
+        words = [command.words[0].text for command in commands(statement)]
+        if statement.start > functions and any(may_be_function(self.script, word) for word in words):
+            return False
         after = statement.next()
         background = after is not None and after.type == "&"
         return not background and bool(called) and not called & {*STATE, "", *self.script.functions}

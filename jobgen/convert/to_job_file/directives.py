@@ -144,9 +144,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
-    free = _FREE in others or (
-        source.chunks_share_nodes and "-l select" in script.heeded and not request.place
-    )
+    arranged = _ARRANGEMENTS & {*(request.place or "").split(":")}
+    free = _FREE in others or (source.chunks_share_nodes and "-l select" in script.heeded and not arranged)
     if (request.nodes or 1) > 1 and free:
         why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
         at = next((one.line for one in script.options if one.value == "place=free"), line)
@@ -160,6 +159,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
 
 
 _FREE = "-l place=free"
+_ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 

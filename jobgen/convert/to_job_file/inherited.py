@@ -1,12 +1,18 @@
-"""Variables that may be in the environment before a script sets them: programs get the new value, too."""
+"""What a script has from elsewhere: variables of the environment, to which programs get a new value, too, and
+functions of files."""
 
 from __future__ import annotations
 
 import re
 
-from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS
+from jobgen.convert.misreadings import INSTALLED
+from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS, TOOLS_OF_SYSTEM
 from jobgen.convert.variable_names import names_read
+from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
+from jobgen.script.command_kinds import STATE
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -19,11 +25,14 @@ _USUAL = re.compile(
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
+_OF_SYSTEM = r"^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
 # Files that set none but the variables above, and those of environments.
-_KNOWN_FILES = re.compile(
-    r"activate|profile|bashrc|conda|module|lmod|spack|/etc/|^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
-)
+_KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|module|lmod|spack|/etc/|{_OF_SYSTEM}")
 
+# Files without functions for the script: those of the system, of environments and of modules.
+_WITHOUT_FUNCTIONS = re.compile(
+    r"^/etc/|activate|conda|mamba|modules?\b|lmod|spack|GMXRC|vars\.sh|cmsset_default"
+)
 _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions of modules
 
 
@@ -56,6 +65,27 @@ def is_own_file(command: Command) -> bool:
         return False
     file = (command.arguments or command.words)[0].text.strip("\"'")
     return not _KNOWN_FILES.search(file) and not OF_PRODUCTS.fullmatch(file)
+
+
+def may_define_functions(command: Command, of_system: bool = True) -> bool:
+    """Return whether a command reads a file that may define functions for the script, such as ``~/.bashrc``.
+
+    ``of_system``: also if it is a file of the software of the cluster, most of which only set variables.
+    """
+    given = " ".join(one.text for one in command.arguments).strip("\"'")
+    if command.name == "eval":
+        return re.match(r"(\$\(|`)\s*(cat\b|<)", given) is not None
+    if command.name not in ("source", ".") or _WITHOUT_FUNCTIONS.search(given.partition(" ")[0]):
+        return False
+    return of_system or not re.match(_OF_SYSTEM, given)
+
+
+def may_be_function(script: Script, name: str) -> bool:
+    """Return whether a command may be a function or an alias that a file defines."""
+    of_schedulers = (one for dialect in DIALECTS.values() for one in dialect.commands)
+    known = name in {*TOOLS_OF_SYSTEM, *STATE, *script.functions, *of_schedulers, *WRAPPERS, "bash", "sh"}
+    known = known or is_python(name) or INSTALLED.match(name) is not None
+    return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and not known
 
 
 def may_set(script: Script, statement: Node, name: str) -> bool:

@@ -30,14 +30,19 @@ _HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")
 # Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
---export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --mem --partition -p
---account -A --job-name -J --mem-per-cpu --gpus-per-node --wait -W""",
+--export --kill-on-bad-exit --mpi --jobid --gpus --gpus-per-task --gres -G --partition -p
+--account -A --job-name -J --gpus-per-node""",
     "mpirun": "-N -ppn --ppn -npernode --npernode -perhost --hostfile -f --depth -d -launcher -bootstrap",
     "deepspeed": "--force-multi --use-env",
     "torchrun": """
 --use-env --nproc-per-node --no-python --machine-rank --num-processes --main-process-port --main-process-ip
 --multi-gpu --num-machines""",
 }
+# Limits of a step.
+_TIMES = ("--time", "-t")
+_MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+_OF_STEP = (*_TIMES, *_MEMORY, "--wait", "-W")
+_SAME = "is that of the job"
 # Options of placement: jobgen places and binds the ranks itself.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
@@ -71,6 +76,11 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name in _HOST_FILES and _is_own_file(script, words[-1], texts[-1]):
             why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
             file.remarks.append(Remark(launch.line, given, why))
+        elif name in _OF_STEP and launch.row.by_scheduler:
+            if not (why := _of_step(script, kind, name, texts[-1])):
+                arguments += [text for text in texts if text is not None]
+            elif why != _SAME:
+                file.remarks.append(Remark(launch.line, given, why, lost=name in _TIMES))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
         elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
@@ -103,6 +113,21 @@ def _is_rendezvous(name: str, given: str, value: str) -> bool:
     return backend or (
         name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given) is not None
     )
+
+
+def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
+    """Return why a limit of a step is no argument of jobgen's launcher; empty if it is one."""
+    value = (text or "").removeprefix(f"{name}=")
+    if name in _TIMES and script.dialect.seconds(value) == script.request.walltime:
+        return _SAME
+    if name in _MEMORY:
+        of_job = {"0", script.heeded[name].value} if name in script.heeded else {"0"}
+        return _SAME if value in of_job else "is that of a step: the ranks have the memory of the job"
+    if kind == script.dialect.scheduler.node_step and text is not None:
+        return ""
+    if name in _TIMES:
+        return "ends the step in the script; the ranks have the time of the job"
+    return "jobgen ends all ranks if one fails, and waits for those that go on"
 
 
 def _is_own_file(script: Script, word: Node, text: str | None) -> bool:

@@ -7,16 +7,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
-from jobgen.convert.misreadings import INSTALLED
 from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.effects import LOGIN, TOOLS_OF_SYSTEM
-from jobgen.convert.to_job_file.inherited import is_own_file, may_be_inherited
+from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.inherited import (
+    is_own_file,
+    may_be_function,
+    may_be_inherited,
+    may_define_functions,
+)
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
-from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
@@ -26,7 +29,6 @@ from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
-from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
@@ -36,7 +38,6 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
-_COMMANDS = TOOLS | STATE | {"bash", "sh", "env"}
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -461,30 +462,21 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
         yield Remark(statement.line, shown(statement), why, lost=False)
 
 
-def own_function(file: JobFile, statements: Sequence[Node], before: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a program without a launcher, or a command of the block before it, that may be a
-    function of a file that setup reads."""
+def own_function(
+    script: Script, file: JobFile, statements: Sequence[Node], after: Sequence[Node]
+) -> Iterator[Remark]:
+    """Yield a remark on a function of a file that setup reads, in the program or behind it."""
+    found = (command for one in statements for command in commands(one))
+    read = [command for command in found if may_define_functions(command, of_system=False)]
     words = file.list("command")
-    words = words[3 * (words[:3] == ["env", "-u", _TASKS]) :]
-    called = [command.name for one in before for command in commands(one)]
-    called += words[:1] if file.values.get("launcher") == "none" else []
-    known = {*_COMMANDS, *TOOLS_OF_SYSTEM, *(name for one in DIALECTS.values() for name in one.commands)}
-    names = [one for one in called if re.fullmatch(r"[A-Za-z_]\w*", one) and one not in known]
-    names = [one for one in names if not is_python(one) and not INSTALLED.match(one)]
-    read = [command for one in statements for command in commands(one) if _defines(command)]
-    if names and read:
-        why = f"if {names[0]} is a function or an alias of this file, the job does not find it"
+    called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
+    own_shell = any("-c" in one.literals for one in script.named("bash", "sh"))  # which has no functions
+    codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
+    called += [command.words[0].text for one in codes for command in commands(one)]
+    name = next((one for one in called if may_be_function(script, one)), "")
+    if name and read:
+        why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
-
-
-def _defines(command: Command) -> bool:
-    """Return whether a command reads a file that may define functions of the user."""
-    if command.name == "eval":
-        return re.search(r"\$\((cat |<)", command.node.text) is not None
-    if command.name not in ("source", ".") or not command.arguments:
-        return False
-    file = command.arguments[0].text.strip("\"'")
-    return is_own_file(command) or bool(re.match(r"(~|\$\{?HOME\}?)/\.|/cvmfs/.*setups?\w*\.sh", file))
 
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:

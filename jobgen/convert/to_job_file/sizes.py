@@ -127,34 +127,13 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> in
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
         why += "and uses that of LOCAL_RANK"
         file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
-    if request.gpus_per_node is not None or launch is None:
-        return request.gpus_per_node or (per_task or 0) * _tasks(request)
-    why = "only the launcher asks for them; jobgen's job does"
-    if per_task and _given(script, "--gpus-per-task"):
-        return per_task * _tasks(request)
-    if per_task:
-        file.remarks.append(Remark(launch.line, f"{per_task} GPUs of a task", why, lost=False))
-        started = launch.number(*EACH) or -(-(launch.number(*ALL) or 0) // (request.nodes or 1))
-        return per_task * max(_tasks(request), started)
-    if found := _of_step(script, launch):
-        file.remarks.append(Remark(launch.line, f"{found} GPUs of a node", why, lost=False))
-    return found
-
-
-def _of_step(script: Script, launch: Launch) -> int:
-    """Return the GPUs of a node that only the launcher of the scheduler requests."""
-    found = launch.number("--gpus-per-node")
-    step: Launch | None = launch
-    while step is not None and step.kind != script.dialect.scheduler.node_step:
-        step = step.outer
-    if found or step is None:
-        return found or 0
-    options = {key: step.options.get(key) or "" for key in ("--gres", "--gpus-per-node", "--gpus", "-G")}
-    device = re.search(r"(?:^|,)(?:gres[/:])?gpu((?::[\w.-]+)*)", options["--gres"])
-    if device or options["--gpus-per-node"]:
-        return number((device[1] if device else options["--gpus-per-node"]).rpartition(":")[2] or "1") or 0
-    total = number((options["--gpus"] or options["-G"]).rpartition(":")[2]) or 0
-    return -(-total // (script.request.nodes or 1))
+    if request.gpus_per_node is not None:
+        return request.gpus_per_node
+    count, at, _ = launch_nodes.devices_of_steps(script)
+    if count:
+        why = "only the launcher asks for them; jobgen's job does"
+        file.remarks.append(Remark(at, f"{count} GPUs of a node", why, lost=False))
+    return count or (per_task or 0) * _tasks(request)
 
 
 def _given(script: Script, flag: str) -> str | None:
@@ -203,7 +182,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
 
 
 def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
-    kind = script.request.gpu_type
+    kind = script.request.gpu_type or launch_nodes.devices_of_steps(script)[2]
     file.values.pop("gpus_per_node", None)
     if not gpus:
         file.values["accelerator"] = "cpu"

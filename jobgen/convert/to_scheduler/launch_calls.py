@@ -16,7 +16,7 @@ from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import expanded
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
@@ -67,6 +67,33 @@ def _all(script: Script) -> Iterator[Call]:
         first, *more = expanded(word, script.constants) or [word]
         if name := os.path.basename(script.constants.value(first) or ""):
             yield Call(command, word, name, command.words[:at], (*more, *command.words[at + 1 :]))
+
+
+def beside_others(script: Script) -> set[int]:
+    """Return the starts of the calls of mpirun that may run at the same time as another one."""
+    found: set[int] = set()
+    running: list[Call] = []
+    waits = [one for one in script.named("wait") if not one.node.under("if_statement")]
+    for call in calls(script, _MPIRUNS):
+        for wait in waits:
+            if running and running[-1].start < wait.node.start < call.start:
+                running = running[:0] if len(wait.arguments) in (0, len(running)) else running
+        loop = _loop_in_background(call.command.node)
+        again = loop is not None and not any(call.start < one.node.start < loop.end for one in waits)
+        found |= {one.start for one in (call, *running)} if running or again else set()
+        running += [call] * call.command.background
+    return found
+
+
+def _loop_in_background(node: Node) -> Node | None:
+    """Return the loop that starts a command, or a group around it, in the background in each turn."""
+    background = False
+    for one in (node, *node.above()):
+        if background and one.type in LOOPS:
+            return one
+        after = one.next()
+        background |= after is not None and after.type == "&"
+    return None
 
 
 def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:

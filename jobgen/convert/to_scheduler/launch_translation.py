@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
@@ -19,7 +19,6 @@ from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import end_together, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
@@ -35,12 +34,11 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
     general: set[str] = set()
+    beside = launch_calls.beside_others(script) if source.scheduler.node_step is None else set()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, general, script, source, target))
+        found = list(_replaced(call, general, script, source, target, call.start in beside))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
-    if source.scheduler.node_step is None:
-        yield from _beside(script, done)
     yield from launch_calls.unused(script, done)
     for command in script.commands:
         name = command.node.get("name")
@@ -53,27 +51,13 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     yield from launch_calls.unknown(script, target)
 
 
-def _beside(script: Script, calls: Sequence[Call]) -> Iterator[Remark]:
-    """Yield a remark on the first launcher in the background, beside which others run."""
-    waits = [one.node.start for one in script.named("wait")]
-    ends = [one.command.node.start for one in calls[1:]]
-    for call, end in zip(calls, [*ends, -1], strict=False):
-        start, looped = call.command.node.start, call.command.node.under(*LOOPS)
-        alone = end < 0 or any(start < one < end for one in waits)
-        if not call.command.background or (alone and not looped):
-            continue
-        why = (
-            "runs beside other launchers: a srun waits for the cores, the memory and the GPUs of the others, "
-        )
-        why += "until --overlap shares them, or --exact, --mem and --gpus divide them"
-        yield Remark(call.command.line, call.what, why, lost=False)
-        return
-
-
 def _replaced(
-    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect
+    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
-    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls."""
+    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls.
+
+    ``beside``: it may run at the same time as another one.
+    """
     if launch_calls.is_contained(call, script):
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
@@ -96,6 +80,7 @@ def _replaced(
             raise Unreadable("the number of nodes is not known")
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
+            line.values |= {"overlap": ""} if beside else {}
             text = _as_srun(line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -179,6 +164,10 @@ def _of_all(
     if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    if "overlap" in line.values:
+        why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
+        why += "to divide them, write --exact, --mem and --gpus instead"
         yield Remark(call.command.line, call.name, why, lost=False)
     if mpirun_line.ranks_of(line, script.request) == "1":
         return

@@ -181,6 +181,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
+    words += ["--overlap"] * ("overlap" in line.values)
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     words += [f"--cpu-bind={bind}"] * bool(bind)
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
