@@ -29,7 +29,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     others -= {*own.commands, own.scheduler.node_step}
     calls = {name: place for place, text in code.items() for name in _called(text) if name in others}
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
-    prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix}
+    prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
     found = []
     for name, where in read.items():
         if name in own.job_variables or not (

@@ -133,7 +133,7 @@ must_end() { # whether the job ends: the script has requested it, or has ended, 
   fi
 }
 
-limited() { # SECONDS PART [WORD]...: its status; 124 after the limit, 125 if the job ends before
+limited() { # SECONDS PART [WORD]...: its status; 124 after the limit, 143 if the job ends before
   local pid status=0 until pauses=0
   now
   until=$((now + 10 * $1))
@@ -142,7 +142,7 @@ limited() { # SECONDS PART [WORD]...: its status; 124 after the limit, 125 if th
   pid=$!
   while kill -0 "$pid" 2> /dev/null; do
     now
-    if ((now >= until)); then status=124; elif [[ -n $begins ]] && must_end; then status=125; fi
+    if ((now >= until)); then status=124; elif [[ -n $begins ]] && must_end; then status=143; fi
     if ((status)); then
       kill -TERM -- "-$pid" 2> /dev/null || true
       for _ in 1 2 3 4 5 6 7 8; do pause 0.1; kill -0 -- "-$pid" 2> /dev/null || break; done
@@ -162,7 +162,7 @@ failed() { # STATUS LIMIT WHAT: a sentence
   text=$(last_line)
   case $1 in
     124) printf '%s did not end in %s s, and was ended%s' "$3" "$2" "${text:+: $text}" ;;
-    125) printf '%s was ended with the job' "$3" ;;
+    143) printf '%s was ended with the job' "$3" ;;
     *) printf '%s exited with status %s%s' "$3" "$1" "${text:+: $text}" ;;
   esac
 }
