@@ -119,7 +119,9 @@ def test_the_watcher_has_a_session_of_its_own(shell: Shell) -> None:
     done = shell.program("rank", env=RANK)
     assert done.status == 0
     assert time.monotonic() - started < 15
-    session = int((shell.folder / "session").read_text())
+    written = shell.folder / "session"
+    wait_until(lambda: written.exists() and written.read_text().strip())
+    session = int(written.read_text())
     assert session != os.getsid(0)
     os.killpg(session, signal.SIGKILL)
 
