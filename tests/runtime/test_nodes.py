@@ -120,7 +120,7 @@ def test_the_watcher_has_a_session_of_its_own(shell: Shell) -> None:
     assert done.status == 0
     assert time.monotonic() - started < 15
     written = shell.folder / "session"
-    wait_until(lambda: written.exists() and written.read_text().strip())
+    assert wait_until(lambda: written.exists() and written.read_text().strip(), 20)
     session = int(written.read_text())
     assert session != os.getsid(0)
     os.killpg(session, signal.SIGKILL)
