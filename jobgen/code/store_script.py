@@ -76,7 +76,8 @@ fi
 available=$(free)
 available=${available#free }
 [ "${available:-$need}" -ge "$need" ] || failed space
-try cp -RL tree "$token"
+# Another call may replace an object by itself meanwhile, and cp then ends.
+cp -RL tree "$token" 2> /dev/null || { rm -rf "$token"; try cp -RL tree "$token"; }
 try cp -RP links/. "$token/"
 cd "$token" || failed cd
 try . ../executable

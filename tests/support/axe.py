@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from jobgen.commands.web.bundle import Part, content, members
+from jobgen.commands.web.bundle import BundlePart, content, members
 from jobgen.errors import JobgenError
 from support.browser import Browser
 from support.require import absent
 
-AXE = Part(
+AXE = BundlePart(
     "https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz",
     "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745",
     ("axe.min.js",),

@@ -154,11 +154,12 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             others.remove(_FREE)
         else:
             at = script.heeded["-l select"].line
-            file.remarks.append(Remark(at, f"select without {_FREE[3:-5]}", why, lost=False))
+            file.remarks.append(Remark(at, NO_PLACE, why, lost=False))
     return list(dict.fromkeys(others))
 
 
 _FREE = "-l place=free"
+NO_PLACE = "select without place"
 _ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
