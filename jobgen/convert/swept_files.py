@@ -81,9 +81,9 @@ def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Sw
         if (directory := directory_at(script, command.node, source)) is None:
             continue
         place = _Place(script, source, directory)
-        verb, taken = _selection(place, command, files)
-        if taken:
-            yield Sweep(command, verb, taken)
+        verb, matching = _selection(place, command, files)
+        if matching:
+            yield Sweep(command, verb, matching)
 
 
 def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[str, list[str]]:
@@ -101,7 +101,7 @@ def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[s
         before = _stages(above, command.node) if above is not None and listed else []
         return _VERBS[os.path.basename(words[at])] if listed else "", _listed(place, before, files)
     patterns, whole, kept = _operands(command.name, words)
-    taken = []
+    matching = []
     for file in files:
         if any(fnmatchcase(os.path.basename(file), one) for one in kept):
             continue
@@ -111,8 +111,8 @@ def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[s
         named = [place.path(one) for one in globs]
         by_name = any(place.matches(file, one, whole) and one != file for one in named)
         if by_name or any(_listed(place, list(commands(one)), [file]) for one in nodes):
-            taken.append(file)
-    return _VERBS[command.name], taken
+            matching.append(file)
+    return _VERBS[command.name], matching
 
 
 def _operands(name: str, words: list[str]) -> tuple[list[str], bool, list[str]]:
@@ -184,7 +184,7 @@ def _listed(place: _Place, stages: Sequence[Command], files: Sequence[str]) -> l
         return []
     first, *filters = stages
     words = [place.script.constants.text(word).strip("\"'") for word in first.arguments]
-    taken = []
+    matching = []
     for file in files:
         if first.name == "find":
             found = not {"-delete", *_ACTIONS} & {*words} and _finds(place, words, file)
@@ -196,8 +196,8 @@ def _listed(place: _Place, stages: Sequence[Command], files: Sequence[str]) -> l
         else:
             found = False
         if found and all(_passes(place, one, os.path.basename(file)) for one in filters):
-            taken.append(file)
-    return taken
+            matching.append(file)
+    return matching
 
 
 def _passes(place: _Place, command: Command, name: str) -> bool:

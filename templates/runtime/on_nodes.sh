@@ -110,16 +110,15 @@ job_failed_nodes() { # those without the line ready; what is wrong there goes to
 }
 
 job_leave_out_nodes() { # HOST...
-  local good first
+  local first
   first=$(sed 's/\t/: /; q' "$job_node_work/faults")
   if (($# > 1)) || job_defined job_choose_hosts; then sed 's/^/jobgen: /; s/\t/: /; 20q' "$job_node_work/faults" >&2; fi
   (($# < ${#job_node_hosts[@]})) || job_die 71 "no node is ready; $first"
   cat "$job_node_work/faults" >> "$job_dir/bad-hosts"
   job_defined job_choose_hosts || job_die 74 "$# of ${#job_node_hosts[@]} nodes are not ready; $first"
-  mapfile -t good < <(printf '%s\n' "${job_hosts[@]}" | grep -vxFf <(printf '%s\n' "$@"))
-  job_say "excluding $*"
-  ((${#good[@]} >= job_needed_nodes)) || job_die 74 "only ${#good[@]} hosts are left, but $job_needed_nodes are needed"
-  job_use_hosts "${good[@]}"
+  job_bad_hosts=("$@")
+  job_leave_hosts 'not ready' || job_die 74 "$job_fault"
+  job_use_hosts "${job_hosts[@]}"
 }
 
 job_end_on_nodes() { # STATUS: the end on each node: the command after, the caches, and the removal of the folder

@@ -69,11 +69,11 @@ echo ready > $job_logs/a.state; echo 'fault the disk is full' > $job_logs/b.stat
 mapfile -t bad < <(job_failed_nodes)
 job_leave_out_nodes "${bad[@]}"
 """
-    done = shell.run("on_nodes", code)
+    done = shell.run("on_nodes spare_nodes", code)
     assert done.lines[-1] == "use a c"
     assert "b: the disk is full" in done.said
     assert (shell.run_dir / "bad-hosts").read_text() == "b\tthe disk is full\n"
-    last = shell.run("on_nodes", code.replace("needed_nodes=2", "needed_nodes=3"))
+    last = shell.run("on_nodes spare_nodes", code.replace("needed_nodes=2", "needed_nodes=3"))
     assert (last.status, "only 2 hosts are left, but 3 are needed" in last.said) == (74, True)
 
 
