@@ -311,3 +311,10 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
             value = match[1] or (variable is not None and script.constants.value(variable)) or ""
             if value.isascii() and value.isdigit() and len(value) < 4:
                 yield node.line, int(value)
+    for command in script.named("sed"):
+        file = command.arguments[-1] if command.arguments else None
+        own = file is not None and _is_hostfile(
+            script, script.constants.value(file) or file.text.strip("\"'")
+        )
+        if own and (match := re.search(r"slots=(\d{1,3})\b", command.node.text)):
+            yield command.line, int(match[1])

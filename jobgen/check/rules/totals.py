@@ -10,6 +10,7 @@ from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS
 
 
 @rule(
@@ -17,7 +18,7 @@ from jobgen.script.script import Hit, Script
     ERROR,
     "A launcher with another number of nodes than the job",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle.""",
+    the job does not have, or leaves some idle. (With fewer nodes it is a warning.)""",
     fix="use the number that the scheduler sets in a variable",
     bad="""
     #!/bin/bash
@@ -54,6 +55,27 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 + ("" if launch.row.line.reaches_nodes else waits),
                 place=launch.place(*launch.row.line.nodes),
             )
+        elif count > 1 and _has_all_nodes(script, launch):
+            yield Hit(
+                launch.line,
+                f"{launch.title} gets {count} nodes, but the job requests {request.nodes}: {request.nodes - count} stay idle",
+                level=WARNING,
+                place=launch.place(*launch.row.line.nodes),
+            )
+
+
+def _has_all_nodes(script: Script, launch: Launch) -> bool:
+    """Return whether a launcher is the only one of its kind, runs once, and is not kept to some of the nodes."""
+    outer = launch.outer
+    free = outer is None or not (outer.unknown or outer.options)
+    around = launch.command.node.under(*LOOPS, "function_definition")
+    return (
+        launch.row.once_a_node
+        and free
+        and script.only(launch)
+        and not around
+        and not launch.command.background
+    )
 
 
 @rule(
