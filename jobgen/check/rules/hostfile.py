@@ -313,8 +313,7 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
                 yield node.line, int(value)
     for command in script.named("sed"):
         file = command.arguments[-1] if command.arguments else None
-        own = file is not None and _is_hostfile(
-            script, script.constants.value(file) or file.text.strip("\"'")
-        )
-        if own and (match := re.search(r"slots=(\d{1,3})\b", command.node.text)):
-            yield command.line, int(match[1])
+        number = re.search(r"slots=(\d{1,3})\b", command.node.text)
+        if file is not None and number is not None:
+            path = script.constants.value(file) or file.text.strip("\"'")
+            yield from [(command.line, int(number[1]))] if _is_hostfile(script, path) else []

@@ -91,14 +91,9 @@ def _of_code(script: Script) -> Iterator[Hit]:
                 tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
                 yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
     if script.starter is not None and not script.starter.call.remote:
-        outer, call = script.starter
-        yield from _lost(
-            Environment.of(outer),
-            call.file.start,
-            script.tree,
-            None,
-            f"this script, which {outer.name or 'another one'} starts",
-        )
+        above, call = script.starter
+        reader = f"this script, which {above.name or 'another one'} starts"
+        yield from _lost(Environment.of(above), call.file.start, script.tree, None, reader)
 
 
 _FIRST = 4  # words of a command behind a launcher; the file of a script is one of them
