@@ -227,6 +227,8 @@ def test_the_work_of_a_job_may_be_any_program(command: str, found: bool) -> None
         ("srun ./a \\ \n  --x 1\n", ["error"]),
         ("srun ./a --x=1 \\\t\n    t.py\n", ["error"]),
         ("./a | \\ \n  ./b\n", ["error"]),
+        ("srun ./a \\ \n    ./b\n", ["error"]),
+        ("srun ./a \\ \n./b\n", ["warning"]),
         ("srun ./a \\ \n\necho\n", ["warning"]),
         ("srun ./a \\\n  --x 1\n# x \\ \nawk '{ \\ \n}' f\ncat <<E\n \\ \nE\nx=\"a \\ \n\"\n", []),
         ("ls a\\\\ \n", []),

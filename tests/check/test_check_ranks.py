@@ -244,6 +244,7 @@ PROGRAMS = {
     "import lightning as L\n\nL.Trainer(devices=2, num_nodes=2)\n": "world-size",
     "import os\n\nprint(os.environ['DATA_ROOT'])\n": "unexported-variable",
 }
+DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]
 
 
 @pytest.mark.parametrize(("text", "rule"), PROGRAMS.items())
@@ -252,6 +253,14 @@ def test_the_file_of_the_program_proves_an_error(text: str, rule: str, tmp_path:
     script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
     found = {one.rule: one.severity for one in check(script.encode(), folder=str(tmp_path))}
     assert found[rule] == "error"
+
+
+@pytest.mark.parametrize(("words", "found"), DEVICES)
+def test_the_devices_of_a_trainer(words: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import lightning as L\n\nL.Trainer({words})\n")
+    script = "#!/bin/bash\n#SBATCH --gpus-per-node=2\n#SBATCH --time=01:00:00\nset -e\npython t.py\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("ranks-mismatch" in rules) is found
 
 
 QUIET = [
@@ -290,7 +299,12 @@ TRAINS = {
 @pytest.mark.parametrize(("text", "fails"), TRAINS.items())
 def test_a_program_that_needs_what_srun_and_mpirun_do_not_set(text: str, fails: bool, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text(text)
-    for script in (SLURM + "srun python t.py\n", OPEN + "mpirun -np 8 --map-by ppr:4:node python t.py\n"):
+    own = "export WORLD_SIZE=8\n"
+    for script in (
+        SLURM + "srun python t.py\n",
+        SLURM + own + "srun python t.py\n",
+        OPEN + "mpirun -np 8 --map-by ppr:4:node python t.py\n",
+    ):
         found = check(script.encode(), folder=str(tmp_path))
         assert ("no-rank-variables" in {one.rule for one in found}) is fails
     for script in (SLURM + f"srun bash -c '{SET}'\n", NODES + f"srun {RUN}", ONE + "python t.py\n"):

@@ -114,6 +114,8 @@ def remote_directory(script: Script) -> Iterator[Hit]:
         words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
         file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.text.strip("\"'"))), "")
         text = launch.command.statement.text
+        if script.starter is not None:
+            text += script.starter.script.line(script.starter.call.file.line)
         if launch.remote in _REMOTE and file and script.in_job and not _MOVES.search(text):
             yield Hit(
                 launch.line,

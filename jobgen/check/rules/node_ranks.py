@@ -116,9 +116,10 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
         return
     for launch in script.launches:
         line, outer = launch.row.line, launch.outer
-        if line.reaches_nodes or not line.nodes or outer is None or not outer.row.line.reaches_nodes:
+        if line.reaches_nodes or not line.nodes or _is_numbered(launch) or not _on_all(launch):
             continue
-        if not _is_numbered(launch) and not outer.unknown and _on_all(launch) and _is_for_all(outer):
+        by_ssh = outer is None and launch.remote and script.only(launch)
+        if by_ssh or (outer is not None and _starts_on_all(outer)):
             yield Hit(
                 launch.line,
                 f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
@@ -182,6 +183,10 @@ def serial_nodes(script: Script) -> Iterator[Hit]:
         if names & {name for groups in changed for name in groups}:
             yield Hit(launch.line)
             return
+
+
+def _starts_on_all(outer: Launch) -> bool:
+    return outer.row.line.reaches_nodes and not outer.unknown and _is_for_all(outer)
 
 
 def _is_numbered(launch: Launch) -> bool:

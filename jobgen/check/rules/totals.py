@@ -113,6 +113,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
                 f"write {gpus}, or request {one.tasks} GPUs",
             )
+        devices = _devices(one)
+        if gpus and devices and devices > gpus:
+            yield Hit(
+                one.line,
+                f"Lightning gets {devices} devices, but a node of the job has {gpus}: it refuses that",
+                f"write {gpus}, or request {devices} GPUs",
+            )
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
@@ -209,6 +216,15 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+def _devices(one: RankGroup) -> int | None:
+    """Return the number of devices of Lightning's trainer, if it uses GPUs."""
+    source = one.program.source
+    if source is None or one.is_step or "lightning" not in one.program.frameworks or re.search(r"cpu[\"']", source.text):
+        return None
+    own = one.program.number("devices", "gpus", "trainer.devices")
+    return own if own is not None else source.trainer.get("devices")
 
 
 def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:

@@ -68,6 +68,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             )
 
 
+_EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expressions
 _NO_PATHS = ("module", "ml", "echo", "printf")
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
 _PATHS = (
@@ -167,6 +168,9 @@ def _is_path(node: Node) -> bool:
     while word.parent is not None and word.parent.type == "concatenation":
         word = word.parent
     parent = word.parent
+    edits = parent is not None and parent.type == "command" and re.match(_EDITS, parent.text)
+    if edits and re.match(r"'|\"?(s|y|tr)?[/|#@,{$^]", word.text):
+        return False  # an expression
     if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
         name = parent.get("name") if parent is not None else None
         return (name is None or name.text not in _NO_PATHS) and "://" not in word.text
@@ -334,9 +338,10 @@ class _Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_form: dict[str, str] = {}
-        for name in sorted(sorted(names, reverse=True), key=lambda name: name.count("_")):
+        ordered = sorted(sorted(names, reverse=True), key=lambda name: name.count("_"))
+        for name in ordered:
             self._by_form |= dict.fromkeys(_forms(name), name)
-            self._by_form[_plain(name)] = name
+        self._by_form |= {_plain(name): name for name in ordered}  # a whole name before one without a letter
 
     def near(self, name: str) -> str | None:
         """Return the name that differs only in case or underscores, or in one letter of a long name."""
