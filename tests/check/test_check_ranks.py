@@ -210,6 +210,8 @@ SILENT = [
     ("remote-directory", NODES + f"srun {RUN}"),
     ("too-many-threads", NODES + "export OMP_NUM_THREADS=$(nproc)\nsrun python t.py\n"),
     ("too-many-threads", SLURM + "export OMP_NUM_THREADS=16\nsrun lmp -in in.lj\n"),
+    ("unexported-variable", SLURM + "N=1\nsrun shifter --env N=$N bash -c './a $N'\nsrun env N=$N bash -c './a $N'\n"),
+    ("too-many-threads", PBS + "export OMP_NUM_THREADS=24\nmpiexec -ppn 1 lmp -in in.lj\n"),
     ("unexported-variable", SLURM + f"export M=$(hostname)\nsrun bash -c '{RUN.strip()}'\n"),
     ("unexported-variable", SLURM + "N=1\nsrun bash -c 'N=2; ./a $N; for D in x; do ./a $D ${E:-1}; done'\n"),
     ("unexported-variable", SLURM + "D=x\ncat > r.sh <<E\npython t.py $D\nE\nsrun bash r.sh\n"),

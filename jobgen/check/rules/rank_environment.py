@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import Environment
 from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
@@ -83,7 +83,12 @@ def _of_code(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
         text, outer = one.text, one.outer
         if text is not None and text.type == "raw_string" and outer is not None and not outer.remote:
-            yield from _lost(environment, text.start, code(text), text, f"the code that {outer.title} starts")
+            reader = f"the code that {outer.title} starts"
+            call = next((above.text for above in text.above() if above.type == "command"), "")
+            given = {
+                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", call.replace(text.text, ""))
+            }
+            yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
     for launch in script.launches if files else ():
         for word in launch.program[:_FIRST] if launch.outer is None and not launch.remote else ():
@@ -100,15 +105,23 @@ _FIRST = 4  # words of a command behind a launcher; the file of a script is one 
 
 
 def _lost(
-    environment: Environment, before: int, tree: Node, place: Node | None, reader: str
+    environment: Environment,
+    before: int,
+    tree: Node,
+    place: Node | None,
+    reader: str,
+    given: Set[str] = frozenset(),
 ) -> Iterator[Hit]:
-    """Yield the variables that a tree reads without a default, and that nothing exports to it."""
+    """Yield the variables that a tree reads without a default, and that nothing exports to it.
+
+    ``given`` are those that its command sets.
+    """
     if any(one.name in ("source", ".", "eval") for one in commands(tree)):
         return
     own = {
         *re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read|local|declare)\s+(?:-\w+\s+)*(\w+)", tree.text)
     }
-    known = {name for names in own for name in names}
+    known = {name for names in own for name in names} | given
     for name, node in expansions(tree):
         plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
         if (

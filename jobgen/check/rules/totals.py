@@ -221,7 +221,12 @@ def world_size(script: Script) -> Iterator[Hit]:
 def _devices(one: RankGroup) -> int | None:
     """Return the number of devices of Lightning's trainer, if it uses GPUs."""
     source = one.program.source
-    if source is None or one.is_step or "lightning" not in one.program.frameworks or re.search(r"cpu[\"']", source.text):
+    if (
+        source is None
+        or one.is_step
+        or "lightning" not in one.program.frameworks
+        or re.search(r"cpu[\"']", source.text)
+    ):
         return None
     own = one.program.number("devices", "gpus", "trainer.devices")
     return own if own is not None else source.trainer.get("devices")
