@@ -60,12 +60,15 @@ def _read(body: Node) -> str:
     text = re.sub(r"(?m)^\t+", "", body.text) if begun.startswith("<<-") else body.text
     if re.match(r"<<-?\s*['\"\\]", begun):
         return text
-    lines = []
+    lines: list[str] = []
     for line in text.split("\n"):
         known = _REPLACED.sub("value", line)
-        # A directive whose value is not known is left out, and a line that may be one.
+        # A directive whose value is not known is left out, and a line that may be one; below it is a command.
         directive = line.lstrip().startswith("#") and "!" not in line
         alone = re.sub(r"\s#.*", "", known).strip() == "value"
-        given = "##" if known != line and (directive or alone) else known
+        below = any(re.match(r"\s*[^\s#]", above) for above in lines)
+        given = known
+        if known != line and (directive or alone):
+            given = ":" if alone and below else "##"
         lines.append(re.sub(r"\\([$`\\])", r"\1", given))
     return "\n".join(lines)

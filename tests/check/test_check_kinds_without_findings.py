@@ -145,6 +145,31 @@ def test_what_follows_an_error_of_syntax_is_a_guess() -> None:
     assert levels(text, "no-errexit") == []
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("#!/bin/bash\n# 4 minutes, in the queue for tests\n#SBATCH -t 4:00\n", "short-walltime"),
+        ("#!/bin/bash\n#PBS -l select=1:ncpus=1\n#PBS -o localhost:/data/out\n", "qsub-only"),
+        (f"{HEAD}ch-run -w image -- /home/tool/bin/tool --config x\n", "personal-path"),
+        (f"{HEAD.replace('set -e', '%%modules%%')}python3 t.py %%arguments%%\n", "no-errexit"),
+        (
+            f"{HEAD}cat > j <<E\n#!/bin/bash\nif [ -e x ]; then\n$(one)\nelse\n$(two)\nfi\nE\nsbatch j\n",
+            "syntax-error",
+        ),
+    ],
+)
+def test_what_a_draw_has_shown(text: str, rule: str) -> None:
+    assert levels(text, rule) == []
+
+
+def test_a_script_that_keeps_a_status_gets_no_set_e() -> None:
+    text = HEAD.replace("set -e\n", "mkdir x\n")
+    (only,) = (
+        one for one in check(f"{text}python3 t.py\nout=$?\nexit 1\n".encode()) if one.rule == "no-errexit"
+    )
+    assert only.fix == "write || exit 1 behind it"
+
+
 def test_a_script_beside_another_gets_what_that_exports(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text("#!/bin/bash\npython t.py --a $A --b $B\n")
     found = check(f"{HEAD}export A=1\nB=2\nsrun ./run.sh\n".encode(), "job.sh", folder=str(tmp_path))

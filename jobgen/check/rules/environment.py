@@ -91,10 +91,12 @@ def _is_inside(node: Node, start: int) -> bool:
     """Return whether a path is one in a container, or only in a message."""
     above = next((one for one in node.above() if one.type in ("command", "variable_assignment")), None)
     name = above.get("name") if above is not None and above.type == "command" else None
-    if name is None:
+    if above is None or name is None:
         return False
+    before = node.source[above.start : node.start].decode("utf-8", "replace")
     return (
         name.text in ("echo", "printf")
+        or re.search(r"\b(ch-run|docker|podman|shifter)\s.*\s--\s", before, re.S) is not None
         or node.text[:start].endswith((":", "target=", "dst="))
         or (start == 0 and node.source[node.start - 1 : node.start] == b":")
     )

@@ -13,6 +13,7 @@ from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
+from jobgen.script.other_text import is_template
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
 
@@ -61,10 +62,11 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     elif lost := _ignored(script, work):
         first = min(lost, key=lambda one: (one not in works, one.node.start))
         several = first in works and _repeats(works, first)
+        by_hand = any(value.text == "$?" for _, value, _ in script.assignments)
         yield Hit(
             first.line,
             f"without set -e the script continues if {_shown(first.node)} fails",
-            _COUNT if several else _set(script, "-eo"),
+            _COUNT if several else "write || exit 1 behind it" if by_hand else _set(script, "-eo"),
             NOTE,
         )
 
@@ -76,7 +78,7 @@ def _run(script: Script) -> list[Command]:
     """Return the commands that may run: those behind an exit do not. What follows an error of syntax is a guess."""
     error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
     end = script.last_line if error is None else min(script.last_line, error.line - 1)
-    return [command for command in script.commands if command.line <= end]
+    return [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
 
 
 def _name(command: Command) -> str:

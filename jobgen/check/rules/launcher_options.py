@@ -369,7 +369,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     "pdsh by rsh",
     """pdsh uses rsh unless it was built for another command, or `PDSH_RCMD_TYPE` names one. Where no rsh
     runs it fails on every host, **with status 0**.""",
-    message="pdsh uses rsh unless PDSH_RCMD_TYPE names another command: without rsh it fails, with status 0",
+    message="pdsh may use rsh, unless PDSH_RCMD_TYPE names another command: without rsh it fails, with status 0",
     fix="export PDSH_RCMD_TYPE=ssh",
     bad="""
     #!/bin/bash

@@ -113,6 +113,8 @@ def qsub_only(script: Script) -> Iterator[Hit]:
 def _unknown_host(option: Option) -> Iterator[Hit]:
     """Yield a hit for a path that begins with a host, which may not exist; two colons are refused."""
     host = option.value.partition("/")[0]
+    if host == "localhost:" and "/" in option.value:
+        return  # an absolute path on the node of the job
     if ":" in host and not host.startswith(":"):
         name = shown(host.partition(":")[0])
         reason = f"PBS reads {name} as a host name, and refuses the job if no such host exists"

@@ -127,12 +127,18 @@ def bad_walltime(script: Script) -> Iterator[Hit]:
             yield Hit.at(option, f"the time {shown(text)} is refused: allowed are {forms}")
 
 
+def _says_minutes(script: Script, number: int, minutes: int) -> bool:
+    """Return whether a comment at a line, or in the three above, has the number of minutes in words."""
+    near = " ".join(script.line(at) for at in range(number - 3, number + 1))
+    return re.search(rf"#.*\b{minutes} *-?min", near, re.I) is not None
+
+
 @rule(
     "short-walltime",
     WARNING,
     "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (If minutes are plausible, as in `30:00`, this is only a note.)""",
+    (If minutes are plausible, as in `30:00`, this is only a note; it is silent if a comment says "24 minutes".)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=24:00
@@ -151,7 +157,7 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             continue
         first, colon, rest = text.partition(":")
         if colon and ":" not in rest and "-" not in text:
-            if rest == "00" and int(first) in _MINUTES:
+            if (rest == "00" and int(first) in _MINUTES) or _says_minutes(script, option.line, int(first)):
                 continue
             hours = int(first) in _HOURS or total < 300
             yield Hit.at(
