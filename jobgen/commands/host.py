@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.group import Group
+from jobgen.commands.group import CommandGroup
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import NO, JobgenError, counted, nearest, one_of, shown, visible
 from jobgen.schedulers.table import SCHEDULERS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "host",
-    cls=Group,
+    cls=CommandGroup,
     short_help="Add, check and remove machines that ssh reaches.",
     help="Hosts: machines with a scheduler that ssh reaches, for jobgen submit --host.",
     epilog="Example: jobgen host add narval",
