@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Set
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script import code_files
@@ -52,7 +52,7 @@ OF_LIBRARIES = re.compile(
 )
 def unexported(script: Script) -> Iterator[Hit]:
     yield from _of_code(script)
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
     if not script.in_job or environment.is_open or not names:
         return
@@ -79,14 +79,14 @@ def unexported(script: Script) -> Iterator[Hit]:
 
 def _of_code(script: Script) -> Iterator[Hit]:
     """Yield the variables that the code of other shells reads, and that the script assigns without export."""
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for one in ranks(script):
         text, outer = one.text, one.outer
         if text is not None and text.type == "raw_string" and outer is not None and not outer.remote:
             reader = f"the code that {outer.title} starts"
-            call = next((above.text for above in text.above() if above.type == "command"), "")
+            whole = next((above.text for above in text.above() if above.type == "command"), "")
             given = {
-                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", call.replace(text.text, ""))
+                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", whole.replace(text.text, ""))
             }
             yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
@@ -98,14 +98,14 @@ def _of_code(script: Script) -> Iterator[Hit]:
     if script.starter is not None and not script.starter.call.remote:
         above, call = script.starter
         reader = f"this script, which {above.name or 'another one'} starts"
-        yield from _lost(Environment.of(above), call.file.start, script.tree, None, reader)
+        yield from _lost(RankEnvironment.of(above), call.file.start, script.tree, None, reader)
 
 
 _FIRST = 4  # words of a command behind a launcher; the file of a script is one of them
 
 
 def _lost(
-    environment: Environment,
+    environment: RankEnvironment,
     before: int,
     tree: Node,
     place: Node | None,
@@ -180,7 +180,7 @@ def _is_set(script: Script, name: str) -> bool:
     schedulers=("slurm",),
 )
 def export_none(script: Script) -> Iterator[Hit]:
-    environment, option = Environment.of(script), script.heeded.get("--export")
+    environment, option = RankEnvironment.of(script), script.heeded.get("--export")
     for launch in script.launched("srun") if option is not None else ():
         passed = None if launch.has("--export") or launch.outer is not None else environment.passed(launch)
         if passed is None or option is None or not is_work(script, launch):
@@ -220,7 +220,7 @@ def export_none(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def export_names(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for launch in script.launched("srun"):
         passed = environment.passed(launch) if launch.has("--export") else None
         if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
@@ -262,7 +262,7 @@ def export_names(script: Script) -> Iterator[Hit]:
     """,
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     if not script.request.cpus_per_rank:
         return
     for one in ranks(script):
