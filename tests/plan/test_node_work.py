@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from golden.cases import plan_of, script
 from support import jobs
+from support.pairs import check_rows
 
 from jobgen.errors import JobgenError
 from jobgen.rendering.explanation import as_table
@@ -141,3 +142,24 @@ def test_a_site_does_not_stop_a_job_without_its_work(
 def test_a_site_without_such_jobs_is_good(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(SITE + SETTINGS.format(**NONE))
     assert jobs.jobgen("site", "check", tmp_path / "own.toml").returncode == 0
+
+
+PACK = "--nodes 2 --gpus-per-node 4 --array 0-3 --pack 2"
+REFUSED = {
+    "`--pack` and `--on-each-node`": f"{PACK} --on-each-node true",
+    "`--pack` and `--after-on-each-node`": f"{PACK} --after-on-each-node true",
+    "`--pack` and `--stage`": f"{PACK} --stage /a",
+    "`--pack` and `--local-caches`": f"{PACK} --local-caches yes",
+    "`--gpu-telemetry` and `--accelerator cpu`": "--accelerator cpu --gpu-telemetry yes",
+    "`--local-dir` alone": "--local-dir /tmp",
+    "two files for one place": "--stage /a/data --stage /b/data",
+}
+
+
+def test_the_table_of_pairs_holds() -> None:
+    """Each row of docs/node-work.md names a test that there is, or a job that is refused with its sentence."""
+    files = ("tests/cluster/test_node_work_pairs.py", "tests/hosts/test_kinds_of_runs.py")
+    for row in check_rows("docs/node-work.md", REFUSED, *files):
+        with pytest.raises(JobgenError) as refused:
+            script(f"slurm --launcher srun {REFUSED[row.name]} -- train.py")
+        assert row.words in str(refused.value), row
