@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 23622bd9ace02972fb7d6678e44bf9c6869e0f79a69999297100eb9e0abd5793 ========
+# ======== jobgen runtime 0.2.0, SHA-256 5730c9b93b8094b26266698dd2a74e559dda1005faa0aeadd87c840579415d93 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -1146,6 +1146,7 @@ END_OF_WATCH
 # The job, from the allocation to its status.
 
 job_main() {
+  unset SSH_CLIENT SSH2_CLIENT  # of a submission by ssh: bash -c would read ~/.bashrc
   job_listen
   job_optional overrides
   job_check_runtime
