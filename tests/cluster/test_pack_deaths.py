@@ -108,7 +108,7 @@ def test_a_node_is_lost(
     finally:
         cluster.revive(hosts[2])
     done = finish(cluster, task)
-    assert "2 of 4 points have finished, 2 can go on: 2 3" in done.output, done.output
+    assert "2 of 4 points have finished, 2 failed: 2 3" in done.output, done.output
     assert {line.split("\t")[0] for line in (run / "pack-0/bad-hosts").read_text().splitlines()} == {hosts[2]}
     assert not gone(folder, 60)
     array = jobgen(cluster, folder, "submit", "--again", run.name).strip()
