@@ -1,4 +1,4 @@
-"""Restart in place beside other parts of a job, on Slurm: a rank dies in the first attempt."""
+"""Restart in place beside other parts of a job: a rank dies in the first attempt."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from support import boxes, jobs
-from support.cluster import Cluster, Job, ended
+from support.cluster import Cluster, Job
+from support.pbs import PbsCluster
 from support.processes import gone
-from support.story import path_for
+from support.story import AnyCluster, finish, path_for
 
 SMI = Path(__file__).parents[1] / "support" / "nvidia-smi.sh"
 TWO = ("--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1")
@@ -17,14 +18,14 @@ DIES = 'echo "$JOBGEN_ATTEMPT $RANK" >> "$JOBGEN_RUN_DIR/seen"; ((RANK)) || [[ $
 
 
 def ran(
-    cluster: Cluster, folder: Path, *options: object, program: str = DIES, path: str = "", **more: str
+    cluster: AnyCluster, folder: Path, *options: object, program: str = DIES, path: str = "", **more: str
 ) -> Job:
     """Run a job, whose processes are gone after it."""
     place = shlex.quote(path or path_for("torchrun", folder))
     (folder / "path.sh").write_text(f"export PATH={place}:$PATH\n" + "".join(more.values()))
     words = ("--no-preflight", "--source", folder / "path.sh", *options)
     script = jobs.render(*cluster.words, "--restarts", "2", *words, program=["bash", "-c", program])
-    done = ended(cluster, cluster.sbatch(script, folder))
+    done = finish(cluster, cluster.submit(script, folder))
     assert not gone(folder)
     return done
 
@@ -47,7 +48,7 @@ ONCE = ["attempt-1: ended 137", "attempt-2: ended 0"]
 @pytest.mark.parametrize(
     "launch", [("srun",), ("torchrun", "--remote", "ssh"), ("mpirun", "--remote", "ssh")], ids=" ".join
 )
-def test_the_way_to_the_nodes(slurm_cluster: Cluster, launch: tuple[str, ...]) -> None:
+def test_each_way_to_the_nodes(slurm_cluster: Cluster, launch: tuple[str, ...]) -> None:
     folder = slurm_cluster.folder("reach")
     done = ran(slurm_cluster, folder, *TWO, "--launcher", *launch)
     assert done.ok, done.output
@@ -56,13 +57,23 @@ def test_the_way_to_the_nodes(slurm_cluster: Cluster, launch: tuple[str, ...]) -
     assert seen(run)[-2:] == ["2 0", "2 1"]
 
 
-def test_an_array(slurm_cluster: Cluster) -> None:
+def test_nodes_that_differ(openpbs_cluster: PbsCluster) -> None:
+    folder = openpbs_cluster.folder("uneven")
+    sizes = ("--nodes", "1x1+1x2", "--accelerator", "cpu", "--cpus-per-rank", "1")
+    done = ran(openpbs_cluster, folder, *sizes, "--launcher", "torchrun")
+    assert done.ok, done.output
+    run = jobs.run_dir(folder / "runs")
+    assert attempts(run) == ONCE
+    assert seen(run)[-3:] == ["2 0", "2 1", "2 2"]
+
+
+def test_a_task_of_an_array_starts_again(slurm_cluster: Cluster) -> None:
     """One task restarts, by itself."""
     folder = slurm_cluster.folder("array")
     program = f"[[ $JOBGEN_TASK == 1 ]] || exit 0; {DIES}"
     done = ran(slurm_cluster, folder, *TWO, "--array", "0-1%1", "--launcher", "srun", program=program)
     for task in (0, 1):
-        job = ended(slurm_cluster, f"{done.id}_{task}")
+        job = finish(slurm_cluster, f"{done.id}_{task}")
         assert job.ok, job.output
     [run] = (folder / "runs").iterdir()
     assert attempts(run / "task-0") == ["attempt-1: ended 0"]
@@ -80,7 +91,7 @@ def test_a_requeue_when_no_restart_is_left(slurm_cluster: Cluster) -> None:
     assert ends == ["137", "137", "75", "137", "0"]
 
 
-def test_a_container(slurm_cluster: Cluster) -> None:
+def test_a_container_starts_again(slurm_cluster: Cluster) -> None:
     folder = slurm_cluster.folder("box")
     image, path = boxes.image(folder), boxes.stand_ins(folder / "bin", "apptainer")
     box = ("--container", "apptainer", "--image", image, *boxes.binds())
@@ -92,7 +103,7 @@ def test_a_container(slurm_cluster: Cluster) -> None:
     assert attempts(jobs.run_dir(folder / "runs")) == ONCE
 
 
-def test_commands_before_and_after(slurm_cluster: Cluster) -> None:
+def test_commands_before_and_after_run_once(slurm_cluster: Cluster) -> None:
     """They run once."""
     folder = slurm_cluster.folder("once")
     words = ("--before", "echo before >> once", "--after-block", "echo after $JOBGEN_STATUS >> once")
@@ -102,7 +113,7 @@ def test_commands_before_and_after(slurm_cluster: Cluster) -> None:
     assert (folder / "once").read_text().splitlines() == ["before", "after 0"]
 
 
-def test_telemetry(slurm_cluster: Cluster) -> None:
+def test_each_attempt_has_telemetry(slurm_cluster: Cluster) -> None:
     """Each attempt has samples of its own."""
     folder = slurm_cluster.folder("telemetry")
     (folder / "smi").mkdir()
@@ -147,13 +158,13 @@ starts = "after server is ready"
 """
 
 
-def test_steps_at_the_same_time(slurm_cluster: Cluster) -> None:
+def test_a_server_begins_again_with_its_trainer(slurm_cluster: Cluster) -> None:
     """The first step has finished; the server begins again with its trainer."""
     folder = slurm_cluster.folder("steps")
     text = STEPS.replace("PROGRAM", DIES.replace('"$JOBGEN_RUN_DIR/seen"', "seen"))
     (folder / "job.toml").write_text(text)
     script = jobs.render(*slurm_cluster.words, "--job", folder / "job.toml", "--restarts", "2")
-    done = ended(slurm_cluster, slurm_cluster.sbatch(script, folder))
+    done = finish(slurm_cluster, slurm_cluster.sbatch(script, folder))
     assert done.ok, done.output
     assert (folder / "order").read_text().split() == ["first"] * 4 + ["server"] * 2
     assert attempts(jobs.run_dir(folder / "runs")) == ONCE
