@@ -914,3 +914,77 @@ def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[st
     done = convert(_TORQUE.format(line), "slurm", "torque")
     assert f"srun {options}" in done.text
     assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--export=NONE", "srun ./a", True),
+        ("--export=PATH,A=b", "srun -n 1 python t.py", True),
+        ("--export=NONE", "srun --export=ALL ./a", False),
+        ("--export=NONE", "export SLURM_EXPORT_ENV=ALL\nsrun ./a", False),
+        ("--export=ALL", "srun ./a", False),
+        ("--export=NONE", "./a", False),
+    ],
+)
+def test_ranks_that_srun_keeps_the_environment_from(options: str, line: str, named: bool) -> None:
+    """A directive --export holds for the steps of the job, too."""
+    done = convert(SLURM.format(f"-N 1 -n 4 {options}", line), "pbspro")
+    assert any("--export=" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "named"),
+    [
+        ("mpirun --map-by core --bind-to core ./a", "--distribution=block:block --cpu-bind=cores", False),
+        ("mpirun --map-by slot ./a", "--distribution=block:block --kill", False),
+        ("mpirun --map-by slot --bind-to none ./a", "srun --cpu-bind=none", False),
+        ("mpirun --bind-to core ./a", "srun --cpu-bind=cores", False),
+        ("mpiexec --cpu-bind verbose,core ./a", "--cpu-bind=verbose,cores", False),
+        ("mpiexec --cpu-bind verbose ./a", "--cpu-bind=verbose", False),
+        ("$HOME/namd/charmrun ./a", "$HOME/namd/charmrun ./a", True),
+        ('"$NAMD/charmrun" ./a', '"$NAMD/charmrun" ./a', True),
+    ],
+)
+def test_places_of_ranks_and_launchers_in_variables(line: str, new: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=4\ncd $PBS_O_WORKDIR\n{line}", "slurm", "torque")
+    assert new in done.text
+    assert any("starts ranks under Slurm is not known" in one.why for one in done.remarks) is named
+    assert any(one.lost for one in done.remarks) is named
+
+
+def test_a_binding_that_srun_prints() -> None:
+    done = convert(SLURM.format("-N 1 -n 4", "srun --cpu-bind=verbose,cores ./a"), "torque")
+    assert [one.why for one in done.remarks if "cpu-bind" in one.what] == [
+        "the binding of the ranks is not printed"
+    ]
+
+
+@pytest.mark.parametrize("line", ["mpirun -np 1 ./a", "mpirun -np 4 ./a"])
+def test_the_variables_of_a_rank(line: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=4\ncd $PBS_O_WORKDIR\n{line}", "slurm", "torque")
+    assert any("programs that read them find SLURM_PROCID" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--cpus-per-gpu=4", "mpirun -np 2 ./a", True),
+        ("-c 4", "mpirun -np 2 ./a", True),
+        ("-c 4", "srun ./a", False),
+    ],
+)
+def test_threads_of_ranks_that_mpirun_starts_on_whole_nodes(options: str, line: str, named: bool) -> None:
+    """The ranks of mpirun have other cores than those of a task of Slurm."""
+    done = job_file(SLURM.format(f"-N 2 --ntasks-per-node=1 --gres=gpu:8 --exclusive {options}", line))
+    assert any("the script leaves it unset" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["./a --device=xpu", "module load craype-accel-amd-gfx90a\n./a", "hipcc --offload-arch=gfx90a a.c"],
+)
+def test_devices_by_other_names(line: str) -> None:
+    done = convert(f"#PBS -l select=2\ncd $PBS_O_WORKDIR\n{line}", "slurm", "pbspro")
+    assert "GPUs" in [one.what for one in done.remarks]
+    assert "accelerators" in [one.what for one in job_file(SLURM.format("-N 2", line)).remarks]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
+from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, narrow_export
 from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
@@ -445,12 +446,10 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
         launch = launch.outer
     if launch is None:
         return
-    option, own = script.heeded.get("--export"), launch.options.get("--export")
-    of_job = option.value if option is not None and "SLURM_EXPORT_ENV" not in script.tree.text else "ALL"
-    value = own if launch.has("--export") else of_job
-    if "ALL" not in (value or "ALL").strip("\"'").upper().split(","):
-        why = f"the ranks get the environment of the script, too, which --export={value} keeps from it"
-        yield Remark(launch.line, launch.kind, why, lost=False)
+    own = launch.options.get("--export")
+    value = own if launch.has("--export") else narrow_export(script)
+    if value and "ALL" not in value.strip("\"'").upper().split(","):
+        yield Remark(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value), lost=False)
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:

@@ -65,8 +65,15 @@ def _all(script: Script) -> Iterator[Call]:
             continue
         word = command.words[at]
         first, *more = expanded(word, script.constants) or [word]
-        if name := os.path.basename(script.constants.value(first) or ""):
+        if name := os.path.basename(script.constants.value(first) or "") or _other_in_variable(first):
             yield Call(command, word, name, command.words[:at], (*more, *command.words[at + 1 :]))
+
+
+def _other_in_variable(word: Node) -> str:
+    """Return the name of a launcher that stays unchanged, and whose folder is in a variable."""
+    name = word.text.strip("'\"").rpartition("/")[2]
+    other = name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name)
+    return name if other else ""
 
 
 def beside_others(script: Script) -> set[int]:
