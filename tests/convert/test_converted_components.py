@@ -69,3 +69,11 @@ def test_a_script_of_jobgen_becomes_its_components(launcher: str, tmp_path: Path
         return [one for one in text.splitlines() if one.startswith(("#SBATCH", "job_components", "  exec"))]
 
     assert lines(again) == lines(script)
+
+
+def test_other_steps_of_components_stay_and_devices_are_those_of_their_component() -> None:
+    command = "srun --pack-group=1 -n 1 ./prepare\nsrun --pack-group=1 --gres=gpu:4 ./solver"
+    text = SCRIPT.format(word="hetjob", command=command).replace("--gpus-per-node=4 ", "")
+    file = decode(convert(Script(text.encode(), "slurm")).text, "job.toml")
+    assert "srun --pack-group=1 -n 1 ./prepare" in str(file["blocks"])
+    assert [one["gpus_per_node"] for one in file["component"]] == [0, 4]

@@ -297,7 +297,7 @@ def test_another_plugin_for_mpi_is_named(plugin: str, new: str) -> None:
         ("#PBS -o x.log\n", True),
         ("#PBS -j n\n", True),
         ("#PBS -j oe\n", False),
-        ("#PBS -j eo\n", False),
+        ("#PBS -j eo\n", True),
         ("#PBS -e x.err\n", False),
     ],
 )
@@ -988,3 +988,64 @@ def test_devices_by_other_names(line: str) -> None:
     done = convert(f"#PBS -l select=2\ncd $PBS_O_WORKDIR\n{line}", "slurm", "pbspro")
     assert "GPUs" in [one.what for one in done.remarks]
     assert "accelerators" in [one.what for one in job_file(SLURM.format("-N 2", line)).remarks]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-c 4", "mpirun ./a", True),
+        ("-N 1", "mpiexec python t.py", True),
+        ("-N 1 -n 4", "mpirun ./a", False),
+        ("-N 1 --exclusive", "mpirun ./a", False),
+        ("-N 1", "mpirun -np $N ./a", False),
+        ("-N 1", "mpirun $ARGS ./a", False),
+        ("-N 1", "mpirun -host a ./a", False),
+    ],
+)
+def test_mpirun_counts_the_slots_of_slurm(options: str, line: str, named: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert any("one on each core" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "left"),
+    [
+        ("-N 1 --exclusive", "./a", True),
+        ("-N 1 --exclusive -c 4", "./a", True),
+        ("-N 1 --exclusive -c 4", "srun ./a", False),
+        ("-N 1", "./a", False),
+        ("-N 1 --exclusive", "export OMP_NUM_THREADS=2\n./a", False),
+    ],
+)
+def test_threads_of_a_program_on_whole_nodes(options: str, line: str, left: bool) -> None:
+    """PBS Pro sets OMP_NUM_THREADS to the cores of the request, and Slurm leaves it unset."""
+    text = convert(SLURM.format(options, line), "pbspro").text
+    assert ("unset OMP_NUM_THREADS" in text) is left
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [("-D /data", True), ("-D .", False), ("-D /data -o x%j.log", False), ("", False)]
+)
+def test_a_log_in_the_directory_of_the_job(options: str, named: bool) -> None:
+    script = SLURM.format(f"-N 1 {options}", "./a")
+    for done in (convert(script, "torque"), job_file(script)):
+        assert any("the directory of the submission" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(("join", "named"), [("-j eo", True), ("-j oe", False), ("", True)])
+def test_a_log_with_the_name_of_that_of_errors(join: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -N a -l nodes=1 {join}\n./a\n", "torque")
+    assert ("the error file a.eID" in [one.what for one in done.remarks]) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("srun ./a", True), ("srun python t.py", False), ("srun hostname", False)]
+)
+def test_one_rank_of_srun_may_use_an_mpi(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", line))
+    assert any("--mpi=none" in one.why for one in done.remarks) is named
+
+
+def test_a_launcher_of_one_site() -> None:
+    done = convert("#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\nmpicmd ./a", "slurm", "torque")
+    assert any(one.lost and "how mpicmd starts ranks" in one.why for one in done.remarks)

@@ -37,7 +37,7 @@ def _of_component(script: Script, number: int) -> Script:
         for one in script.options
         if not begin < one.line < end
     ]
-    parts = [edit for command in script.named(NAME) for edit in _part(command, number)]
+    parts = [edit for command in _of_ranks(script) for edit in _part(command, number)]
     return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
 
 
@@ -77,10 +77,19 @@ def _parts(command: Command) -> list[_SrunPart]:
     ]
 
 
+def _of_ranks(script: Script) -> list[Command]:
+    """Return the last command of srun with a program, which starts the ranks; the others stay as they are."""
+    return [one for one in script.named(NAME) if _parts(one)[0].program][-1:]
+
+
 def _part(command: Command, number: int) -> Iterator[Edit]:
     """Yield the edits that leave of a command the part for a component, without the option for it."""
     parts = _parts(command)
-    own = next((one for at, one in enumerate(parts) if one.is_for(number, at)), parts[0])
+    own = next((one for at, one in enumerate(parts) if one.is_for(number, at)), None)
+    if own is None:  # then the component has no devices for it
+        own = parts[0]
+        devices = (word for word in own.words if re.match(r"(--g(res|pus)[\w-]*=|-G\d)", word.text))
+        yield from (Edit(word.start, word.end, "") for word in devices)
     for one in parts:
         if one is not own and one.words:
             yield Edit(one.words[0].start, one.words[-1].end, "")
@@ -107,7 +116,8 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
             one.values.setdefault("gpus_per_node", 0)
     kinds = {str(one.values.get("accelerator", "cuda")) for one in files}
     if len(kinds) > 1:
-        file.remarks = [one for one in file.remarks if one.what != "accelerators"]
+        for one in files:
+            one.remarks = [remark for remark in one.remarks if remark.what != "accelerators"]
         file.values.pop("accelerator", None)
         if others := sorted(kinds - {"cpu", "cuda"}):
             file.values["accelerator"] = others[0]
@@ -132,7 +142,7 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
 
 def _of_program(script: Script) -> Iterator[Remark]:
     """Yield remarks on a program that is not that of all components."""
-    commands = [one for one in script.named(NAME) if _parts(one)[0].program]
+    commands = _of_ranks(script)
     if not commands:
         return
     parts = _parts(commands[-1])
