@@ -28,6 +28,8 @@ def heeded(options: Sequence[Option], scheduler: Scheduler) -> dict[str, Option]
     found: dict[str, Option] = {}
     for key, option in settings(options, scheduler):
         before, which = found.get(key), scheduler.grammar.precedence(key)
+        if not key:  # words without an option
+            which = "all"
         if before is None or which == "last":
             found[key] = option
         elif which == "all":

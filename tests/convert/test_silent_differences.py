@@ -1049,3 +1049,73 @@ def test_one_rank_of_srun_may_use_an_mpi(line: str, named: bool) -> None:
 def test_a_launcher_of_one_site() -> None:
     done = convert("#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\nmpicmd ./a", "slurm", "torque")
     assert any(one.lost and "how mpicmd starts ranks" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(("target", "words"), [("slurm", "PBS"), ("torque", "SBATCH")])
+def test_words_without_an_option_are_named(target: str, words: str) -> None:
+    """The lines of a script that PBS Pro or Slurm refuses, or reads as a file."""
+    source = {"PBS": "pbspro", "SBATCH": "slurm"}[words]
+    done = convert(f"#!/bin/bash\n#{words} ngpus=1\n#{words} output=a\n./a\n", target, source)
+    assert "ngpus=1,output=a" in [one.what for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "new"),
+    [
+        ("-N 1 --exclusive --ntasks-per-node=8", "mpirun -n 8 ./a", "unset OMP_NUM_THREADS"),
+        ("-N 1 --exclusive --ntasks-per-node=8", "srun ./a", "export OMP_NUM_THREADS=1"),
+        ("-N 1 --ntasks-per-node=8", "mpirun -n 8 ./a", "export OMP_NUM_THREADS=1"),
+    ],
+)
+def test_threads_of_ranks_on_whole_nodes_of_pbs(options: str, line: str, new: str) -> None:
+    assert new in convert(SLURM.format(options, line), "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("set -x\nsrun ./a", True),
+        ("set -ex\nsrun ./a", True),
+        ("set -o xtrace\nsrun ./a", True),
+        ("set -e\nsrun ./a", False),
+        ("f() {\nset -x\n./b\n}\nf\nsrun ./a", False),
+    ],
+)
+def test_a_job_file_does_not_trace_the_program(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", lines))
+    assert any("does not print its commands" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        (". /opt/env.sh > /dev/null", True),
+        ("source /opt/env.sh &> /dev/null", True),
+        ("module load gcc >/dev/null 2>&1", True),
+        ("module load gcc 2> /dev/null", False),
+        ("source /opt/env.sh", False),
+    ],
+)
+def test_output_that_an_option_does_not_hide(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"{line}\nsrun ./a"))
+    assert any("not in /dev/null" in one.why for one in done.remarks) is named
+
+
+def test_a_separator_of_words_that_is_set_with_another_variable() -> None:
+    lines = "IFS=$'\\n' names=($(cat f))\nfirst=0\necho ${names[first]}\nsrun ./a\nrm $x"
+    assert values(job_file(SLURM.format("-N 1", lines)).text)["after"].count("IFS=$'\\n'") == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("while getopts s: f\ndo\ncase $f in\ns) seed=$OPTARG;;\nesac\ndone", True),
+        ("if [ -n $B ]\nthen\nseed=$B\nfi", True),
+        ("seed=1\nif [ -n $B ]\nthen\nseed=$B\nfi", False),
+        ("if [ -n $B ]\nthen\nseed=$B\nelse\nseed=2\nfi", False),
+        ("case $B in\n1) seed=$B;;\n*) seed=2;;\nesac", False),
+    ],
+)
+def test_a_variable_that_some_branches_set(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"{lines}\nsrun ./a $seed"))
+    assert any("in a condition only" in one.why for one in done.remarks) is named

@@ -151,7 +151,8 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     several = threads_of_ranks(script, source, target, content)
-    whole = request.exclusive and not several and (request.cpus_per_rank is None or not script.launches)
+    whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
+    whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
     return [f"export OMP_NUM_THREADS={request.cpus_per_rank or 1}{why}"] if several else []
