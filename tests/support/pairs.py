@@ -11,7 +11,9 @@ from support import ROOT
 def check(page: str, refused: Iterable[str], refusal: Callable[[str], str]) -> None:
     """Check the rows of a page: those that work name a test and its case, and the others, whose names are in
     ``refused``, have a sentence of the ``refusal`` of their job."""
-    rows = re.findall(r"^\| (.*) \| (works|refused)[^|]* \| (.*) \|$", (ROOT / "docs" / page).read_text(), re.M)
+    rows = re.findall(
+        r"^\| (.*) \| (works|refused)[^|]* \| (.*) \|$", (ROOT / "docs" / page).read_text(), re.M
+    )
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     for row in rows:
         name, _, case = row[2].strip("`]").partition("[")
