@@ -73,8 +73,8 @@ def top_of(directory: str) -> str | None:
         done = call(("git", "rev-parse", "--show-toplevel"), directory, _PATIENCE, {"LC_ALL": "C"})
     except SchedulerError as error:
         raise JobgenError(f"the files of the checkout {shown(directory)} cannot be listed: {error}") from None
-    if done.status != 0 and "not a git repository" in done.err:
-        return None
+    if done.status != 0 and "not a git repository (or any" in done.err:
+        return None  # and not: the repository that a file .git names is gone
     top = done.out.removesuffix("\n")
     if done.status != 0 or not os.path.lexists(os.path.join(top, ".git")) or top not in parents:
         why = complaint(done) if done.status != 0 else f"git says that its files are in {shown(top)}"

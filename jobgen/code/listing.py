@@ -136,11 +136,13 @@ class _Walk:
         if path != ".":
             yield Entry(path, source, status)
         for inner in sorted(os.listdir(source)):
+            if inner in kinds.UNSAID:
+                continue
             one = os.path.normpath(os.path.join(path, inner))
             about = os.lstat(os.path.join(source, inner))
             if stat.S_ISDIR(about.st_mode):
                 kind = kinds.of_folder(os.path.join(source, inner))
-                if inner not in kinds.UNSAID and kind != "environments":
+                if kind != "environments":
                     yield from self.below(one)
             elif stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
                 yield Entry(one, os.path.join(source, inner), about)
@@ -151,7 +153,7 @@ class _Walk:
 
     def _entry(self, path: str) -> Entry | None:
         """Return what lies at a path; None if it does not exist, or never travels."""
-        if self._kind(os.path.dirname(path)):
+        if self._kind(os.path.dirname(path)) or os.path.basename(path) in kinds.UNSAID:
             return None
         source = os.path.join(self._root, path)
         try:

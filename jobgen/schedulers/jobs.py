@@ -124,7 +124,7 @@ def by_key(jobs: Iterable[Job]) -> dict[str, list[Job]]:
 
 
 def search_begin(since: float, form: str, host: Host) -> tuple[str, dict[str, str]]:
-    """Return a time before ``since``, in the form of a scheduler, and the variables with which its commands read
-    it as it is meant: the host may be in another time zone."""
+    """Return a time before ``since`` in the form of a scheduler, and the variables with which its commands on
+    a host in any time zone read it right."""
     before = since - (_CLOCKS_DIFFER if host is HERE else _CLOCKS_OF_HOSTS_DIFFER)
     return time.strftime(form, time.gmtime(before)), {"TZ": "UTC0"}

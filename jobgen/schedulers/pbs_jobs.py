@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.errors import shown

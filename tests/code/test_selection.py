@@ -123,6 +123,15 @@ def test_a_checkout_without_git_here(checkout: Path, monkeypatch: pytest.MonkeyP
     assert paths(checkout) == {"train.py"}
 
 
+def test_a_checkout_whose_repository_is_gone(work: Path) -> None:
+    """It has moved, or is not in the container: without it nobody knows what git ignores."""
+    write(work, ".git", text="gitdir: /nowhere\n")
+    assert "cannot be listed: fatal: not a git repository: /nowhere" in refusal(work)
+    (work / ".git").rename(work / "git")
+    write(work, "inner/.git", "inner/a.py")
+    assert paths(work) == paths(work, "inner") - {"inner"} == {"train.py", "git", "inner/a.py"}
+
+
 @pytest.mark.parametrize("kind", ["checkout", "work"])
 def test_what_never_travels(kind: str, request: pytest.FixtureRequest) -> None:
     folder: Path = request.getfixturevalue(kind)

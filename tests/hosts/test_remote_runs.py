@@ -64,6 +64,8 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     inode = (here / "checkpoints/step-1/weights").stat().st_ino
     assert laptop.run("jobgen", "fetch", run, "checkpoints/step-1").status == 0
     assert (here / "checkpoints/step-1/weights").stat().st_ino == inode  # it was here
+    (there / "[a]*").write_text("text")
+    assert laptop.run("jobgen", "fetch", run, "[a]*").status == 0  # a name, and no pattern
     done = laptop.run("jobgen", "fetch", run, "checkpoint/*")
     assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
 
