@@ -86,7 +86,11 @@ class _Walk:
         self.stays: dict[str, list[str]] = {}
 
     def checkout(self, folder: str) -> Iterator[Entry]:
-        """Yield what git knows or does not ignore in a checkout, and in those that lie in it."""
+        """Yield what git knows or does not ignore in a checkout and in those that lie in it, without what the
+        files .jobgenignore exclude."""
+        yield from self._without_excluded(folder, list(self._known(folder)))
+
+    def _known(self, folder: str) -> Iterator[Entry]:
         for path in git.files(os.path.join(self._root, folder)):
             inner = os.path.join(folder, path.rstrip("/"))
             entry = self._entry(inner)
@@ -100,7 +104,9 @@ class _Walk:
 
     def plain(self, folder: str) -> Iterator[Entry]:
         """Yield all in a folder but what the files .jobgenignore exclude."""
-        entries = list(self._all(folder))
+        yield from self._without_excluded(folder, list(self._all(folder)))
+
+    def _without_excluded(self, folder: str, entries: Sequence[Entry]) -> Iterator[Entry]:
         if not any(os.path.basename(entry.path) == IGNORE for entry in entries):
             yield from entries
             return

@@ -116,6 +116,11 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
     laptop.knows("narval", user, relay=relay)
     add(laptop, user)
     run = submitted(laptop, "sleep 1000")
+    relay.set(offline=True)
+    laptop.disconnect()
+    state = status(laptop)  # nobody has looked at it
+    assert (state["state"], state["reachable"], state["as_of"] > 0) == ("pending", False, True), state
+    relay.set()
     wait_for(lambda: status(laptop)["state"] == "running", 30)
     laptop.run("ssh", "-O", "exit", "narval")
     relay.set(cut=("up", 0))
