@@ -84,9 +84,9 @@ def _of_code(script: Script) -> Iterator[Hit]:
         text, outer = one.text, one.outer
         if text is not None and text.type == "raw_string" and outer is not None and not outer.remote:
             reader = f"the code that {outer.title} starts"
-            call = next((above.text for above in text.above() if above.type == "command"), "")
+            whole = next((above.text for above in text.above() if above.type == "command"), "")
             given = {
-                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", call.replace(text.text, ""))
+                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", whole.replace(text.text, ""))
             }
             yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
