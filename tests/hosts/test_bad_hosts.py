@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.hosts import SMALL, add, folder_there, offline, status
-from support.laptop import Done, Lab, Laptop, User
+from support.laptop import LAPTOP_HOME, Done, Lab, Laptop, User
 from support.processes import processes_of
 from support.waiting import wait_for
 
@@ -223,6 +223,22 @@ def test_ctrl_c_while_files_are_sent_leaves_nothing(laptop: Laptop, user: User) 
     assert process.returncode == 130
     assert not list((user.files / "jobgen").glob("exp-*"))
     assert not (laptop.work / "runs").exists()
+
+
+@pytest.mark.parametrize("name", ["a b", "100%h", "ü", "#", "quo'te", 'quo"te', "$HOME"])
+def test_the_folder_of_the_sockets_has_any_name(laptop: Laptop, user: User, name: str) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    cache = laptop.home / name
+    cache.mkdir()
+    for _ in range(2):
+        done = laptop.run(
+            "jobgen", "host", "check", "narval", env={"XDG_CACHE_HOME": f"{LAPTOP_HOME}/{name}"}
+        )
+        assert done.status == 0, done
+    assert len(relay.connections) == 1
+    assert (cache / "jobgen/ssh").exists() == (name in ("a b", "100%h", "ü", "#"))
 
 
 def test_the_directory_at_the_host_is_gone(laptop: Laptop, user: User) -> None:
