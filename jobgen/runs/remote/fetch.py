@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.calls import SchedulerError
 from jobgen.runs.code.digests import sha256_of
-from jobgen.runs.remote.mirror import GONE, LOGS, GoneError, is_growing, may_have, pull_from
+from jobgen.runs.remote.mirror import GONE, LOGS, GoneError, is_growing, linked, may_have, pull_from
 from jobgen.runs.remote.place import Place
 from jobgen.runs.run_directory import METRICS
 
@@ -75,8 +75,8 @@ def _lacking(place: Place, files: Sequence[RemoteFile]) -> list[RemoteFile]:
 
 def listed(place: Place) -> list[RemoteFile]:
     """Return the files of a run at its host, by name; those with a line break in their path are left out."""
-    directory = shlex.quote(place.directory)
-    find = "find . -type f ! -path '*\n*' -exec wc -c {} +"
+    directory, tasks = shlex.quote(place.directory), "".join(f" ./{name}" for name in linked(place))
+    find = f"find -H .{tasks} -type f ! -path '*\n*' -exec wc -c {{}} +"
     answer = place.host.run(f"cd {directory} || exit {GONE}; {find}")
     if answer.status == GONE:
         raise GoneError(f"{shown(place.directory)} is not at {place.host_name} any more")

@@ -37,7 +37,7 @@ _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
-LOGS = ("*.log", "*.o[0-9]*", "*.devices")
+LOGS = ("*.log", "log", "*.o[0-9]*", "*.devices")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
@@ -129,14 +129,20 @@ def _files_script(some: Sequence[Place]) -> str:
     """Return the commands that print the names of the logs of runs, and their small files as an archive, if
     there is any. Each command is one for all runs: processes are the costs of a look."""
     logs, state = (" -o ".join(f"-name {shlex.quote(name)}" for name in names) for names in (LOGS, _STATE))
-    folders = " ".join(shlex.quote(place.directory.lstrip("/")) for place in some)
+    paths = (f"{place.directory.lstrip('/')}/{name}" for place in some for name in ("", *linked(place)))
+    folders = " ".join(shlex.quote(path.rstrip("/")) for path in paths)
     return f"""\
 cd / || exit
-find {folders} {_pruned()} -o -type f ! -path '*
+find -H {folders} {_pruned()} -o -type f ! -path '*
 *' \\( {logs} \\) -exec printf 'log 0 0 /%s\\n' {{}} + 2> /dev/null
-find {folders} {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} + 2> /dev/null
+find -H {folders} {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} + 2> /dev/null
 :
 """
+
+
+def linked(place: Place) -> list[str]:
+    """Return the names of the tasks of a run that go on in the directories of an earlier run."""
+    return sorted(path.name for path in place.mirror.glob("task-*") if path.is_symlink())
 
 
 def _pruned() -> str:
