@@ -245,8 +245,9 @@ def test_the_directory_at_the_host_is_gone(laptop: Laptop, user: User) -> None:
     laptop.knows("narval", user)
     add(laptop, user)
     assert submit(laptop, "sh", "-c", "echo hello; exec sleep 1000").status == 0
-    wait_for(lambda: status(laptop)["attempts"] == 1, 30)
-    shutil.rmtree(folder_there(user))
+    wait_for(lambda: status(laptop)["attempts"] == 1 and list(run_of(laptop).glob("exp-*.log")), 30)
+    there = folder_there(user)
+    there.rename(there.with_name("elsewhere"))  # the job may still write into it
     for words in (("logs",), ("fetch", "exp"), ("fetch", "exp", "*")):
         done = laptop.run("jobgen", *words)
         assert (done.status, "is not at narval any more" in done.err) == (2, True), done
