@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shlex
 import subprocess
@@ -35,6 +36,7 @@ _INPUT = b"jobgen\n"
 IDLE = 300  # s, after which a connection that nothing uses is closed
 _SSH_FAILED = 255
 _LONGEST = 104 - 1 - 40 - 18  # bytes of a folder: those of a socket's path, less %C and what ssh appends
+_FOLDER = re.compile(r"""/[^"'\\$\x00-\x1f]*""")
 _OPTIONS = {
     "ClearAllForwardings": "yes",
     "ForwardX11": "no",
@@ -214,7 +216,7 @@ class SshHost(Host):
             return None
 
     def _command(self, options: Sequence[str], batch: bool) -> list[str]:
-        path = "none" if self._folder is None else f"{self._folder}/%C"
+        path = "none" if self._folder is None else '"{}/%C"'.format(self._folder.replace("%", "%%"))
         settings = {**_OPTIONS, "ControlPath": path, "ConnectTimeout": str(_FIRST_ANSWER)}
         settings |= {"BatchMode": "yes"} if batch else {}
         own = [word for item in settings.items() for word in ("-o", "=".join(item))]
@@ -246,11 +248,12 @@ def _last_line(printed: bytes) -> str:
 
 
 def control_folder() -> str | None:
-    """Return the private folder of the shared connections; None if no path is short enough for a socket."""
+    """Return the private folder of the shared connections; None if no path is short enough for a socket, and
+    means itself between the quotes of ssh."""
     runtime, home = os.environ.get("XDG_RUNTIME_DIR"), os.path.expanduser("~")
     cache = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
     for folder in (f"{runtime}/jobgen" if runtime else "", f"{cache}/jobgen/ssh", f"{home}/.ssh/jobgen"):
-        if not folder.startswith("/") or len(os.fsencode(folder)) > _LONGEST:
+        if not _FOLDER.fullmatch(folder) or len(os.fsencode(folder)) > _LONGEST:
             continue
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)

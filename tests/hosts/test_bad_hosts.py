@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.hosts import SMALL, add, folder_there, offline, status
-from support.laptop import Done, Lab, Laptop, User
+from support.laptop import LAPTOP_HOME, Done, Lab, Laptop, User
 from support.processes import processes_of
 from support.waiting import wait_for
 
@@ -225,12 +225,29 @@ def test_ctrl_c_while_files_are_sent_leaves_nothing(laptop: Laptop, user: User) 
     assert not (laptop.work / "runs").exists()
 
 
+@pytest.mark.parametrize("name", ["a b", "100%h", "ü", "#", "quo'te", 'quo"te', "$HOME"])
+def test_the_folder_of_the_sockets_has_any_name(laptop: Laptop, user: User, name: str) -> None:
+    relay = laptop.relay()
+    laptop.knows("narval", user, relay=relay)
+    add(laptop, user)
+    cache = laptop.home / name
+    cache.mkdir()
+    for _ in range(2):
+        done = laptop.run(
+            "jobgen", "host", "check", "narval", env={"XDG_CACHE_HOME": f"{LAPTOP_HOME}/{name}"}
+        )
+        assert done.status == 0, done
+    assert len(relay.connections) == 1
+    assert (cache / "jobgen/ssh").exists() == (name in ("a b", "100%h", "ü", "#"))
+
+
 def test_the_directory_at_the_host_is_gone(laptop: Laptop, user: User) -> None:
     laptop.knows("narval", user)
     add(laptop, user)
     assert submit(laptop, "sh", "-c", "echo hello; exec sleep 1000").status == 0
-    wait_for(lambda: status(laptop)["attempts"] == 1, 30)
-    shutil.rmtree(folder_there(user))
+    wait_for(lambda: status(laptop)["attempts"] == 1 and list(run_of(laptop).glob("exp-*.log")), 30)
+    there = folder_there(user)
+    there.rename(there.with_name("elsewhere"))  # the job may still write into it
     for words in (("logs",), ("fetch", "exp"), ("fetch", "exp", "*")):
         done = laptop.run("jobgen", *words)
         assert (done.status, "is not at narval any more" in done.err) == (2, True), done
