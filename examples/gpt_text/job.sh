@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 b3ccfa5b24524773b3150cb24077051bbbf8b969f0a2ffff954d37851a18adca ========
+# ======== jobgen runtime 0.2.0, SHA-256 f7e09ea8fba63a298e233d85c98b8e207579b7595dcab0a1ca63dd920636d4ae ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -1146,6 +1146,7 @@ END_OF_WATCH
 # The job, from the allocation to its status.
 
 job_main() {
+  unset SSH_CLIENT SSH2_CLIENT  # of a submission by ssh: bash -c would read ~/.bashrc
   job_listen
   job_optional overrides
   job_check_runtime

@@ -267,9 +267,11 @@ REFUSED: dict[str, tuple[str, ...]] = {
 def test_the_table_of_pairs_holds(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(SITE)
 
-    def refusal(name: str) -> subprocess.CompletedProcess[str]:
+    def refusal(name: str) -> str:
         text, *options = REFUSED[name]
         head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in name else GPUS
-        return rendered(tmp_path, f"{head}\n{text}", *(one.replace("./", f"{tmp_path}/") for one in options))
+        done = rendered(tmp_path, f"{head}\n{text}", *(one.replace("./", f"{tmp_path}/") for one in options))
+        assert done.returncode == 2, name
+        return done.stderr
 
     pairs.check("steps.md", REFUSED, refusal)

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import intent, regular_file
 from jobgen.runs.remote import place as places
@@ -31,6 +31,7 @@ _OWN = (  # files of the mirror itself
     *(AS_OF, LAST_STATE, _CLOSED, intent.NAME, intent.UNUSED, PLAN, SCRIPT, START),
 )
 CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
+GONE = 3  # the exit status of a script whose file does not exist
 _SMALL = 256  # blocks of 512 bytes
 _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
@@ -40,6 +41,10 @@ LOGS = ("*.log", "log", "*.o[0-9]*", "*.devices")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
+
+
+class GoneError(JobgenError):
+    """A file is not at the host any more."""
 
 
 class _Frame(NamedTuple):
@@ -207,6 +212,7 @@ def pull(path: Path) -> bool:
     """Fetch what was added to a growing file of a mirror, at most CHUNK bytes; return whether there is more.
 
     Raises:
+        GoneError: the file was removed at the host.
         UnreachableError: the host does not answer; what was fetched before stays.
     """
     place = places.of_file(path)
@@ -218,13 +224,15 @@ def pull_from(place: Place, name: str, path: Path) -> bool:
     at = path.stat().st_size if path.is_file() else 0
     there = shlex.quote(name)
     script = f"""\
-[ -f {there} ] || exit 0
+[ -f {there} ] || exit {GONE}
 n=$(wc -c < {there}); k={at}
 [ "$n" -ge "$k" ] || k=0
 printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
 """
-    out = place.host.run(script, patience=600).out
-    head, newline, data = out.partition(b"\n")
+    answer = place.host.run(script, patience=600)
+    if answer.status == GONE:
+        raise GoneError(f"{shown(name)} is not at {place.host_name} any more")
+    head, newline, data = answer.out.partition(b"\n")
     if not newline:
         return False
     start, size = map(int, head.split())
@@ -264,8 +272,8 @@ def pull_end(path: Path) -> None:
 
 
 def try_end(path: Path) -> None:
-    """Fetch the end of a file as `pull_end`; nothing if the host does not answer."""
-    with suppress(SchedulerError):
+    """Fetch the end of a file as `pull_end`; nothing if the host does not answer, or has it no more."""
+    with suppress(SchedulerError, GoneError):
         pull_end(path)
 
 
