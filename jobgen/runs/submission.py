@@ -27,7 +27,7 @@ from jobgen.runs.remote import place as places
 from jobgen.runs.remote import submission as remote
 from jobgen.runs.remote.place import Place, host_named, upload_of
 from jobgen.runs.remote.recovery import remove
-from jobgen.runs.unfinished import link, without_finished
+from jobgen.runs.unfinished import link, points, without_finished
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
@@ -110,14 +110,15 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
     plan = resolve(plan_file.spec_of(file))
     order = Order(plan, templates, files, file.directory, file)
     order = order._replace(host=places.name_of(run) or None, upload=upload_of(run))
+    hidden = plan_file.masked_keys(file)
     if (rest := without_finished(run, plan)) is not plan:
-        if hidden := plan_file.masked_keys(file):
+        if hidden and points(rest) != points(plan):
             raise JobgenError(
                 f"--again {run.name}: plan.json leaves out secrets of {', '.join(hidden)}: submit its job.sh "
                 "again from the run directory, for each task that has not finished"
             )
-        return order._replace(plan=rest, rest_of=run)
-    return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
+        order = order._replace(plan=rest, rest_of=run)
+    return order._replace(script=_script_of(run, file)) if hidden else order
 
 
 def _script_of(run: Path, file: PlanFile) -> str:

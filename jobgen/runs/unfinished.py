@@ -22,7 +22,7 @@ def without_finished(run: Path, plan: Plan) -> Plan:
     Raises:
         JobgenError: all have finished, or the run has not ended.
     """
-    array = points_of(plan.spec, plan.scheduler, plan.sweep.points if plan.sweep else 0)
+    array = points(plan)
     if array is None:
         return plan
     later = regular_file.text(run / states.CONTINUED).split()
@@ -43,6 +43,11 @@ def without_finished(run: Path, plan: Plan) -> Plan:
     if spec.pack is None and plan.scheduler.array(some) is None:  # any points are tasks of a packed array
         spec = spec._replace(pack=1, origins={**origins, "pack": f"--again {run.name}"})
     return resolve(spec)
+
+
+def points(plan: Plan) -> Array | None:
+    """Return the points of a plan; None if it is no array."""
+    return points_of(plan.spec, plan.scheduler, plan.sweep.points if plan.sweep else 0)
 
 
 def _check_end(run: Path, found: Sequence[states.State]) -> None:

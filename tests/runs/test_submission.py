@@ -501,3 +501,23 @@ def test_waiting_is_interrupted_and_the_job_goes_on(fake: Fake) -> None:
     said = process.communicate(timeout=20)[1]
     assert said.endswith(f"jobgen: the job goes on: jobgen status {fake.runs[0].name}\n")
     assert (process.returncode, len(fake.queue)) == (130, 1)
+
+
+def test_an_array_of_which_nothing_has_finished_goes_on_where_it_was(fake: Fake) -> None:
+    """The script is the same; it may hold a secret, which only the script has."""
+    fake.act("take; echo $id")
+    first = fake.run("--array", "0-1", "--env", "HF_TOKEN=hunter22")
+    assert first.returncode == 0, first.stderr
+    [run] = fake.runs
+    (run / "task-0/attempt-1").mkdir(parents=True)
+    (run / "task-0/attempt-1/events").write_text("1 began 4711_0\n2 ended 75\n")
+    again = ("submit", "--again", run.name)
+    refused = jobs.jobgen(*again, cwd=fake.root, env=fake.env)
+    assert "; wait for its end, or cancel it" in refused.stderr
+    (fake.root / "q/queue").write_text("")
+    done = jobs.jobgen(*again, cwd=fake.root, env=fake.env)
+    assert done.returncode == 0, done.stderr
+    [later] = set(fake.runs) - {run}
+    assert (later / "task-0").resolve() == run / "task-0"
+    assert not (later / "task-1").exists()
+    assert (later / "job.sh").read_text() == (run / "job.sh").read_text()
