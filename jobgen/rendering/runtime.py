@@ -193,7 +193,7 @@ def settings(plan: Plan) -> list[Setting]:
 
 
 def step_settings(plan: Plan) -> list[Setting]:
-    """Return the settings that only a step has: of its place among the others, and of its part of the nodes."""
+    """Return the settings that only a step has: its place among the others, and its part of the nodes."""
     return [*_place(plan), *_part(plan)]
 
 

@@ -276,7 +276,8 @@ def test_the_commands_show_the_steps(slurm_cluster: Cluster) -> None:
         )
         assert jobs.jobgen("logs", run, "--step", "judge").stdout.startswith("0: listening at ")
         wrong = jobs.jobgen("logs", run, "--step", "juge")
-        assert "attempt-1 has had server, judge or trainer; did you mean judge?" in wrong.stderr
+        sentence = "no such step has begun in attempt-1: use server (1), judge (2) or trainer (3); did you mean judge?"
+        assert sentence in wrong.stderr
         slurm_cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job_id])
         slurm_cluster.wait(job_id)
     finally:
