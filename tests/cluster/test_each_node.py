@@ -192,3 +192,29 @@ def test_a_spare_node_replaces_one_with_a_bad_disk(case: Case) -> None:
     assert job.ok, job.output
     assert job.output.count("rank on") == 2
     assert f"rank on {second}" not in job.output
+
+
+def test_a_restart_in_place_finds_what_is_there(case: Case) -> None:
+    """Files are not staged again, and no command is repeated; the caches of the attempt before are there."""
+    (case.folder / "data").write_text("data")
+    words = (
+        "--restarts",
+        "1",
+        "--stage",
+        case.folder / "data",
+        "--local-caches",
+        "--on-each-node",
+        "echo each",
+    )
+    program = """[[ $(cat "$JOBGEN_STAGE/data") == data ]] || exit 9
+        if [[ $JOBGEN_ATTEMPT == 1 ]]; then
+          touch "$TRITON_CACHE_DIR/mine"
+          ((RANK)) || kill -9 $$
+        else
+          [[ -e $TRITON_CACHE_DIR/mine ]] || exit 8
+        fi"""
+    done = case.run(*words, "--after-on-each-node", BYE, program=program)
+    assert done.ok, done.output
+    assert "restart 1 of 1, attempt 2" in done.output
+    for host, text in case.of_nodes("log").items():
+        assert text.count("each\n") == text.count(f"after 0 on {host}") == 1, text

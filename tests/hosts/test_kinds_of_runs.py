@@ -141,6 +141,38 @@ def test_work_on_each_node(laptop: Laptop, user: User) -> None:
     assert devices.read_text().startswith("# 1 nvidia-smi\n")
 
 
+@pytest.mark.parametrize("login", ["slurm", "torque"], indirect=True)
+@pytest.mark.parametrize("pack", [(), ("--pack", "3")], ids=["array", "packed"])
+def test_the_rest_of_an_array_goes_on_where_it_was(
+    laptop: Laptop, login: Login, pack: tuple[str, ...]
+) -> None:
+    """Twice: the points that failed, in the directories of the first run."""
+    add_login(laptop, login)
+    script = 'echo "attempt $JOBGEN_ATTEMPT"; cd "$JOBGEN_RUN_DIR"; echo >> begun; [ $(wc -l < begun) -gt $JOBGEN_TASK ]'
+    run = submitted(laptop, script, "--array", "0-2", *pack)
+
+    def is_over(name: str, **tasks: int) -> None:
+        wait_for(lambda: status(laptop, name)["tasks"] == tasks, 90)
+
+    is_over(run, finished=1, failed=2)
+    for number in (2, 3):
+        done = laptop.run("jobgen", "submit", "--again", run)
+        assert done.status == 0, done
+        later = max(path.name for path in (laptop.work / "runs").iterdir() if path.name != run)
+        if number == 2:
+            is_over(run, finished=2, failed=1)
+            is_over(later, finished=1, failed=1)
+        else:
+            is_over(run, finished=3)
+            is_over(later, finished=1)
+        logs = laptop.run("jobgen", "logs", f"{later}/task-2")
+        assert f"attempt {number}\n" in logs.out, logs
+    assert laptop.run("jobgen", "fetch", later, "task-2/begun").status == 0
+    assert (laptop.work / "runs" / run / "task-2/begun").read_text() == "\n" * 3
+    done = laptop.run("jobgen", "submit", "--again", run)
+    assert (done.status, "all of its 3 tasks have finished" in done.err) == (2, True), done
+
+
 @ON_PBS
 def test_one_task_of_an_array_on_pbs(laptop: Laptop, login: Login) -> None:
     add_login(laptop, login)

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import jobs
-from support.pairs import check_rows
+from support import jobs, pairs
 
 HEAD = """
 [resources]
@@ -276,12 +275,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
 
 
 def test_the_table_of_pairs_holds(tmp_path: Path) -> None:
-    """Each row of docs/steps.md names a test that there is, or a job that is refused with its sentence."""
     (tmp_path / "site.toml").write_text(SITE)
-    for row in check_rows("docs/steps.md", REFUSED, "tests/cluster/test_side_by_side.py"):
-        text, *options = REFUSED[row.name]
-        head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in row.name else GPUS
-        options = [one.replace("./site", f"{tmp_path}/site") for one in options]
-        done = rendered(tmp_path, head + "\n" + text, *options)
-        assert done.returncode == 2, row
-        assert row.words in done.stderr, row
+
+    def refusal(name: str) -> str:
+        text, *options = REFUSED[name]
+        head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in name else GPUS
+        done = rendered(tmp_path, f"{head}\n{text}", *(one.replace("./", f"{tmp_path}/") for one in options))
+        assert done.returncode == 2, name
+        return done.stderr
+
+    pairs.check("steps.md", REFUSED, refusal)

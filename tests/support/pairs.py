@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 from support import ROOT
 
 
-class Row(NamedTuple):
-    """A row: the option, whether it works, and its test or its sentence."""
-
-    name: str
-    works: bool
-    words: str
-
-
-def rows_of(page: str) -> list[Row]:
-    """Return the rows of the table of a page."""
-    found = re.findall(
-        r"^\| (.*) \| (works|refused)[^|]* \| (.*) \|$", (ROOT / page).read_text(), re.MULTILINE
+def check(page: str, refused: Iterable[str], refusal: Callable[[str], str]) -> None:
+    """Check the rows of a page: those that work name a test and its case, and the others, whose names are in
+    ``refused``, have a sentence of the ``refusal`` of their job."""
+    rows = re.findall(
+        r"^\| (.*) \| (works|refused)[^|]* \| (.*) \|$", (ROOT / "docs" / page).read_text(), re.M
     )
-    return [Row(name, result == "works", words) for name, result, words in found]
-
-
-def check_rows(page: str, refused: Mapping[str, object], *files: str) -> list[Row]:
-    """Check that each test of a page is in one of these files, and return the rows that are refused: those
-    that ``refused`` has."""
-    rows = rows_of(page)
-    tests = "".join((ROOT / file).read_text() for file in files)
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     for row in rows:
-        name, _, case = row.words.strip("`]").partition("[")
-        assert not row.works or f"def {name}(" in tests, row
-        assert not row.works or not case or f'"{case}": ' in tests, row
-    left = [row for row in rows if not row.works]
-    assert {row.name for row in left} == refused.keys()
-    return left
+        name, _, case = row[2].strip("`]").partition("[")
+        assert row[1] == "refused" or f"def {name}(" in tests, row
+        assert row[1] == "refused" or not case or f'"{case}": ' in tests, row
+    assert {name for name, result, _ in rows if result == "refused"} == set(refused)
+    for name, result, words in rows:
+        assert result == "works" or words in refusal(name), name
