@@ -17,7 +17,7 @@ from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.errors import Path, sentence
 from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.schema import COMPONENT_KEYS, WORD, CheckTable, JobFile, fits
-from jobgen.jobfile.step_tables import check_keys, check_number_of_nodes, read_steps
+from jobgen.jobfile.step_tables import check_keys, check_number_of_nodes, check_variables, read_steps
 from jobgen.jobfile.sweep_table import read_sweep
 from jobgen.jobfile.tables import AT, OF_SCHEDULERS, OWN_OPTIONS, table_of
 from jobgen.launch.program import check_words, read_program
@@ -198,6 +198,8 @@ def _read(
         if value not in (msgspec.UNSET, [], {}):
             values[option.key] = option_text(value)
             origins[option.key] = origin((name, option.name))
+            if isinstance(value, dict):
+                check_variables(value, f"{origins[option.key]}, {option.name}")
     return values, origins
 
 
@@ -282,7 +284,7 @@ def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...
     for number, table in enumerate(job.component, 1):
         place = f"{where}, [[component]] {number}"
         check_keys(table, COMPONENT_KEYS, "component", place)
+        check_number_of_nodes(table, place)
         values = {key: parse(BY_KEY[key], str(value), place)[0] for key, value in table.items()}
-        check_number_of_nodes(values, table, place)
         components.append(Component(**values))
     return tuple(components)

@@ -54,20 +54,26 @@ def check_keys(table: Mapping[str, Any], known: Sequence[str], noun: str, where:
             )
 
 
-def check_number_of_nodes(values: Mapping[str, Any], table: Mapping[str, Any], where: str) -> None:
-    """Refuse nodes that are no number of at least 1."""
-    nodes = values.get("nodes", 1)
-    if not isinstance(nodes, int) or nodes < 1:
-        raise JobgenError(f"nodes = {table['nodes']} ({where}): must be a whole number of at least 1")
+def check_number_of_nodes(table: Mapping[str, Any], where: str) -> None:
+    """Refuse nodes that are no number of at least 1, the only form of nodes in a table of a list."""
+    if not re.fullmatch(r"0*[1-9]\d*", str(table.get("nodes", 1)), re.ASCII):
+        raise _wrong("nodes", table, where, "must be a whole number of at least 1")
+
+
+def check_variables(table: Mapping[str, Any], where: str) -> None:
+    """Refuse a name with =, which a text NAME=VALUE would cut."""
+    for name in table:
+        if "=" in name:
+            raise JobgenError(f'{shown(name)} ({where}): a name of a variable has no =; write NAME = "VALUE"')
 
 
 def _step(table: Mapping[str, Any], where: str) -> Step:
+    check_number_of_nodes(table, where)
     values = {
         key: parse(BY_KEY[key], _text(key, table, where), where)[0]
         for key in _OPTIONS
         if key in table and (key, table[key]) != ("container", NO_CONTAINER)
     }
-    check_number_of_nodes(values, table, where)
     if table.get("container") == NO_CONTAINER:
         values["container"] = NO_CONTAINER
     parallel, starts = table.get("parallel", False), _starts(table, where)
@@ -127,6 +133,7 @@ def _env(table: Mapping[str, Any], where: str) -> tuple[tuple[str, str | None], 
     env = table.get("env", {})
     if not isinstance(env, dict):
         raise _wrong("env", table, where, 'must be a table such as { BATCH = "8" }')
+    check_variables(env, f"{where}, env")
     for name, value in env.items():
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             raise _wrong(name, env, f"{where}, env", "must be a text in quotes or a whole number")

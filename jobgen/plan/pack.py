@@ -222,6 +222,8 @@ def _check_side_by_side(own: Specification, scheduler: Scheduler, part: NodePart
         )
     if part is None:
         return
+    if part.variable in dict(own.env):
+        raise own.refuse("env", f"{part.variable} would replace the devices of each point; leave it out")
     if own.cpu_bind and own.cpu_bind[0] == "list":
         raise own.refuse("cpu_bind", "lists are for whole nodes, and a point of --pack has a part of one")
     if own.master_port:

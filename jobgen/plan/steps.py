@@ -172,14 +172,18 @@ def _with_container(spec: Specification, own: Specification, step: Step, number:
 def _check_nodes(spec: Specification, resources: Resources, group: list[int]) -> None:
     """Refuse steps at the same time that need more nodes than the job has."""
     firsts = tuple(first_nodes(spec.steps, resources.nodes))
-    for number in group[1:]:
-        end = firsts[number - 1] + (spec.steps[number - 1].nodes or resources.nodes)
-        if end > resources.nodes:
-            raise JobgenError(
-                f"parallel = true ([[step]] {number}): steps at the same time need {end} nodes, "
-                f"but the job has {resources.nodes}; give each fewer nodes, or a part of each with gpus or "
-                "cores, or increase nodes in [resources]"
-            )
+    sizes: dict[int, int] = {}  # the nodes of the steps that begin on the same one
+    for number in group:
+        first, own = firsts[number - 1], spec.steps[number - 1].nodes or resources.nodes
+        sizes[first] = max(own, sizes.get(first, 0))
+    if len(group) > 1 and sum(sizes.values()) > resources.nodes:
+        total = " + ".join(map(str, sizes.values()))
+        total += f" = {sum(sizes.values())}" if len(sizes) > 1 else ""
+        raise JobgenError(
+            f"parallel = true ([[step]] {group[-1]}): steps at the same time need {total} nodes, "
+            f"but the job has {resources.nodes}; give each fewer nodes, or a part of each with gpus or "
+            "cores, or increase nodes in [resources]"
+        )
 
 
 def _parts(spec: Specification, resources: Resources, group: list[int]) -> Iterator[tuple[int, NodePart]]:
@@ -296,6 +300,13 @@ def _check_side_by_side(
         )
     if part is None:
         return
+    if part.variable in dict(own.env):
+        reason = f"{part.variable} would replace the devices of {number}; leave it out"
+        raise (
+            JobgenError(f"env ({number}): {reason}")
+            if part.variable in dict(step.own_env)
+            else own.refuse("env", reason)
+        )
     ranks = own.ranks_per_node or 1
     if ranks > len(part.cores):
         raise JobgenError(

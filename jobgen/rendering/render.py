@@ -16,7 +16,7 @@ from jobgen.errors import JobgenError, nearest, shown
 from jobgen.options import CODE
 from jobgen.rendering.environment import step_lines
 from jobgen.rendering.quoting import item, prefixed, sh, sh_path, suffixed
-from jobgen.rendering.runtime import MAIN, Setting, runtime, settings
+from jobgen.rendering.runtime import MAIN, Setting, runtime, settings, step_settings
 from jobgen.rendering.words import assignment, words
 from jobgen.values.text_files import LARGEST_FILE, TooLong, read_text
 
@@ -164,9 +164,11 @@ def _check_script(text: str, plan: Plan, folders: Sequence[str]) -> None:
 
 
 def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
-    """Return the functions of the steps, step_1 and so on; they define those that a job without steps has."""
+    """Return the functions of the steps, step_1 and so on; they define those that a job without steps has.
+    The runtime unsets the settings of a place and a part before."""
     template = env.get_template("step.sh.j2")
     values = [{one.name: one.value for one in settings(job)} for job in (plan, *plan.steps)]
+    of_step = {one.name for job in plan.steps for one in step_settings(job)}
     lists = {name for own in values for name, value in own.items() if isinstance(value, tuple)}
     names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
     return [
@@ -176,7 +178,7 @@ def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
             changes=[
                 assignment(Setting(name, own.get(name, () if name in lists else "")))
                 for name in names
-                if name not in _OF_JOB
+                if name not in _OF_JOB and (name in own or name not in of_step)
             ]
             + step_lines(plan, one),
         )

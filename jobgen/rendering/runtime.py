@@ -192,6 +192,11 @@ def settings(plan: Plan) -> list[Setting]:
     return [one for group in groups for one in group(plan) if one.value not in (None, "", ())]
 
 
+def step_settings(plan: Plan) -> list[Setting]:
+    """Return the settings that only a step has: its place among the others, and its part of the nodes."""
+    return [*_place(plan), *_part(plan)]
+
+
 def _names(plan: Plan) -> Iterator[Setting]:
     spec = plan.spec
     yield Setting("job_name", spec.name)

@@ -69,7 +69,9 @@ def folder(attempt: Path, name: str) -> Path:
             return attempt / f"step-{step.number}"
     if not steps:
         raise JobgenError(f"--step {shown(name)} (command line): {attempt.name} has no steps yet")
-    known = [step.name or str(step.number) for step in steps]
+    known = {step.name or str(step.number): step for step in steps}
+    titles = one_of(f"{key} ({step.number})" if step.name else key for key, step in known.items())
     raise JobgenError(
-        f"--step {shown(name)} (command line): {attempt.name} has had {one_of(known)}{nearest(name, known)}"
+        f"--step {shown(name)} (command line): no such step has begun in {attempt.name}: use {titles}"
+        f"{nearest(name, known)}"
     )

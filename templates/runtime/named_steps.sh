@@ -3,7 +3,7 @@
 job_export_steps() {
   local step port name at
   for ((step = 1; step <= job_steps; step++)); do
-    "step_$step"
+    job_use_step "$step"
     [[ -n ${job_step_name:-} ]] || continue
     name=JOBGEN_STEP_$job_step_name port=${job_ready_port:-} at=${job_first_node:-0}
     [[ -n $port ]] || port=$(job_free_port "$step")

@@ -25,7 +25,7 @@ job_run_parallel_steps() { # FIRST LAST: sets job_status to that of the first of
 job_choose_steps() { # sets the state of those that run; a step that others wait for runs again with them
   local other
   for ((step = first; step <= last; step++)); do
-    "step_$step"
+    job_use_step "$step"
     waits[step]=${job_waits_for[*]-} ends[step]=${job_ends_with:-}
     [[ -n ${ends[$step]} ]] || job_finished_before || state[step]=waiting
   done

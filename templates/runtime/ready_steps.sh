@@ -3,7 +3,7 @@
 job_looked_at=()
 
 job_look_for_ready() { # of the step, once a second
-  "step_$step"
+  job_use_step "$step"
   [[ -n ${job_ready_seconds:-} && -z ${ready[$step]:-} && ${job_looked_at[$step]:-} != "$SECONDS" ]] || return 0
   job_looked_at[step]=$SECONDS
   if job_is_ready; then
@@ -43,7 +43,7 @@ job_ready_sign() { # print what is missing
 }
 
 job_end_before_ready() { # a step that has ended, although others wait for it
-  "step_$step"
+  job_use_step "$step"
   [[ -n ${job_ready_seconds:-} && -z ${ready[$step]:-} ]] && ! job_save_requested || return 0
   if ((job_status == 0)) && job_is_ready; then
     ready[step]=yes

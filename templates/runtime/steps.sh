@@ -27,6 +27,11 @@ job_run_steps() {
   done
 }
 
+job_use_step() { # NUMBER: sets what it has; what only other steps have is unset
+  unset job_step_name job_first_node job_waits_for job_ends_with job_ready_{file,port,line,seconds} job_part_{devices,variable,cores}
+  "step_$1"
+}
+
 job_finished_before() {
   grep -qsx "$step" "$job_dir/steps-done" || return
   job_say "step $step has finished in an earlier attempt"
@@ -35,7 +40,7 @@ job_finished_before() {
 job_prepare_step() { # its hosts, logs and rendezvous
   local at
   unset -f rank program node launch container
-  "step_$step"
+  job_use_step "$step"
   at=${job_first_node:-0}  # bash 4.2 takes no braces within ${all[@]:...}
   job_hosts=("${all[@]:at:job_nodes}") job_logs=$logs/step-$step
   job_number=$((number + 2003 * step))  # its port is not that of the jobs submitted next
@@ -60,7 +65,7 @@ job_show_step() { # jobgen logs reads its logs
 }
 
 job_note_begin() {
-  "step_$step"
+  job_use_step "$step"
   job_note step-began "$step${job_step_name:+ $job_step_name}"
 }
 
@@ -75,6 +80,6 @@ job_end_step() {
 }
 
 job_step_title() { # print its number, and its name
-  "step_$step"
+  job_use_step "$step"
   echo "step $step of $job_steps${job_step_name:+, $job_step_name}"
 }

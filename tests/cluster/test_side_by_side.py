@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from support import boxes, jobs, warm_python
@@ -18,7 +19,7 @@ from support.story import AnyCluster, clean, finish, lose, path_for
 from support.waiting import wait_for
 
 SERVER = """
-import http.server, os, sys, time
+import http.server, os, signal, sys, time
 
 class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -27,6 +28,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(os.environ.get("CUDA_VISIBLE_DEVICES", "-").encode())
 
 time.sleep(float(os.environ.get("DELAY", "0")))
+if "DEAF" in os.environ:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if "FAULT" in os.environ:
     sys.exit(int(os.environ["FAULT"]))
 port = int(os.environ[f"JOBGEN_STEP_{sys.argv[-1]}_PORT"])
@@ -46,6 +49,10 @@ for name in ("server", "judge"):
     answers.append(urllib.request.urlopen(url, timeout=30).read().decode())
 own, rank = os.environ.get("CUDA_VISIBLE_DEVICES", "-"), os.environ["RANK"]
 pathlib.Path(f"seen-{rank}").write_text(" ".join([os.uname().nodename.partition(".")[0], own, *answers]))
+if sys.argv[-1] == "deaf":
+    for number in (signal.SIGUSR1, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    time.sleep(600)
 if sys.argv[-1] == "wait":
     signal.signal(signal.SIGUSR1, lambda *_: (pathlib.Path(f"saved-{rank}").touch(), os._exit(75)))
     time.sleep(600)
@@ -155,33 +162,43 @@ def test_two_servers_and_a_trainer(
     check_that_nothing_is_left(folder)
 
 
-# An end of the job: what TRAINER does, what the step server has in addition, what happens from outside when the trainer
-# runs, the status of the job, a sentence, and whether the trainer has saved.
+class End(NamedTuple):
+    """An end of the job: what TRAINER does, what the step server has in addition, what happens from outside when
+    the trainer runs, the status of the job, a sentence, whether the trainer has saved (None: any), and options."""
+
+    act: str
+    server: str = ""
+    outside: str = ""
+    status: int | None = None
+    sentence: str = ""
+    saved: bool | None = False
+    options: tuple[str, ...] = ()
+
+
 ENDS = {
-    "the trainer fails": ("7", "", "", 7, "step 3 of 3, trainer ended with status 7", False),
-    "a server dies before it is ready": (
+    "the trainer fails": End("7", status=7, sentence="step 3 of 3, trainer ended with status 7"),
+    "a server dies before it is ready": End(
         *("0", 'env = { FAULT = "3" }', "", 3),
-        *("step 1 of 3, server has ended with status 3 before it was ready: nothing listens at port", False),
+        "step 1 of 3, server has ended with status 3 before it was ready: nothing listens at port",
     ),
-    "a server is late": (
+    "a server is late": End(
         *("0", 'env = { DELAY = "300" }', "", 124),
-        *("step 1 of 3, server is not ready after 5 s, its limit: nothing listens at port", False),
+        "step 1 of 3, server is not ready after 5 s, its limit: nothing listens at port",
     ),
-    "a server is killed": ("wait", "", "kill", 137, "step 1 of 3, server ended with status 137", True),
-    "a signal": ("wait", "", "signal", 75, "step 1 of 3, server was ended", True),
-    "jobgen cancel": ("wait", "", "cancel", 75, "step 1 of 3, server was ended", True),
-    "the trainer is killed": (
-        "wait",
-        "",
-        "kill trainer",
-        137,
-        "step 3 of 3, trainer ended with status 137",
-        False,
+    "a server is killed": End("wait", "", "kill", 137, "step 1 of 3, server ended with status 137", True),
+    "a signal": End("wait", "", "signal", 75, "step 1 of 3, server was ended", True),
+    "jobgen cancel": End("wait", "", "cancel", 75, "step 1 of 3, server was ended", True),
+    "the trainer is killed": End(
+        "wait", "", "kill trainer", 137, "step 3 of 3, trainer ended with status 137"
     ),
-    "scancel": ("wait", "", "delete", None, "", False),
+    "it is deleted": End("wait", outside="delete", saved=None),  # Slurm itself ends its ranks
+    "the deadline": End(
+        *("wait", "", "", 75, "step 1 of 3, server was ended", True),
+        ("--walltime", "2m", "--signal", "USR1@30"),
+    ),
+    "the wall time": End("deaf", 'env = { DEAF = "yes" }', options=("--walltime", "1m")),
 }
-
-
+ON_PBS = ("a server is killed", "the trainer is killed", "it is deleted", "the deadline", "the wall time")
 VICTIMS = {"kill": "step-1", "kill trainer": "step-3"}
 
 
@@ -199,28 +216,32 @@ def act_on(cluster: AnyCluster, job: str, folder: Path, act: str) -> None:
         cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job])
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_an_end_leaves_nothing(request: pytest.FixtureRequest, end: str) -> None:
-    cluster: Cluster = request.getfixturevalue("slurm_cluster")
-    act, more, outside, status, sentence, saved = ENDS[end]
-    folder = cluster.folder("end")
-    job_id = submit(
-        cluster, folder, "srun", act, server=more, within="5s" if "late" in end else "60s", **DEVICES
-    )
+ENDINGS = [("slurm", end) for end in ENDS] + [(pbs, end) for pbs in ("openpbs", "torque") for end in ON_PBS]
+
+
+@pytest.mark.parametrize(("scheduler", "name"), ENDINGS)
+def test_an_end_leaves_nothing(request: pytest.FixtureRequest, scheduler: str, name: str) -> None:
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    end, folder = ENDS[name], cluster.folder("end")
+    launcher, words = ("srun", DEVICES) if scheduler == "slurm" else ("mpirun", CORES)
+    words = {**words, "server": end.server, "within": "5s" if "late" in name else "60s"}
+    job_id = submit(cluster, folder, launcher, end.act, end.options, **words)
     try:
-        if outside:
+        if end.outside:
             wait_for(lambda: len(seen(folder)) == 4, 150)
             time.sleep(1)
-            act_on(cluster, job_id, folder, outside)
+            act_on(cluster, job_id, folder, end.outside)
         job = finish(cluster, job_id)
         left = gone(folder, 40)
     finally:
         clean(cluster, job_id, folder)
     assert not left, job.output
-    if status is not None:
-        assert job.exit_code == status, job.output
-    assert sentence in job.output
-    assert len(list(folder.glob("saved-*"))) == (4 if saved else 0), job.output
+    if end.status is not None:
+        assert job.exit_code == end.status, job.output
+    assert end.sentence in job.output
+    assert end.act not in ("wait", "deaf") or len(seen(folder)) == 4, job.output
+    saved = len(list(folder.glob("saved-*")))
+    assert end.saved is None or saved == (4 if end.saved else 0), job.output
 
 
 @pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
@@ -255,7 +276,8 @@ def test_the_commands_show_the_steps(slurm_cluster: Cluster) -> None:
         )
         assert jobs.jobgen("logs", run, "--step", "judge").stdout.startswith("0: listening at ")
         wrong = jobs.jobgen("logs", run, "--step", "juge")
-        assert "attempt-1 has had server, judge or trainer; did you mean judge?" in wrong.stderr
+        sentence = "no such step has begun in attempt-1: use server (1), judge (2) or trainer (3); did you mean judge?"
+        assert sentence in wrong.stderr
         slurm_cluster.exec("head", ["scancel", "--batch", "--signal=USR1", job_id])
         slurm_cluster.wait(job_id)
     finally:
@@ -286,12 +308,24 @@ def test_steps_of_an_array(slurm_cluster: Cluster) -> None:
     assert not gone(folder, 30)
 
 
-def test_a_requeued_job_starts_its_servers_again(slurm_cluster: Cluster) -> None:
-    folder = slurm_cluster.folder("again")
-    job = finish(slurm_cluster, submit(slurm_cluster, folder, "srun", "again", ("--requeue", "1")))
-    assert job.ok, job.output
-    assert job.output.count("step 1 of 3, server is ready") == 2
+@pytest.mark.parametrize(
+    ("scheduler", "launcher"), [("slurm", "srun"), ("openpbs", "mpirun"), ("torque", "mpirun")]
+)
+def test_a_requeued_job_starts_its_servers_again(
+    request: pytest.FixtureRequest, scheduler: str, launcher: str
+) -> None:
+    """With PBS the second attempt is another job."""
+    cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
+    folder = cluster.folder("again")
+    job = finish(cluster, submit(cluster, folder, launcher, "again", ("--requeue", "1")))
+    output = job.output
+    if later := re.search(r"attempt 1 of 2; the next one is (\S+)", output):
+        job = finish(cluster, later[1])
+        output += job.output
+    assert job.ok, output
+    assert output.count("step 1 of 3, server is ready") == 2
     assert (jobs.run_dir(folder / "runs") / "steps-done").read_text() == "3\n"
+    check_that_nothing_is_left(folder)
 
 
 def test_the_spare_node_takes_part_in_the_preflight_only(slurm_cluster: Cluster) -> None:

@@ -89,6 +89,11 @@ MISTAKES = [
         "--spare-nodes 1 (command line): is for one program",
     ),
     ({"gpus_per_node": 4, "master_port": 29500, "launcher": "srun"}, 4, "is one port"),
+    (
+        {"gpus_per_node": 4, "env": ["CUDA_VISIBLE_DEVICES=0"]},
+        4,
+        "CUDA_VISIBLE_DEVICES would replace the devices of each point; leave it out",
+    ),
     ({"gpus_per_node": 4, "after": ["aftercorr:12"]}, 4, "use afterok or afterany"),
     ({"nodes": "2x4+1x8", "launcher": "srun"}, 4, "need a number of equal nodes"),
     (

@@ -32,7 +32,7 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
         (ONE + "launcher = 'mpirn'", "", "launcher = mpirn ({file}, line 9, [[step]] 1): must be deepspeed, mpirun, torchrun, srun, accelerate, colossalai or none; did you mean mpirun?"),
         ("[[step]]\nnodes = 1", "", "command ({file}, line 9, [[step]] 1): must be a list of texts"),
         (ONE + "[[step]]\ncommand = []", "", "[[step]] 2): must be a list of texts"),
-        (ONE + "nodes = '1x2+1x4'", "", "must be a whole number of at least 1"),
+        *((ONE + f"nodes = {nodes}", "", f"nodes = {text} ({{file}}, line 9, [[step]] 1): must be a whole number of at least 1\n") for nodes, text in (("'1x2+1x4'", "1x2+1x4"), ("1.5", "1.5"), ("true", "true"), ("'submitted'", "submitted"))),
         (ONE + "nodes = 3", "", "nodes = 3 ([[step]] 1): the job has 2; increase nodes in [resources]"),
         (ONE + "[[step]]\ncommand=['x']\nranks_per_node = 4", "", "ranks_per_node = 4 ([[step]] 2): the job has 2"),
         (ONE + "[program]\ncommand = ['x']", "", "each step has its command; leave out [program]"),
@@ -44,10 +44,13 @@ def rendered(folder: Path, text: str, *options: str) -> subprocess.CompletedProc
         (ONE + "starts = 'after b is ready'\n[[step]]\nname = 'b'\ncommand = ['x']", "", "starts = 'after b is ready' ({file}, line 9, [[step]] 1): there is no step before the first one; put the step for which it waits before it"),
         ("[step]\ncommand = ['x']\n", "", "[step] ({file}, line 9): must be tables [[step]], with two brackets"),
         (ONE + "env = { A = true }", "", "A = true ({file}, line 9, [[step]] 1, env): must be a text in quotes or a whole number"),
+        (ONE + "env = { 'A=B' = 'x' }", "", "A=B ({file}, line 9, [[step]] 1, env): a name of a variable has no =; write NAME = \"VALUE\""),
+        (ONE + "[environment]\nenv = { 'A=B' = 'x' }", "", "A=B ({file}, line 12, env): a name of a variable has no =; write NAME = \"VALUE\""),
+        (ONE + "nodes = 1\n[[step]]\ncommand=['x']\nparallel = true\n[[step]]\ncommand=['x']\nnodes = 1\nparallel = true", "", "parallel = true ([[step]] 3): steps at the same time need 1 + 2 + 1 = 4 nodes, but the job has 2"),
         (ONE + "env = { A = 1.5 }", "", "A = 1.5 ({file}, line 9, [[step]] 1, env): must be a text in quotes or a whole number"),
         (ONE + "image = 'x.sif'", "", "image = x.sif ([[step]] 1): needs a --container"),
         (ONE + "[[step]]\ncommand=['x']\nparallel = 1", "", "[[step]] 2): must be true or false"),
-        (ONE + "[[step]]\ncommand=['x']\nparallel = true", "", "parallel = true ([[step]] 2): steps at the same time need 4 nodes, but the job has 2"),
+        (ONE + "[[step]]\ncommand=['x']\nparallel = true", "", "parallel = true ([[step]] 2): steps at the same time need 2 + 2 = 4 nodes, but the job has 2"),
         (ONE + "[[step]]\ncommand=['torchrun', 'x.py']", "", "is a launcher, which jobgen starts itself"),
     ],
 )  # fmt: skip
@@ -120,9 +123,11 @@ TRAINER = '[[step]]\ncommand = ["train.py"]\nname = "trainer"\nparallel = true\n
         (SERVER + "gpus = '4'\n", '[[step]] 1): is a text: 4 is a number of them, "0-4" names them'),
         (SERVER + "gpus = -1\n", 'gpus = -1 ('),
         (SERVER + "cores = 0\n", 'must be a number of at least 1, or a list such as "0-3,6"'),
+        (SERVER + "gpus = 2\nenv = { CUDA_VISIBLE_DEVICES = '0,1' }\n", "env ([[step]] 1): CUDA_VISIBLE_DEVICES would replace the devices of [[step]] 1; leave it out"),
+        (SERVER + "gpus = 2\n[environment]\nenv = { CUDA_VISIBLE_DEVICES = '0' }\n", "CUDA_VISIBLE_DEVICES would replace the devices of [[step]] 1; leave it out"),
         (SERVER + "gpus = 1\nranks_per_node = 4\n", "ranks_per_node = 4 ([[step]] 1): do not fit its 2 cores of each node"),
         (SERVER + "gpus = 2\nranks_per_node = 3\n", "ranks_per_node = 3 ([[step]] 1): do not fit its 2 GPUs of each node"),
-        (SERVER + "gpus = 2\n" + TRAINER, "steps at the same time need 4 nodes, but the job has 2; give each fewer nodes, or a part of each with gpus or cores"),
+        (SERVER + "gpus = 2\n" + TRAINER, "steps at the same time need 2 + 2 = 4 nodes, but the job has 2; give each fewer nodes, or a part of each with gpus or cores"),
         (SERVER.replace('"server"', '"a b"'), "must be a word of letters, digits and _"),
         (SERVER + TRAINER.replace("trainer", "server"), "name = server ([[step]] 2): is that of [[step]] 1, too"),
         (SERVER + "gpus = 2\n" + TRAINER + "gpus = 2\nstarts = 'after sever is ready'", "starts ([[step]] 2): no step has the name sever; did you mean server?"),
@@ -193,14 +198,14 @@ command = ["x.py"]
     def values(name: str) -> list[str]:
         return re.findall(rf"^  job_{name}=(.*)$", job, re.MULTILINE)
 
-    assert values("part_devices") == ["0,1", "none", "2,3,4,5,6,7", "''"]
-    assert values("part_cores") == ["0-3", "4", "5-15", "''"]
-    assert values("part_variable") == ["CUDA_VISIBLE_DEVICES"] * 3 + ["''"]
+    assert values("part_devices") == ["0,1", "none", "2,3,4,5,6,7"]
+    assert values("part_cores") == ["0-3", "4", "5-15"]
+    assert values("part_variable") == ["CUDA_VISIBLE_DEVICES"] * 3
     assert values("ranks_per_node") == ["2", "1", "6", "8"]
     assert values("nodes") == ["1", "2", "2", "2"]
-    assert values("waits_for") == ["()", "()", "(1)", "()"]
+    assert values("waits_for") == ["(1)"]
     assert job.count("export A=b\n") == 4  # of the job, and of the steps without their own
-    assert "    export A=$'$(touch canary) it\\'s'\n    true" in job
+    assert "    export A=$'$(touch canary) it\\'s'\n  }" in job
     assert job.count("    export B=c\n") == 4
     (tmp_path / "job.sh").write_text(done.stdout)
     assert jobs.jobgen("check", tmp_path / "job.sh").returncode == 0  # no device is idle
@@ -225,7 +230,11 @@ def test_groups_of_whole_nodes_and_parts(tmp_path: Path) -> None:
     )
     done = rendered(tmp_path, GPUS + "\n" + text, "--nodes", "4")
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"^  job_first_node=(.*)$", done.stdout, re.MULTILINE) == ["''", "''", "2", "3", "3"]
+    firsts = [
+        re.findall(r"^  job_first_node=(.*)$", step, re.MULTILINE)
+        for step in re.split(r"\nstep_\d\(", done.stdout)
+    ]
+    assert firsts == [[], [], [], ["2"], ["3"], ["3"]]
 
 
 SIDE = SERVER.replace("port = true", "line = 'up'") + "gpus = 2\nnodes = 1\n"
@@ -258,6 +267,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
         SIDE.replace("nodes = 1", "launcher = 'deepspeed'"),
         *("--remote", "ssh"),
     ),
+    "`--env CUDA_VISIBLE_DEVICES` with a part": (SIDE, "--env", "CUDA_VISIBLE_DEVICES=0"),
     "shards of a GPU with a part": (SIDE, "--gpus-per-node", "shard:8"),
     '`--rank-logs none` and `ready = { line = "TEXT" }`': (SIDE, "--rank-logs", "none"),
     "a site whose srun options give each rank a GPU, with a part": (SIDE, "--site", "./site.toml"),

@@ -191,7 +191,7 @@ def test_the_hosts_and_ports_of_named_steps(shell: Shell) -> None:
     job_port_in_use() { ((MASTER_PORT == 27016)); }
     """
     code = "all=(a b c) number=10; job_export_steps; env | grep ^JOBGEN_STEP | sort"
-    done = shell.run("named_steps", steps + code)
+    done = shell.run("steps named_steps", steps + code)
     assert done.lines == [
         *("JOBGEN_STEP_one_HOSTS=b,c", "JOBGEN_STEP_one_PORT=20323"),
         *("JOBGEN_STEP_two_HOSTS=a", "JOBGEN_STEP_two_PORT=8000"),
