@@ -28,6 +28,8 @@ SAMPLE = 1 << 16  # first bytes that decide what a file is
 ROWS = 1 << 10  # of a table that are read at once
 KEYS = TEXT_KEY, *CHATS = "text", "messages", "conversations"
 OTHER_KEYS = ("prompt", "completion", "tools")
+# What readers raise; those of pyarrow are among them.
+DAMAGE = (OSError, EOFError, ValueError, OverflowError, csv.Error, zlib.error)
 Record = Mapping[str, Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -282,14 +284,7 @@ def parts(file: Path, reading: Reading) -> Iterator[Part]:
         raise
     except BadInput as error:
         raise BadInput(f"--data {file}: {error}") from None
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        OverflowError,
-        csv.Error,
-        zlib.error,
-    ) as error:  # also those of pyarrow
+    except DAMAGE as error:
         raise BadInput(f"--data {file} is damaged as {what.name}: {error}") from None
 
 
