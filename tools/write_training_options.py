@@ -13,10 +13,10 @@ TABLE = Path(__file__).resolve().parent.parent / "jobgen/training_options.json"
 
 
 def table() -> list[dict[str, Any]]:
-    """Return each option with its names, its schema, and whether its value may be missing."""
+    """Return each option with its names, its help, its schema, and whether its value may be missing."""
     rows = []
     for action in parser()._actions:
-        row: dict[str, Any] = {"names": list(action.option_strings)}
+        row: dict[str, Any] = {"names": list(action.option_strings), "help": action.help}
         if action.nargs == 0:
             row["type"] = "boolean"
         else:

@@ -96,6 +96,8 @@ def _leave(status: int) -> NoReturn:
     mpi = sys.modules.get("mpi4py.MPI")
     if status == DONE and mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         mpi.Finalize()  # otherwise mpirun reports a crash of this rank
+    if files := sys.modules.get(f"{__package__}.host_files"):
+        files.remove_temporary()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)

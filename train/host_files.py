@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TRIES = 9
+_TEMPORARY: list["Use"] = []
 
 
 class Use:
@@ -63,7 +64,14 @@ def temporary(name: str) -> Use:
     remove_unused(host, f"{name}*")
     while True:
         with suppress(FileNotFoundError):  # another process has removed it before it was locked
-            return Use(Path(tempfile.mkdtemp(prefix=name, dir=host)))
+            _TEMPORARY.append(Use(Path(tempfile.mkdtemp(prefix=name, dir=host))))
+            return _TEMPORARY[-1]
+
+
+def remove_temporary() -> None:
+    """Remove the directories that `temporary` has returned. Called before the process ends."""
+    while _TEMPORARY:
+        _TEMPORARY.pop().remove()
 
 
 @contextmanager

@@ -11,9 +11,15 @@ def schema_text() -> str:
     """Return the JSON Schema of a job file; jobgen/jobgen.schema.json has the same content."""
     import msgspec
 
+    from jobgen.jobfile import training_options
     from jobgen.jobfile.schema import JobFile
 
     made = msgspec.json.schema(JobFile)
+    train = made["$defs"]["JobFile"]["properties"]["train"]
+    train["properties"] = training_options.properties()
+    # The names may also have the dashes of the options.
+    train["patternProperties"] = {"-": train["additionalProperties"]}
+    train["additionalProperties"] = False
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A job file of jobgen",

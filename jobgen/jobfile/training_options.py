@@ -65,6 +65,28 @@ def unknown(word: str) -> str:
     return _UNKNOWN.join(text for text, _ in parts([word])[0])
 
 
+def properties() -> dict[str, Schema]:
+    """Return the JSON Schema of each option as a key of the table [train]."""
+    return {
+        row["names"][0].removeprefix("--").replace("-", "_"): {"description": row["help"], **_types(row)}
+        for row in _rows()
+        if row["names"][0].startswith("--")
+    }
+
+
+def _types(row: Schema) -> Schema:
+    """Return the types of an option in a file. Any may be false, or a text with variables."""
+    if row.get("type") == "boolean":
+        return {"type": "boolean"}
+    if "enum" in row and "pattern" not in row:
+        words = [*row["enum"], *(int(word) for word in row["enum"] if word.isdecimal())]
+        return {"anyOf": [{"enum": words}, {"type": "boolean"}, {"type": "string", "pattern": r"\$"}]}
+    if "type" in row:
+        limits = {name: value for name, value in row.items() if "imum" in name.lower() and value < 10**9}
+        return {"type": [row["type"], "string", "boolean"], **limits}
+    return {"type": ["string", "number", "boolean", "array"]}
+
+
 def has(flag: str) -> bool:
     """Return whether the training module has an option."""
     return any(flag in row["names"] for row in _rows())

@@ -417,7 +417,19 @@ def test_the_schema_takes_what_we_take(tmp_path: Path) -> None:
     check = jsonschema.Draft202012Validator(shape)
     for text in (EVERYTHING, TRAIN, *map(init.starter, KINDS)):
         assert list(check.iter_errors(msgspec.toml.decode(text))) == []
-    for wrong in ("a = 1", "[resources]\nnodes = 0", "[launch]\nlauncher = 'x'", "[job]\nnamme = 'x'"):
+    train = (
+        "lora-targets = ['a', 'b']",
+        "zero_stage = 2",
+        "compile = true",
+        "engine = '$ENGINE'",
+        "lora = false",
+    )
+    for right in train:
+        assert list(check.iter_errors(msgspec.toml.decode(f"[train]\n{right}"))) == []
+    for wrong in (
+        *("a = 1", "[resources]\nnodes = 0", "[launch]\nlauncher = 'x'", "[job]\nnamme = 'x'"),
+        *("[train]\nlore = 8", "[train]\nzero_stage = 4", "[train]\nengine = 'x'", "[train]\nasync_save = 2"),
+    ):
         assert list(check.iter_errors(msgspec.toml.decode(wrong)))
     properties = shape["$defs"]["launch"]["properties"]
     assert properties["launcher"]["enum"] == list(LAUNCHERS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import os
 import re
@@ -57,6 +59,14 @@ def on_disk(folder: Path) -> None:
     (folder / "state.json").write_text(json.dumps(state))
 
 
+def table(delimiter: str) -> str:
+    made = io.StringIO()
+    csv.writer(made, delimiter=delimiter).writerows(
+        [("id", "text"), *((row["id"], row["text"]) for row in RECORDS)]
+    )
+    return made.getvalue()
+
+
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "a.jsonl": lambda file: file.write_text(LINES),
     "a.ndjson": lambda file: file.write_text(LINES.replace("\n", "\n\n")),
@@ -71,6 +81,8 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "strings.json": lambda file: file.write_text(json.dumps(TEXTS)),
     "texts.jsonl": lambda file: file.write_text(LINES.replace('"text"', '"body"')),
     "of_windows.jsonl": lambda file: file.write_text(LINES.replace("\n", "\r\n"), encoding="utf-8-sig"),
+    "a.csv": lambda file: file.write_text(table(",")),
+    "a.tsv": lambda file: file.write_text(table("\t"), encoding="utf-8-sig"),
     "of_windows.json": lambda file: file.write_text(json.dumps(RECORDS), encoding="utf-8-sig"),
     "pzstd.jsonl.zst": lambda file: file.write_bytes(b"P*M\x18\4\0\0\0\1\2\3\4" + zstandard(LINES.encode())),
     "dates.parquet": lambda file: pyarrow.parquet.write_table(FAR, file),
@@ -132,6 +144,8 @@ REFUSED = {
     "late.txt": (b"a" * 999 + b"\xe9" + b"b" * 9, "byte 999 is e9, which is no UTF-8"),
     "utf16.txt": ("text".encode("utf-16"), "ff fe 74 00 .* as of UTF-16"),
     "weights.bin": (bytes(range(64)), "first bytes are 00 01 02 03 04 05 06 07"),
+    "a.pdf": (b"%PDF-1.4 text", "25 50 44 46 2d 31 2e 34 .* as of PDF"),
+    "columns.csv": (b"a,b\n1,2\n", "record 1 has no text, messages, .*; it has a, b: name one"),
     "pickle.pkl": (SECOND, "80 04 95"),
     "broken.jsonl": (b'{"text": "a"}\n{"text"\n', "broken.jsonl: line 2 is not JSON: "),
     "keys.jsonl": (

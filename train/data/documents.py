@@ -7,10 +7,12 @@ by mistake.
 A record, such as a line of JSON, holds a text, or messages, or a prompt and its completion; see `_of_record`.
 """
 
+import csv
 import functools
 import gzip
 import io
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -26,6 +28,8 @@ SAMPLE = 1 << 16  # first bytes that decide what a file is
 ROWS = 1 << 10  # of a table that are read at once
 KEYS = TEXT_KEY, *CHATS = "text", "messages", "conversations"
 OTHER_KEYS = ("prompt", "completion", "tools")
+# What readers raise; those of pyarrow are among them.
+DAMAGE = (OSError, EOFError, ValueError, OverflowError, csv.Error, zlib.error)
 Record = Mapping[str, Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -111,6 +115,12 @@ def _json(stream: Any, reading: Reading) -> Iterator[Any]:
     yield from value if isinstance(value, list) else [value]
 
 
+def _table(delimiter: str, stream: Any, reading: Reading) -> Iterator[Any]:
+    csv.field_size_limit(sys.maxsize)
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
+        yield from csv.DictReader(text, restkey="", delimiter=delimiter)
+
+
 def _parquet(stream: Any, reading: Reading) -> Iterator[Any]:
     file = import_module("pyarrow.parquet").ParquetFile(stream)
     names = file.schema_arrow.names
@@ -151,14 +161,17 @@ TEXT = Kind("text in UTF-8", (".txt",), (), "", _text)
 KINDS = (
     Kind("JSON Lines", (".jsonl", ".ndjson"), (), "", _lines),
     Kind("JSON", (".json",), (), "", _json),
+    Kind("CSV", (".csv",), (), "", functools.partial(_table, ",")),
+    Kind("TSV", (".tsv",), (), "", functools.partial(_table, "\t")),
     Kind("Parquet", (".parquet",), (b"PAR1",), "pyarrow", _parquet),
     Kind("Arrow", (".arrow",), (b"\xff\xff\xff\xff", b"ARROW1"), "pyarrow", _arrow),
     TEXT,
 )
+PDF = b"%PDF"  # may be UTF-8
 # First bytes of other well-known files, for messages.
 OTHERS = {
     b"PK\x03\x04": "a zip archive",
-    b"%PDF": "PDF",
+    PDF: "PDF",
     b"BZh": "bzip2",
     b"\xfd7zXZ": "xz",
     b"\x80": "a pickle",
@@ -224,7 +237,7 @@ def kind(file: Path) -> tuple[Kind, Form | None]:
         if each.magic and first.startswith(each.magic):
             return each, form
     by_suffix = next((each for each in KINDS if suffix.lower() in each.suffixes), TEXT)
-    if by_suffix.magic or suffix in packed or not _is_text(first):
+    if by_suffix.magic or suffix in packed or not _is_text(first) or first.startswith(PDF):
         what = by_suffix.name if by_suffix.magic else f"{', '.join(each.name for each in KINDS)} (.gz, .zst)"
         raise BadInput(f"--data {file} is not {what}: {_seen(first)}")
     return by_suffix, form
@@ -271,7 +284,7 @@ def parts(file: Path, reading: Reading) -> Iterator[Part]:
         raise
     except BadInput as error:
         raise BadInput(f"--data {file}: {error}") from None
-    except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:  # also those of pyarrow
+    except DAMAGE as error:
         raise BadInput(f"--data {file} is damaged as {what.name}: {error}") from None
 
 

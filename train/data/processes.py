@@ -151,13 +151,12 @@ class Processes:
 @functools.cache
 def _keep_files_together() -> None:
     """Let multiprocessing make its directory where the next run removes it if this process is killed."""
-    before, place = tempfile.tempdir, host_files.temporary("w-")
-    tempfile.tempdir = str(place.folder)
+    before, tempfile.tempdir = tempfile.tempdir, str(host_files.temporary("w-").folder)
     try:
         util.get_temp_dir()
     finally:
         tempfile.tempdir = before
-    util.Finalize(None, place.remove, exitpriority=-101)  # after that of get_temp_dir
+    util.Finalize(None, host_files.remove_temporary, exitpriority=-101)  # after that of get_temp_dir
 
 
 def _unchanged(answer: Any) -> Any:
