@@ -14,8 +14,8 @@ _NAMES = rb"(?<![\w$./-])[A-Za-z_]\w*(?![\w./(=])"
 def bare_names(node: Node) -> Iterator[Node]:
     """Yield each name in the words below a node that bash reads as a variable without ``$``.
 
-    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1``, ``${list[A]}`` and ``${1:-$((A))}``; in other arithmetic it
-    is no word.
+    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1``, ``${list[A]}`` and ``${1:-$((A))}``; in other arithmetic
+    it is no word.
     """
     for word in node.all("word"):
         if word.parent is not None and (pattern := _reads(word, word.parent)):
