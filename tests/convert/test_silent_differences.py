@@ -1153,3 +1153,9 @@ def test_variables_before_the_program_of_a_launcher(line: str, program: list[str
 def test_arrays_of_other_shells(shell: str, named: bool) -> None:
     done = job_file(f"#!/bin/{shell}\n#SBATCH -N 1\nsrun ./a\n")
     assert any("elements of arrays from 0" in one.why for one in done.remarks) is named
+
+
+def test_a_launcher_that_the_environment_in_a_container_has() -> None:
+    line = 'srun singularity exec a.sif bash -c "source /env.sh; torchrun --nproc_per_node 1 t.py"'
+    done = job_file(SLURM.format("-N 2 --gres=gpu:1", line))
+    assert any("has to find without it" in one.why for one in done.remarks)
