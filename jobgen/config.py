@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.launch.program import check_words
 from jobgen.options import BY_KEY, OPTIONS, Option, parse
-from jobgen.spec import COMMAND_LINE, SET, Layer, SiteName, Specification, Text
+from jobgen.spec import COMMAND_LINE, SET, Component, Layer, SiteName, Specification, Text
 
 NO_SITE = "none"  # the name for no site, even if a job file names one
 
@@ -50,7 +50,10 @@ def read_spec(
     fields["steps"] = below.steps if below is not None else ()
     fields["components"] = below.components if below is not None else ()
     if below is not None and below.components:
-        if key := next((one for one in ("nodes", "ranks") if one in origins), None):
+        own = [
+            key for key in Component._fields if all(getattr(one, key) is not None for one in below.components)
+        ]
+        if key := next((one for one in ("ranks", *own) if one in origins), None):
             raise JobgenError(
                 f"{setting(key, origins[key])} {texts[key]} ({origins[key]}): each [[component]] "
                 f"({below.origins['components']}) has its own {key}; leave out one of the two",

@@ -69,7 +69,7 @@ def convert(
     from jobgen.check.files import read_source
     from jobgen.convert.misreadings import refusal
     from jobgen.convert.to_job_file import translation
-    from jobgen.convert.to_scheduler import conversion
+    from jobgen.convert.to_scheduler import component_steps, conversion
     from jobgen.rendering.runtime import MADE_BY, MARK
     from jobgen.script.directives import recognized
     from jobgen.script.script import Script
@@ -89,12 +89,8 @@ def convert(
     source = source.partition(MARK.encode())[0] if ours else source
     folder, name = (None, "") if file == "-" else os.path.split(os.path.abspath(file))
     script = Script(source, whose, folder, name=name)
-    if script.components and target != "toml":
-        raise JobgenError(
-            f"{shown(file)}, line {script.components[0]}: begins another component of the job, which has a "
-            "request of its own: --to toml writes them into a job file, or convert each component as a script"
-        )
-    if not ours and (reason := refusal(script)) is not None:
+    reason = None if ours else refusal(script) or component_steps.refusal(script, DIALECTS.get(target))
+    if reason is not None:
         raise JobgenError(f"{shown(file)}, line {reason[0]}: {reason[1]}")
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     _write(done.text, output, force, executable=target != "toml")

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from jobgen.errors import one_of
+from jobgen.errors import counted, one_of
 from jobgen.launch.accelerators import ACCELERATORS, Accelerator
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import DEFAULT_WALLTIME
@@ -189,10 +189,11 @@ def _cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:
     bind, lists = spec.cpu_bind or (None, ())
     node = spec.cpus_per_node
     if node is not None and node < ranks:
-        raise spec.refuse("cpus_per_node", f"{ranks} ranks a node need at least {ranks} cores")
+        raise spec.refuse("cpus_per_node", f"{ranks} ranks a node need {ranks} cores; use {ranks} or more")
     rank = spec.cpus_per_rank or _default_cores(scheduler, ranks, node, lists)
     if node is not None and node < ranks * rank:
-        raise spec.refuse("cpus_per_node", f"{ranks} ranks of {rank} cores are {ranks * rank} a node")
+        have = f"{counted(ranks, 'rank')} of {counted(rank, 'core')} are {ranks * rank} a node"
+        raise spec.refuse("cpus_per_node", f"{have}; use {ranks * rank} or more")
     if node is not None and scheduler.behaviour.equal_tasks and node % ranks:
         near = f"{node - node % ranks} or {node - node % ranks + ranks}"
         title = scheduler.title

@@ -107,7 +107,8 @@ def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str |
         )
     own_step = bool(scheduler.component_line) and launcher.command == scheduler.node_step
     if not isinstance(spec.nodes, int) and not (launcher.mixes_nodes or own_step):
-        able = one_of(name for name, other in LAUNCHERS.items() if other.mixes_nodes)
+        step = scheduler.node_step if scheduler.component_line else None
+        able = one_of(name for name, other in LAUNCHERS.items() if other.mixes_nodes or other.command == step)
         raise spec.refuse("launcher", f"{spec.launcher} supports only equal nodes; use {able}")
     if spec.mpi is None:
         return launcher.default_mpi

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jobgen.errors import JobgenError, counted
+from jobgen.errors import JobgenError, counted, setting
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import launch_of
 from jobgen.plan.node_groups import check_groups
 from jobgen.values.devices import SHARD, Devices, number_of, type_of
@@ -24,6 +25,8 @@ def with_ranks(spec: Specification, scheduler: Scheduler) -> Specification:
     """
     if spec.ranks is None:
         return spec
+    if LAUNCHERS[spec.launcher].one_process:
+        raise spec.refuse("ranks", f"--launcher {spec.launcher} starts one process, and no ranks; remove it")
     if spec.nodes == SUBMITTED:
         raise spec.refuse("ranks", "the nodes of --nodes submitted are not known; use --ranks-per-node")
     if spec.hostfile:
@@ -70,13 +73,14 @@ def _on_nodes(spec: Specification, scheduler: Scheduler, ranks: int, nodes: int)
     if spec.ranks_per_node and spec.ranks_per_node * nodes != ranks:
         have = f"{counted(nodes, 'node')} x {counted(spec.ranks_per_node, 'rank')}"
         raise spec.refuse("ranks", f"{have} are {nodes * spec.ranks_per_node}; remove one of them")
-    most = number_of(spec.gpus_per_node) or 0
+    devices = number_of(spec.gpus_per_node) or 0
+    cores = (spec.cpus_per_node or 0) // (spec.cpus_per_rank or 1)
+    most = min((one for one in (devices, cores) if one), default=0)
     if most and each + bool(rest) > most:
         more = "" if scheduler.behaviour.one_host else f"--nodes {-(-ranks // most)} or "
         fits = f"use {more}--ranks {nodes * most}"
-        raise spec.refuse(
-            "ranks", f"is {each + bool(rest)} a node, which has {counted(most, 'device')}; {fits}"
-        )
+        of_node = counted(most, "device") if most == devices else f"cores for {most}"
+        raise spec.refuse("ranks", f"is {each + bool(rest)} a node, which has {of_node}; {fits}")
     if rest == 0:
         return _equal(spec, nodes, each)
     groups = (Group(rest, each + 1), Group(nodes - rest, each))
@@ -100,6 +104,10 @@ def _uneven(
     """
     most, gpus = groups[0].ranks, number_of(spec.gpus_per_node)
     values: dict[str, Any] = dict.fromkeys(("ranks_per_node", "gpus_per_node", "cpus_per_node"))
+    if spec.cpus_per_node and not spec.cpus_per_rank and (left := spec.cpus_per_node % most):
+        even = spec.cpus_per_node - left
+        nearest = f"{even} or {even + most}" if even else most
+        raise spec.refuse("cpus_per_node", f"is divided equally among {most} ranks; use {nearest}")
     if spec.cpus_per_node:
         values["cpus_per_rank"] = spec.cpus_per_rank or spec.cpus_per_node // most
     if gpus == 0:
@@ -113,7 +121,11 @@ def _uneven(
         launch_of(made, scheduler)
     except JobgenError as error:
         why = str(error).partition(": ")[2] if error.option == "nodes" else str(error)
-        raise spec.refuse("ranks", f"{_prose(groups)}, but {why}; {_fitting(spec, groups, near)}") from None
+        fits = _fitting(spec, groups, near)
+        if why.endswith("; remove it"):  # that option
+            why = why.removesuffix("; remove it").replace(f" of --nodes {groups_text(groups)}", "")
+            fits += f", or remove {setting(error.option, spec.origin(error.option))}"
+        raise spec.refuse("ranks", f"{_prose(groups)}, but {why}; {fits}") from None
     return made
 
 

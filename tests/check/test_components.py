@@ -33,11 +33,3 @@ def test_the_request_is_that_of_all_components() -> None:
     script = Script(TEXT.format("hetjob").encode(), "slurm")
     assert (script.request.nodes, script.request.mem) == (3, None)
     assert script.requests[0].nodes == 1
-
-
-@pytest.mark.parametrize("target", ["pbspro", "torque"])
-def test_a_conversion_is_refused_in_one_sentence(target: str, tmp_path: Path) -> None:
-    (tmp_path / "job.sh").write_text(TEXT.format("hetjob"))
-    done = jobs.jobgen("convert", tmp_path / "job.sh", "--to", target)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "line 3: begins another component of the job" in done.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -124,6 +126,49 @@ def test_a_pbs_script_runs_under_torque(torque_cluster: PbsCluster) -> None:
     assert job.ok, job.output
     assert re.search(r"slots: (tqn.) \1 (tqn.) \2 ", job.output)
     check_ranks(job.output, folder)
+
+
+# The nodes differ: five ranks on the first, and four on the second, which do not fit on one node of the labs.
+CHUNKS = PBS.replace("select=2:ncpus=2:mpiprocs=2", "select=1:ncpus=5:mpiprocs=5+1:ncpus=4:mpiprocs=4")
+CHUNKS = CHUNKS.replace("-np 4", "-np 9")
+COMPONENTS = """#!/bin/bash
+#SBATCH --job-name=hello --time=00:05:00
+#SBATCH --nodes=1 --ntasks-per-node=5
+#SBATCH hetjob
+#SBATCH --nodes=1 --ntasks-per-node=4
+set -euo pipefail
+export GREETING=hello
+echo "submitted in $SLURM_SUBMIT_DIR"
+srun --het-group=0-1 ./rank.sh
+"""
+
+
+def check_differing(output: str, directory: Path, shares: Sequence[int] = (5, 4)) -> None:
+    lines = sorted(line for line in output.splitlines() if line.startswith("rank "))
+    hosts = [line.split()[5] for line in lines]
+    assert lines == [f"rank {rank} of 9 on {hosts[rank]} in {directory} with hello" for rank in range(9)]
+    assert [len([*ranks]) for _, ranks in groupby(hosts)] == [*shares]
+    assert len({*hosts}) == 2
+
+
+def test_chunks_that_differ_run_as_components_of_slurm(each_slurm: Cluster) -> None:
+    folder = each_slurm.folder("chunks")
+    script = converted(CHUNKS, "slurm", folder).replace("--mpi=pmix", "--mpi=none")
+    job = each_slurm.wait(each_slurm.sbatch(script, folder))
+    assert job.ok, job.output
+    assert re.search(r"^slots: (node\d )\1{4}(?!\1)(node\d )\2{3}$", job.output, re.MULTILINE), job.output
+    check_differing(job.output, folder)
+
+
+@pytest.mark.parametrize(("name", "target"), [("openpbs", "pbspro"), ("torque", "torque")])
+def test_components_of_slurm_run_as_chunks(request: pytest.FixtureRequest, name: str, target: str) -> None:
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("components")
+    script = with_mpirun(converted(COMPONENTS, target, folder), folder)
+    job = cluster.wait(cluster.submit(script, folder))
+    assert job.ok, job.output
+    assert f"submitted in {folder}\n" in job.output
+    check_differing(job.output, folder, (5, 4) if name == "openpbs" else (4, 5))  # pbs_sched: the last first
 
 
 SHOWN = """#!/bin/bash

@@ -196,6 +196,43 @@ def test_nodes_that_differ_have_the_ranks_that_were_asked_for(
     assert {rank.number("WORLD_SIZE") for rank in ranks} == {sum(shares)}
 
 
+COMPONENTS = """
+[resources]
+cpus_per_rank = 1
+[[component]]
+ranks_per_node = {}
+gpus_per_node = 0
+{}
+[[component]]
+nodes = {}
+gpus_per_node = 2
+"""
+# Cores of the first component, and the shares; on Torque both do not fit on one node.
+PARTS = {"openpbs": ((1, "cpus_per_rank = 4", 2), [1, 2, 2]), "torque": ((7, "", 1), [2, 7])}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_components_are_chunks(request: pytest.FixtureRequest, name: str) -> None:
+    """Each with its cores and devices. Torque lists the last one first."""
+    cluster: PbsCluster = request.getfixturevalue(f"{name}_cluster")
+    folder = cluster.folder("components")
+    numbers, shares = PARTS[name]
+    (folder / "job.toml").write_text(COMPONENTS.format(*numbers))
+    script = jobs.render(
+        *(*cluster.words, "--job", folder / "job.toml", *LAUNCHES["mpirun4"]),
+        *(*path_file(folder, "mpirun4"), *probing(folder)),
+        program=[PROBE],
+    )
+    job = cluster.wait(cluster.submit(script, folder))
+    assert job.ok, job.output
+    assert [slots for _, slots in jobs.hosts_in(jobs.run_dir(folder / "runs"))] == shares
+    ranks = jobs.ranks_in(folder / "seen")
+    seen = [(rank.number("LOCAL_RANK"), rank.number("LOCAL_WORLD_SIZE")) for rank in ranks]
+    assert seen == [(local, share) for share in shares for local in range(share)]
+    threads = [4, 1, 1, 1, 1] if name == "openpbs" else [1] * 9
+    assert [rank.number("OMP_NUM_THREADS") for rank in ranks] == threads
+
+
 def test_a_training_on_nodes_that_differ(openpbs_cluster: PbsCluster) -> None:
     """With the preflight, and each rank on its share of its node."""
     folder = openpbs_cluster.folder("training")

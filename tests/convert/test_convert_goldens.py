@@ -15,6 +15,7 @@ from support.require import need_command
 
 from jobgen import JobSpec, render
 from jobgen.check.checker import check
+from jobgen.jobfile.schema import COMPONENT_KEYS
 from jobgen.options import BY_KEY
 
 HERE = Path(__file__).parent
@@ -51,6 +52,7 @@ def test_job_files_hold_jobgens_own_options(path: Path) -> None:
     file: dict[str, Any] = tomllib.loads(text)
     assert file.pop("scheduler") in ("pbs", "slurm")
     program = file.pop("program", {})
+    assert {key for one in file.pop("component", []) for key in one} <= {*COMPONENT_KEYS}
     assert set(program) <= {"command"}
     options = {key: value for table in file.values() for key, value in table.items()}
     assert set(options) <= set(BY_KEY)

@@ -13,7 +13,6 @@ from jobgen.script.script import Script
     ("text", "target", "what"),
     [
         ("#PBS -l filesystems=home", "slurm", "-l filesystems=home"),
-        ("#PBS -l select=1:ncpus=2+2:ncpus=4", "slurm", "-l select=1:ncpus=2+2:ncpus=4"),
         ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "host=n7 of -l select"),
         ("#PBS -l select=1:ncpus=2:scratch_local=9gb", "slurm", "scratch_local=9gb of -l select"),
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),

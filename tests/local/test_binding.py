@@ -134,8 +134,12 @@ def test_cores_of_a_rank_and_of_a_node() -> None:
 @pytest.mark.parametrize(
     ("scheduler", "options", "said"),
     [
-        ("slurm", {"cpus_per_node": "3"}, "4 ranks a node need at least 4 cores"),
-        ("pbs", {"cpus_per_node": "31", "cpus_per_rank": "8"}, "4 ranks of 8 cores are 32 a node"),
+        ("slurm", {"cpus_per_node": "3"}, "4 ranks a node need 4 cores; use 4 or more"),
+        (
+            "pbs",
+            {"cpus_per_node": "31", "cpus_per_rank": "8"},
+            "4 ranks of 8 cores are 32 a node; use 32 or more",
+        ),
         ("slurm", {"cpus_per_node": "66"}, "use 64 or 68"),
         ("slurm", {"cpu_bind": "0-1;2-3"}, "has 2 lists for 4 ranks"),
         ("slurm", {"cpu_bind": "0;1;2;3", "cpus_per_rank": "2"}, "0 is not enough for the 2 cores of rank 0"),

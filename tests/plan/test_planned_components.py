@@ -86,6 +86,9 @@ TWO = [{"ranks_per_node": 1}, {"ranks_per_node": 2}]
 REFUSED = [
     (TWO, {"nodes": "3"}, "each [[component]] (job.toml, line 1) has its own nodes; leave out one of the two"),
     (TWO, {"ranks": "3"}, "has its own ranks; leave out one of the two"),
+    (TWO, {"ranks_per_node": "4"}, "--ranks-per-node 4 (command line): each [[component]] (job.toml, line 1) has its own ranks_per_node; leave out one of the two"),
+    ([{"gpus_per_node": 1}, {"gpus_per_node": 0}], {"gpus_per_node": "3"}, "has its own gpus_per_node; leave out one of the two"),
+    (TWO, {"launcher": "colossalai"}, "--launcher colossalai (command line): colossalai supports only equal nodes; use deepspeed, mpirun, torchrun, srun or accelerate"),
     (TWO, {"launcher": "deepspeed", "remote": "ssh"}, "pdsh finds the devices of the first component only"),
     (TWO, {"array": "0-3"}, "--array 0-3 (command line): Slurm refuses arrays of heterogeneous jobs"),
     (TWO, {"spare_nodes": "1"}, "a spare node cannot replace every node of [[component]]"),

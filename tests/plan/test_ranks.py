@@ -78,6 +78,10 @@ def test_the_nodes_of_a_site(
         ("pbs", {"ranks": 12, "gpus_per_node": 8, "launcher": "mpirun", "mpi": "intel"}, "needs 1 node of 8 ranks and 1 of 4, but --mpi intel (command line): supports only equal nodes here; use openmpi or mpich, or the launcher deepspeed, torchrun or accelerate; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
         ("pbs", {"ranks": 13, "gpus_per_node": "a100:4"}, "needs 3 nodes of 4 ranks and 1 of 1, but --gpus-per-node a100:4 (command line): is the same on each node; use --ranks 12 or 16"),
         ("slurm", {"ranks": 64, "nodes": 4, "gpus_per_node": 8}, "is 16 a node, which has 8 devices; use --nodes 8 or --ranks 32"),
+        ("slurm", {"ranks": 100, "nodes": 2, "cpus_per_node": 16, "cpus_per_rank": 2, "accelerator": "cpu"}, "is 50 a node, which has cores for 8; use --nodes 13 or --ranks 16"),
+        ("slurm", {"ranks": 12, "gpus_per_node": 8, "spare_nodes": 1}, "needs 1 node of 8 ranks and 1 of 4, but --spare-nodes 1 (command line): a spare node cannot replace every node; use --ranks 8 or 16, or --nodes 2 for 6 a node, or remove --spare-nodes"),
+        ("slurm", {"ranks": 12, "gpus_per_node": 8, "launcher": "colossalai"}, "needs 1 node of 8 ranks and 1 of 4, but --launcher colossalai (command line): colossalai supports only equal nodes; use deepspeed, mpirun, torchrun, srun or accelerate; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
+        ("slurm", {"ranks": 12, "gpus_per_node": 8, "launcher": "none"}, "--launcher none starts one process, and no ranks; remove it"),
         ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of them"),
         ("slurm", {"ranks": 2, "nodes": 3}, "does not fill 3 nodes; use --nodes 2, or fewer"),
         ("pbs", {"ranks": 8, "nodes": "2x4+1x8"}, "--nodes 2x4+1x8 has 16 ranks; remove one of the two"),
@@ -89,6 +93,13 @@ def test_what_does_not_fit_is_refused(scheduler: str, options: dict[str, object]
     with pytest.raises(JobgenError) as caught:
         plan(scheduler, **options)
     assert str(caught.value) == f"--ranks {options['ranks']} (command line): {sentence}"
+
+
+def test_cores_that_the_ranks_cannot_share_are_refused() -> None:
+    with pytest.raises(
+        JobgenError, match=r"^--cpus-per-node 17 .*: is divided equally among 8 ranks; use 16 or 24$"
+    ):
+        plan("pbs", ranks=12, gpus_per_node=8, cpus_per_node=17, launcher="mpirun")
 
 
 def test_uneven_nodes_are_components_on_slurm_which_has_no_arrays_of_them() -> None:

@@ -4,102 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
-from jobgen.convert.result import Edit, Remark, apply
+from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_scheduler.srun_line import LONG, NAME, SHORT
+from jobgen.convert.to_scheduler.component_scripts import of_ranks, parts_of
 from jobgen.jobfile.schema import COMPONENT_KEYS
-from jobgen.launch.command_line import option_name
-from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, literal
 from jobgen.values import parsers
 
-_GROUP = ("--het-group", "--pack-group")
 _INHERITED = ("queue", "mem")  # from the component before
-
-
-def scripts_of(script: Script) -> list[Script]:
-    """Return a script for each component, with its directives and its part of each command of srun."""
-    return [_of_component(script, number) for number in range(len(script.requests))]
-
-
-def _of_component(script: Script, number: int) -> Script:
-    begin, end = ([0, *script.components][number], [*script.components, len(script.lines) + 1][number])
-    lines = script.source.split(b"\n")
-    first = script.start_of
-    others = [
-        Edit(first(one.line), first(one.line) + len(lines[one.line - 1]), "#")
-        for one in script.options
-        if not begin < one.line < end
-    ]
-    parts = [edit for command in _of_ranks(script) for edit in _part(command, number)]
-    return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
-
-
-class _SrunPart:
-    """A part of a command of srun: its options, its program, and the components that it is for."""
-
-    def __init__(self, words: Sequence[Node]) -> None:
-        self.words, self.groups, at = words, "", 0
-        while at < len(words) and (text := literal(words[at]) or words[at].text).startswith("-"):
-            name = option_name(text)
-            long = SHORT.get(text[1:2], "") if not text.startswith("--") else name
-            follows = (
-                LONG.get(long.removeprefix("--")) == "=" and "=" not in text and len(text) in (2, len(name))
-            )
-            if name in _GROUP:
-                self.groups = text.partition("=")[2] or (words[at + 1].text if words[at + 1 :] else "")
-            at += 1 + follows
-        self.program = [word.text for word in words[at:]]
-
-    def is_for(self, number: int, position: int) -> bool:
-        """Return whether it is for a component; without an option the first part is for the first one."""
-        if not self.groups:
-            return number == position
-        ranges = (one.partition("-") for one in self.groups.split(","))
-        return any(
-            first.isdecimal() and int(first) <= number <= int(last or first) for first, _, last in ranges
-        )
-
-
-def _parts(command: Command) -> list[_SrunPart]:
-    """Return the parts of a command of srun, which colons divide."""
-    words = list(command.arguments)
-    ends = [at for at, word in enumerate(words) if word.text == ":"]
-    return [
-        _SrunPart(words[begin:end])
-        for begin, end in zip([0, *(at + 1 for at in ends)], [*ends, len(words)], strict=True)
-    ]
-
-
-def _of_ranks(script: Script) -> list[Command]:
-    """Return the last command of srun with a program, which starts the ranks; the others stay as they are."""
-    return [one for one in script.named(NAME) if _parts(one)[0].program][-1:]
-
-
-def _part(command: Command, number: int) -> Iterator[Edit]:
-    """Yield the edits that leave of a command the part for a component, without the option for it."""
-    parts = _parts(command)
-    own = next((one for at, one in enumerate(parts) if one.is_for(number, at)), None)
-    if own is None:  # then the component has no devices for it
-        own = parts[0]
-        devices = (word for word in own.words if re.match(r"(--g(res|pus)[\w-]*=|-G\d)", word.text))
-        yield from (Edit(word.start, word.end, "") for word in devices)
-    for one in parts:
-        if one is not own and one.words:
-            yield Edit(one.words[0].start, one.words[-1].end, "")
-    for colon in (word for word in command.arguments if word.text == ":"):
-        yield Edit(colon.start, colon.end, "")
-    value = False
-    for word in own.words:
-        if option_name(word.text) in _GROUP or value:
-            yield Edit(word.start, word.end, "")
-            value = not value and "=" not in word.text
 
 
 def join(files: Sequence[JobFile], script: Script) -> JobFile:
@@ -133,20 +49,20 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
     file.values.pop("nodes", None)
     file.components = tables
     for number, one in enumerate(files[1:], 1):
-        begin = script.components[number - 1]
-        end = [*script.components, len(script.lines) + 1][number]
+        begin = [0, *script.components][number if script.components else 0]
+        end = [*script.components, len(script.lines) + 1][number if script.components else 0]
         file.remarks += [remark for remark in one.remarks if begin < remark.line < end]
-    file.remarks += _of_program(script)
+    file.remarks += _of_program(script) if script.components else ()
     return file
 
 
 def _of_program(script: Script) -> Iterator[Remark]:
     """Yield remarks on a program that is not that of all components."""
-    commands = _of_ranks(script)
-    if not commands:
+    steps = of_ranks(script)
+    if not steps:
         return
-    parts = _parts(commands[-1])
-    line = commands[-1].line
+    parts = parts_of(steps[-1])
+    line = steps[-1].command.line
     for one in parts[1:]:
         if one.program != parts[0].program:
             text = " ".join(one.program)[:60]

@@ -23,6 +23,7 @@ from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
+from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -54,15 +55,18 @@ _OURS = (
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     source = DIALECTS[script.scheduler]
-    if script.components:
-        file = components.join([_file(one) for one in components.scripts_of(script)], script)
-    else:
-        file = _file(script)
+    parts = scripts_of(script) if script.components or not _is_own(script) else [script]
+    files = [_file(one) for one in parts]
+    file = components.join(files, script) if len(files) > 1 else files[0]
     line = script.directives.live[0].number if script.directives.live else 1
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
     return Converted(text, tuple(sorted(set(file.remarks))))
+
+
+def _is_own(script: Script) -> bool:
+    return any(re.match(MADE_BY, one) for one in script.lines[:5])
 
 
 def _file(script: Script) -> JobFile:
@@ -74,7 +78,7 @@ def _file(script: Script) -> JobFile:
     set_name(file, script, source, line)
     launch = last_launch(script)
     sizes.submitted_nodes(file, script, source, launch)
-    if any(re.match(MADE_BY, one) for one in script.lines[:5]):
+    if _is_own(script):
         _own_script(file, script, launch)
         components.of_chunks(file, source)
     else:

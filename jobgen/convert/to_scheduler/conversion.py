@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from jobgen.convert import aprun, directive_options, request_reader, submission
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
+    component_steps,
     host_order,
     launch_translation,
     own_scripts,
@@ -16,6 +18,7 @@ from jobgen.convert.to_scheduler import (
     review,
     variables,
 )
+from jobgen.convert.to_scheduler.component_scripts import joined, scripts_of
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
 from jobgen.errors import JobgenError
@@ -36,15 +39,22 @@ def convert(script: Script, to: str) -> Converted:
     source, target = DIALECTS[script.scheduler], DIALECTS[to]
     if target is source:
         return Converted(script.source.decode("utf-8", "replace"), ())
+    parts, original = scripts_of(script), script
+    script = joined(script, parts)
     content = request_reader.read(script, whole=True, totals=True)
     of_submission = list(submission.remarks(script, source, target, content))
     head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
+    if len(parts) > 1:
+        head, remarks = _requests(parts, content, source, target)
     of_submission += submission.nodes_of(script, source, target, head) if content.default_nodes else ()
     body = [*_body(script, source, target, content), *review.switched_off(script, source, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
     remarks += [*of_submission, *review.remarks(script, source, target, content)]
     defined = [one for one in body if isinstance(one, Definition)]
     edits = [one for one in body if isinstance(one, Edit)]
+    if len(parts) > 1 and source.scheduler.node_step != target.scheduler.node_step:
+        edits = component_steps.steps(script, content.components, edits, target)
+        edits += component_steps.rest_of_steps(original) if original.components else ()
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
     remarks += review.leftovers(script, source, target, edits, known)
@@ -52,8 +62,8 @@ def convert(script: Script, to: str) -> Converted:
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
     added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]
     remarks += [one for one in added if isinstance(one, Remark)]
-    edits += _directives(script, head) + [one for one in added if isinstance(one, Edit)]
-    text = apply(script.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
+    edits += _directives(original, head) + [one for one in added if isinstance(one, Edit)]
+    text = apply(original.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
     remarks += own_scripts.remarks(script, source, target, text)
     return Converted(text, tuple(sorted(set(remarks))))
 
@@ -87,6 +97,28 @@ def _request(
         else:
             remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
     return head, remarks
+
+
+def _requests(
+    parts: Sequence[Script], content: ScriptRequest, source: Dialect, target: Dialect
+) -> tuple[list[str], list[Remark]]:
+    """Return the directives of a job with components, and the remarks on them; set the components."""
+    content.components = [one.request for one in parts]
+    heads, remarks = [], list[Remark]()
+    for before, part in pairwise([None, *parts]):
+        assert part is not None
+        if before is not None and source.component_words and part.request.mem is None:
+            part.request.mem = before.request.mem
+        of_part = request_reader.read(part, whole=True, totals=True)
+        head, found = _request(part, of_part, source, target)
+        heads.append(head)
+        remarks += found
+    for one in (source, target):
+        if one.scheduler.behaviour.hosts_by_core:
+            line = parts[0].directives.live[0].number
+            why = f"the pbs_sched of {one.title} lists the last one first: rank 0 is there"
+            remarks.append(Remark(line, "the order of the nodes", why, lost=False))
+    return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 
 
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:

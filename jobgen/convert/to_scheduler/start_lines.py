@@ -75,7 +75,7 @@ def start(
         lines = _directory(script, source, target, content.directory)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
-    node_file = _node_file(script, source, target)
+    node_file = _node_file(script, source, target, content)
     lines += _redirections(content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
     later = [] if script.request.array else [name for name, value in defined if value == index]
@@ -155,7 +155,8 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
-    return [f"export OMP_NUM_THREADS={request.cpus_per_rank or 1}{why}"] if several else []
+    least = min(one.cpus_per_rank or 1 for one in content.components or [request])
+    return [f"export OMP_NUM_THREADS={least}{why}"] if several else []
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
@@ -180,7 +181,7 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
         sets
         and not _has_own_threads(script)
         and not _starts_threads(script)
-        and (script.request.ranks_per_node or 1) > 1
+        and any((one.ranks_per_node or 1) > 1 for one in content.components or [script.request])
         and bool(script.launches)
     )
 
@@ -207,14 +208,14 @@ def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> l
     return lines
 
 
-def _node_file(script: Script, source: Dialect, target: Dialect) -> list[str]:
+def _node_file(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
     file = source.variable("node_file")
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
-    slots = script.request.lines_per_node or 1
+    slots = [one.lines_per_node or 1 for one in content.components or [script.request]]
     comment = f"# The hosts of the job, one line a slot, as {source.scheduler.family} lists them."
-    lines = target.write_node_file(str(file), slots)
+    lines = target.write_node_file(str(file), *slots)
     return [comment, *lines] if lines else []
 
 

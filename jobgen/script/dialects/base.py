@@ -188,8 +188,11 @@ class Dialect:
         """Return a name of a job as the scheduler accepts it."""
         return name
 
-    def write_node_file(self, variable: str, slots: int) -> list[str]:
-        """Return lines of a script that write the node file of another scheduler; none if it cannot."""
+    def write_node_file(self, variable: str, *slots: int) -> list[str]:
+        """Return lines of a script that write the node file of another scheduler; none if it cannot.
+
+        ``slots`` are those of a node, of each component.
+        """
         return []
 
     def time(self, text: str) -> str:

@@ -41,6 +41,6 @@ class ScriptRequest:
     directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
     index_later: bool = False  # the script reads the index of an array that only the submission names
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
-    unconverted: list[tuple[DirectiveOption, str, str]] = field(
-        default_factory=list
-    )  # the option, its text, and why
+    components: list[Request] = field(default_factory=list)  # those of a job with several
+    # The option, its text, and why.
+    unconverted: list[tuple[DirectiveOption, str, str]] = field(default_factory=list)

@@ -152,12 +152,19 @@ class SlurmDialect(Dialect):
     def read_more(self, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
         slurm_directives.read(self, content, given)
 
-    def write_node_file(self, variable: str, slots: int) -> list[str]:
-        each = f" | awk '{{ for (i = 0; i < {slots}; i++) print }}'" if slots > 1 else ""
+    def write_node_file(self, variable: str, *slots: int) -> list[str]:
+        of_component = "_HET_GROUP_{}" if slots[1:] else ""
+        parts = [
+            f'scontrol show hostnames "$SLURM_JOB_NODELIST{of_component.format(at)}"'
+            + (f" | awk '{{ for (i = 0; i < {each}; i++) print }}'" if each > 1 else "")
+            for at, each in enumerate(slots)
+        ]
+        lists = ["{", *(f"  {one}" for one in parts), "}"] if slots[1:] else parts
         return [
             f"{variable}=$(mktemp)",
             f"trap 'rm -f \"${variable}\"' EXIT",
-            f'scontrol show hostnames "$SLURM_JOB_NODELIST"{each} > "${variable}"',
+            *lists[:-1],
+            f'{lists[-1]} > "${variable}"',
             f"export {variable}",
         ]
 
