@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 from jobgen.script.syntax import Node
 
+_IN_ARITHMETIC = rb"(?<![\w$])[A-Za-z_]\w*"
 _NAMES = rb"(?<![\w$./-])[A-Za-z_]\w*(?![\w./(=])"
 
 
 def bare_names(node: Node) -> Iterator[Node]:
     """Yield each name in the words below a node that bash reads as a variable without ``$``.
 
-    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1`` and ``${list[A]}``; in ``((A))`` it is no word.
+    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1``, ``${list[A]}`` and ``${1:-$((A))}``; in other arithmetic
+    it is no word.
     """
     for word in node.all("word"):
         if word.parent is not None and (pattern := _reads(word, word.parent)):
@@ -32,6 +34,11 @@ def _reads(word: Node, parent: Node) -> bytes | None:
         inside = test is not None and test.text.startswith("[[")
         counts = inside and sign in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
         return _NAMES if counts or sign in ("-v", "-R") else None
+    command = parent.parent if parent.type == "command_name" else parent
+    group = command.parent if command is not None else None
+    around = group.parent if group is not None and group.type == "subshell" else None
+    if around is not None and re.fullmatch(r"\$\(\(.*\)\)", around.text) and around.under("expansion"):
+        return _IN_ARITHMETIC
     name = parent.get("name") if parent.type == "command" else None
     if parent.type == "subscript" or (name is not None and name.text == "let" and word.field == "argument"):
         return _NAMES

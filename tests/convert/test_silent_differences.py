@@ -1119,3 +1119,43 @@ def test_a_separator_of_words_that_is_set_with_another_variable() -> None:
 def test_a_variable_that_some_branches_set(lines: str, named: bool) -> None:
     done = job_file(SLURM.format("-N 1", f"{lines}\nsrun ./a $seed"))
     assert any("in a condition only" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        ("--gpus=4 --gpus-per-node=1 -n 4", "select=4:ncpus=1:mpiprocs=1:ngpus=1"),
+        ("--gpus=8 --gpus-per-node=4", "select=2:ngpus=4"),
+        ("--gpus=4 --gpus-per-node=4 -n 4", "select=1:ncpus=4:mpiprocs=4:ngpus=4"),
+    ],
+)
+def test_the_nodes_of_all_gpus(options: str, nodes: str) -> None:
+    assert f"#PBS -l {nodes}\n" in convert(SLURM.format(options, "srun ./a"), "pbspro").text
+
+
+def test_a_name_in_arithmetic_of_a_default() -> None:
+    done = convert(SLURM.format("-N 1 -n 4", "N=${1:-$((SLURM_NTASKS/2))}\n./a $N"), "torque")
+    assert "SLURM_NTASKS=4\n" in done.text
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("ibrun -np 4 A=1 ./a x", ["env", "A=1", "./a", "x"]),
+        ("ibrun env A=1 ./a", ["env", "A=1", "./a"]),
+    ],
+)
+def test_variables_before_the_program_of_a_launcher(line: str, program: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1 -n 4", line)).text)["command"] == program
+
+
+@pytest.mark.parametrize(("shell", "named"), [("zsh", True), ("ksh", False)])
+def test_arrays_of_other_shells(shell: str, named: bool) -> None:
+    done = job_file(f"#!/bin/{shell}\n#SBATCH -N 1\nsrun ./a\n")
+    assert any("elements of arrays from 0" in one.why for one in done.remarks) is named
+
+
+def test_a_launcher_that_the_environment_in_a_container_has() -> None:
+    line = 'srun singularity exec a.sif bash -c "source /env.sh; torchrun --nproc_per_node 1 t.py"'
+    done = job_file(SLURM.format("-N 2 --gres=gpu:1", line))
+    assert any("has to find without it" in one.why for one in done.remarks)

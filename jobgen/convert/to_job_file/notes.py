@@ -82,6 +82,8 @@ def shell(script: Script) -> Iterator[Remark]:
             yield Remark(option.line, f"{option.flag} {option.value}", why)
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
         why = f"the job runs the commands in bash, which splits words in another way than {other[1]}"
+        if other[1] in ("zsh", "csh", "tcsh", "fish"):
+            why += ", and counts the elements of arrays from 0"
         yield Remark(1, first, why, lost=False)
 
 

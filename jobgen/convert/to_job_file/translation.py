@@ -339,6 +339,8 @@ def _prefixed(
         program = ["env", *words.words]
     else:
         program = program_line.command(words.words)
+    if re.match(r"[A-Za-z_]\w*=", program[0]):  # which ibrun and mpirun_rsh set for the ranks
+        program = ["env", *program]
     if words.words[0] == "python" and program[0] != "python":
         file.remarks += notes.python(script, command)
     elif words.words[0].endswith(".py") and program == words.words and not by_launcher:

@@ -330,6 +330,8 @@ def text_program(
     code = whole[begin : places[call.words[at].start]] + new + whole[places[program[-1].end] :]
     if others := [*after] if setup else [*before, *after]:
         why = f"runs for each rank; in the script once for each {launch.kind}"
+        if "container" in file.values and any(name in _ENVIRONMENT for name in before):
+            why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
         file.remarks.append(Remark(launch.line, names[:60], why, lost=False))
     used = [name for name, _ in expansions(text)]

@@ -48,6 +48,12 @@ def _choose_nodes(
 ) -> None:
     """Choose one node for one rank and for requests of each node; otherwise ranks are placed freely."""
     request = content.request
+    if request.gpus and request.gpus_per_node and request.gpus % request.gpus_per_node == 0:
+        request.nodes = request.gpus // request.gpus_per_node
+        if request.nodes > 1 and request.ranks and request.ranks % request.nodes == 0:
+            request.ranks_per_node = request.ranks // request.nodes
+        if request.nodes > 1:
+            return
     content.default_nodes = request.ranks is None and request.gpus is None
     if request.ranks is None and request.ranks_per_node:
         request.nodes, request.ranks = 1, request.ranks_per_node
