@@ -135,10 +135,10 @@ def submit(
             is not installed here, does not answer, or refuses the job.
     """
     from jobgen.api.run import Run
-    from jobgen.code.selection import Upload
     from jobgen.rendering.render import cache_dir
     from jobgen.rendering.render import render as render_plan
     from jobgen.runs import submission
+    from jobgen.runs.code.selection import Upload
 
     if isinstance(job, str):
         job = spec_of(job, program, settings if host is None else _at_host(host, job, settings))

@@ -23,8 +23,8 @@ from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, memory, patience
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
-    from jobgen.code.selection import Upload
     from jobgen.plan.plan import Plan
+    from jobgen.runs.code.selection import Upload
     from jobgen.runs.submission import Order, Submission
 
 _COMPILED = "msgspec"  # the one requirement that jobgen.pyz cannot hold
@@ -377,7 +377,7 @@ def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: in
     Raises:
         JobgenError: they need a host, or each other's absence.
     """
-    from jobgen.code.selection import LIMIT, Upload
+    from jobgen.runs.code.selection import LIMIT, Upload
 
     given = {"--upload": paths, "--no-upload": no_upload, "--upload-limit": limit}
     used = [name for name, value in given.items() if value]

@@ -9,7 +9,7 @@ import click
 from jobgen.errors import JobgenError, nearest, one_of, shown
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands that suggests the nearest name for a misspelt one."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:

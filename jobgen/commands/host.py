@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jobgen.commands.group import Group
+from jobgen.commands.group import CommandGroup
 from jobgen.commands.parameter_types import OptionType
 from jobgen.errors import NO, JobgenError, counted, nearest, one_of, shown, visible
 from jobgen.schedulers.table import SCHEDULERS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "host",
-    cls=Group,
+    cls=CommandGroup,
     short_help="Add, check and remove machines that ssh reaches.",
     help="Hosts: machines with a scheduler that ssh reaches, for jobgen submit --host.",
     epilog="Example: jobgen host add narval",
@@ -185,7 +185,7 @@ def _folder(typed: str | None, machine: RemoteMachine) -> str:
 
 def _report(user: Login, machine: RemoteMachine, file: HostFile, free: int | None, site: HostSite) -> None:
     """Print what is known of a host."""
-    from jobgen.code.selection import amount
+    from jobgen.runs.code.selection import amount
 
     has = ["rsync" if machine.rsync else "no rsync"]
     has.append(f"Python {machine.python}" if machine.python else "no Python on the PATH")
@@ -258,7 +258,7 @@ def _fields(name: str, file: HostFile) -> dict[str, Any]:
 @click.argument("host", metavar="NAME")
 @click.option("--submit-test", is_flag=True, help="On PBS, submit a job of one minute, and delete it.")
 def check(host: str, submit_test: bool) -> int:
-    from jobgen.code.selection import amount
+    from jobgen.runs.code.selection import amount
     from jobgen.site_making import host_check
     from jobgen.sites import host_file
 
@@ -287,7 +287,7 @@ def check(host: str, submit_test: bool) -> int:
 )
 @click.option("-y", "--yes", is_flag=True, help="Remove the runs without a question.")
 def clean(host: str, older_than: int | None, yes: bool) -> int | None:
-    from jobgen.code.selection import amount
+    from jobgen.runs.code.selection import amount
     from jobgen.site_making import host_cleaning
     from jobgen.sites import host_file
 

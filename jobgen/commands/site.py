@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobgen.commands.group import Group
+from jobgen.commands.group import CommandGroup
 from jobgen.commands.parameter_types import FILE
 from jobgen.errors import JobgenError, counted, shown, visible
 from jobgen.schedulers.table import queued
@@ -27,7 +27,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 @click.group(
     "site",
-    cls=Group,
+    cls=CommandGroup,
     short_help="Show, find, make and check descriptions of clusters.",
     help="Sites: the queues, limits, directives, modules and rules of a cluster, in one TOML file each.",
     epilog="Example: jobgen site show polaris",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from jobgen.convert.misreadings import names_devices
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -48,7 +48,7 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
     if count and content.whole and request.gpus_per_node is None:
         request.gpus_per_node = count
         why = "only the launcher asks for them; the new job does"
-        content.unsure.append((Option(line, "", "", ""), f"{count} GPUs of a node", why))
+        content.unsure.append((DirectiveOption(line, "", "", ""), f"{count} GPUs of a node", why))
 
 
 def devices_of_steps(script: Script) -> tuple[int, int, str]:

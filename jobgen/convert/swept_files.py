@@ -29,7 +29,7 @@ _PLAIN_TESTS = {"-print", "-print0", "-depth", "-xdev", "-mount", "-noleaf", "-f
 _ORDERS = ("sort", "uniq", "cat", "tac")  # they pass all lines on
 
 
-class Sweep(NamedTuple):
+class FileSweep(NamedTuple):
     """A command, what it does with files (``deletes``), and those of the files that it does it with."""
 
     command: Command
@@ -69,7 +69,7 @@ class _Place(NamedTuple):
         )
 
 
-def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Sweep]:
+def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[FileSweep]:
     """Yield each command that takes some of the files by a pattern, a folder or a listing, not by its name.
 
     Files are paths from the directory of the submission. A command in another directory, or in one that is
@@ -83,7 +83,7 @@ def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Sw
         place = _Place(script, source, directory)
         verb, matching = _selection(place, command, files)
         if matching:
-            yield Sweep(command, verb, matching)
+            yield FileSweep(command, verb, matching)
 
 
 def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[str, list[str]]:

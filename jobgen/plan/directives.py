@@ -42,9 +42,11 @@ def check_directives(spec: Specification, scheduler: Scheduler) -> None:
             raise spec.refuse(key, f"{scheduler.title} has no equivalent; remove it, or use --directive")
     if not re.fullmatch(scheduler.name_pattern, spec.name, re.ASCII):
         raise spec.refuse("name", f"a job name {scheduler.name_rule}")
-    if not scheduler.queue_lists and spec.queue and "," in spec.queue:
+    if not scheduler.behaviour.queue_lists and spec.queue and "," in spec.queue:
         others = one_of(
-            one.title for one in SCHEDULERS.values() if one.queue_lists and not one.behaviour.one_host
+            one.title
+            for one in SCHEDULERS.values()
+            if one.behaviour.queue_lists and not one.behaviour.one_host
         )
         raise spec.refuse("queue", f"a list of queues is only for {others}; {scheduler.title} takes one")
     for line in spec.directive:

@@ -125,7 +125,10 @@ def _read(given: Mapping[str, str], spec: Specification, scheduler: Scheduler) -
 
 def _check_parts(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:
     """Refuse options that jobgen writes into a request that --directive replaces."""
-    inside = {"constraint": "constraint" in scheduler.in_request, "mem": scheduler.memory_in_request}
+    inside = {
+        "constraint": "constraint" in scheduler.in_request,
+        "mem": scheduler.behaviour.memory_in_request,
+    }
     for key, is_part in inside.items():
         if is_part and scheduler.keys.nodes in given and getattr(spec, key) is not None:
             raise spec.refuse(

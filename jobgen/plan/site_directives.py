@@ -177,7 +177,7 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
             if getattr(spec, key) and key not in names:
                 raise spec.refuse(key, "the site has its own request of nodes; remove it")
     asks_for_memory = names & {"mem", "mem_total"}
-    if request and scheduler.memory_in_request and spec.mem is not None and not asks_for_memory:
+    if request and scheduler.behaviour.memory_in_request and spec.mem is not None and not asks_for_memory:
         raise spec.refuse(
             "mem", f"{file.title} does not support it: memory is allocated with the nodes; remove it"
         )

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from jobgen.code import git
 from jobgen.errors import JobgenError, setting, shown
 from jobgen.plan.plan import Plan
 from jobgen.rendering.runtime import runtime
 from jobgen.runs import plan_file
+from jobgen.runs.code import git
 from jobgen.runs.plan_file import Git, PlanFile
 from jobgen.runs.run_directory import SCRIPT, START
 from jobgen.spec import Specification

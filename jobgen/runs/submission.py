@@ -11,15 +11,15 @@ from pathlib import Path
 from secrets import token_hex
 from typing import NamedTuple
 
-from jobgen.code import sides
-from jobgen.code.digests import Count, Progress
-from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.hosts.calls import NotStartedError, SchedulerError, on_path
 from jobgen.hosts.host import HERE
 from jobgen.plan.own_request import nodes_are_open
 from jobgen.plan.plan import Plan, resolve
 from jobgen.runs import intent, plan_file, run_directory, run_files, states, submit_command
+from jobgen.runs.code import sides
+from jobgen.runs.code.digests import Count, Progress
+from jobgen.runs.code.selection import Selection, Upload, remarks, selection
 from jobgen.runs.job_query import SCHEDULERS
 from jobgen.runs.lookup import job_id
 from jobgen.runs.plan_file import PlanFile

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jobgen.plan.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
-    from jobgen.schedulers.request import Lack, Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Lack, Request
     from jobgen.spec import Specification
 
 EVENTS = {"begin": "BEGIN", "end": "END", "fail": "FAIL", "none": "NONE"}
@@ -85,6 +85,9 @@ class Behaviour(NamedTuple):
     equal_tasks: bool = False  # each task gets the same number of cores
     hosts_by_core: bool = False  # the node file has a line for each core
     loses_dependents: bool = False  # it may hold or delete a job that depends on one that has ended
+    queue_lists: bool = True  # a job may name several queues
+    queue_servers: bool = False  # a queue may be QUEUE@SERVER, or @SERVER
+    memory_in_request: bool = False  # of the nodes
 
 
 class RequestKeys(NamedTuple):
@@ -143,9 +146,6 @@ class Scheduler:
     keys = RequestKeys()
     array_rule = " of at least two indices"
     one_task: str | None = None  # an array whose only task is 0, if ``array`` has no form for it
-    queue_lists = True  # a job may name several queues
-    queue_servers = False  # a queue may be QUEUE@SERVER, or @SERVER
-    memory_in_request = False
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
@@ -267,7 +267,7 @@ class Scheduler:
         """
         return []
 
-    def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
+    def settings(self, option: DirectiveOption) -> Iterator[tuple[str, DirectiveOption]]:
         """Yield the parts of an option, each with the key that identifies its repetitions."""
         yield option.flag, option
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.schedulers.base import Scheduler
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import SCHEDULERS
 
 _LONG = {name: value for row in SCHEDULERS.values() for name, value in row.grammar.long_options.items()}
@@ -35,23 +35,23 @@ def _split(rest: str, scheduler: Scheduler) -> list[str] | None:
         return None
 
 
-def read_options(text: str, scheduler: Scheduler, line: int = 0) -> list[Option]:
+def read_options(text: str, scheduler: Scheduler, line: int = 0) -> list[DirectiveOption]:
     """Return the options of a directive. A word that is neither option nor value has an empty flag.
 
     For a scheduler without long options, those of another scheduler are read: a rule reports them.
     """
     given = words(text, scheduler)
-    found: list[Option] = []
+    found: list[DirectiveOption] = []
     while given:
         word = given.pop(0)
         if word == "--":  # the end of the options
-            return [*found, Option(line, "", word, word)]
+            return [*found, DirectiveOption(line, "", word, word)]
         if word.startswith("--"):
             found.append(_long_option(line, word, given, scheduler))
         elif word.startswith("-") and len(word) > 1:
             found += _short_options(line, word, given, scheduler)
         else:
-            found.append(Option(line, "", word, word))
+            found.append(DirectiveOption(line, "", word, word))
     return found
 
 
@@ -65,17 +65,19 @@ def values_by_key(lines: Iterable[str], scheduler: Scheduler) -> dict[str, str]:
     }
 
 
-def _long_option(line: int, word: str, following: list[str], scheduler: Scheduler) -> Option:
+def _long_option(line: int, word: str, following: list[str], scheduler: Scheduler) -> DirectiveOption:
     long, short = scheduler.grammar.long_options or _LONG, scheduler.grammar.short_options
     name, equals, value = word[2:].partition("=")
     flag = whole(name, long)
     missing = not equals and long.get(flag) == "=" and not following
     if not equals and long.get(flag) == "=" and following:
         value = following.pop(0)
-    return Option(line, short.get("--" + flag, "--" + flag), value, word, missing)
+    return DirectiveOption(line, short.get("--" + flag, "--" + flag), value, word, missing)
 
 
-def _short_options(line: int, word: str, following: list[str], scheduler: Scheduler) -> Iterator[Option]:
+def _short_options(
+    line: int, word: str, following: list[str], scheduler: Scheduler
+) -> Iterator[DirectiveOption]:
     """Yield the options of a word of letters: the last one may have a value, here or in the next word."""
     letters = word[1:]
     while letters:
@@ -88,7 +90,7 @@ def _short_options(line: int, word: str, following: list[str], scheduler: Schedu
             value = letters
         if value or missing or f"{letter[1]}:" in scheduler.grammar.letters:
             letters = ""
-        yield Option(line, flag, value, letter, missing)
+        yield DirectiveOption(line, flag, value, letter, missing)
 
 
 def whole(name: str, long: Mapping[str, str]) -> str:

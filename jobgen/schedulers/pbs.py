@@ -11,7 +11,7 @@ from jobgen.schedulers.base import Behaviour, Help, RequestKeys, Scheduler, fill
 if TYPE_CHECKING:
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
-    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Request
 
 # Resources that the script itself requests, in the chunk of each node or outside of it.
 OURS = ("ncpus", "mpiprocs", "ompthreads", "ngpus", "mem", "nodes", "select", "place", "walltime")
@@ -35,7 +35,7 @@ class Pbs(Scheduler):
         memory=("-l mem",),
         alternatives=(frozenset({"-j", "-e"}),),  # -e has no effect beside -j oe
     )
-    behaviour = Behaviour(loses_dependents=True)
+    behaviour = Behaviour(loses_dependents=True, queue_lists=False, queue_servers=True)
     family = "PBS"
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
@@ -45,8 +45,6 @@ class Pbs(Scheduler):
         "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
     }  # fmt: skip
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
-    queue_lists = False
-    queue_servers = True
     in_request: tuple[str, ...] = ("constraint",)
     constant_directives = ("-S /bin/bash",)
     lacks_in_component: Mapping[str, str] = {"queue": "a job of PBS is in one queue; use that of [job]"}
@@ -114,7 +112,7 @@ class Pbs(Scheduler):
             raise ValueError(f"{self.title} does not support %{unknown[0]} in a name; remove it")
         return fill(path, known)
 
-    def settings(self, option: Option) -> Iterator[tuple[str, Option]]:
+    def settings(self, option: DirectiveOption) -> Iterator[tuple[str, DirectiveOption]]:
         if option.flag not in ("-l", "-W"):
             yield option.flag, option
             return

@@ -45,7 +45,7 @@ class PbsPro(Pbs):
             for name in IN_CHUNKS
         },
     )
-    behaviour = Pbs.behaviour._replace(passes_arguments=False)
+    behaviour = Pbs.behaviour._replace(passes_arguments=False, memory_in_request=True)
     lacks = {
         "hostfile": Pbs.lacks["hostfile"],
         "qos": "PBS Pro has no equivalent; use a queue",
@@ -60,7 +60,6 @@ class PbsPro(Pbs):
         heeds_all=frozenset({"-W depend"}),
     )
     tolerance = "-W tolerate_node_failures=all"
-    memory_in_request = True
     log_codes = {"a": "^array_index^"}
     one_task = "0-1:2"  # a step beyond the end of the range
     features = (r"\w+=[\w.-]+(:\w+=[\w.-]+)*", "a resource of a node in PBS Pro, such as gpu_type=a100")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.values.parsers import number
 
 
-class Option(NamedTuple):
+class DirectiveOption(NamedTuple):
     """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written.
 
     ``missing``: the directive ends before the value.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from jobgen.errors import one_of
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.directive_options import read_options
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS, SHELL
 from jobgen.script.other_text import foreign_lines
@@ -52,7 +52,7 @@ class Directives(NamedTuple):
     inert: tuple[Line, ...]
     first_command: int
 
-    def options(self, scheduler: Dialect) -> tuple[Option, ...]:
+    def options(self, scheduler: Dialect) -> tuple[DirectiveOption, ...]:
         return tuple(
             option
             for line in self.live
@@ -215,6 +215,6 @@ def _near(word: str, name: str) -> bool:
     return not word.endswith(name) and SequenceMatcher(None, word, name).ratio() > 0.99 * (1 - 1 / len(name))
 
 
-def _knows(option: Option, scheduler: Dialect) -> bool:
+def _knows(option: DirectiveOption, scheduler: Dialect) -> bool:
     grammar = scheduler.scheduler.grammar
     return option.flag[2:] in grammar.long_options or option.flag[1:] in grammar.letters.replace(":", "")

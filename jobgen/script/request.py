@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.pbspro import PBSPRO
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 
 
-def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
+def resources(options: tuple[DirectiveOption, ...]) -> Iterator[tuple[DirectiveOption, str, str]]:
     """Yield each ``NAME=VALUE`` of PBS's -l options; a select with its chunks is one value."""
     for option in options:
         if option.flag == "-l":
@@ -18,14 +18,16 @@ def resources(options: tuple[Option, ...]) -> Iterator[tuple[Option, str, str]]:
                 yield option, key[len("-l ") :], part.value
 
 
-def settings(options: Sequence[Option], scheduler: Scheduler) -> Iterator[tuple[str, Option]]:
+def settings(
+    options: Sequence[DirectiveOption], scheduler: Scheduler
+) -> Iterator[tuple[str, DirectiveOption]]:
     """Yield each option with the key that identifies its repetitions: see Grammar in schedulers/base.py."""
     return (setting for option in options for setting in scheduler.settings(option))
 
 
-def heeded(options: Sequence[Option], scheduler: Scheduler) -> dict[str, Option]:
+def heeded(options: Sequence[DirectiveOption], scheduler: Scheduler) -> dict[str, DirectiveOption]:
     """Return the options in effect by key; the values of options that add up are joined with commas."""
-    found: dict[str, Option] = {}
+    found: dict[str, DirectiveOption] = {}
     for key, option in settings(options, scheduler):
         before, which = found.get(key), scheduler.grammar.precedence(key)
         if before is None or which == "last":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import syntax
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
@@ -54,12 +54,12 @@ class Hit(NamedTuple):
     fix: str = ""
     level: str | None = None
     edits: tuple[Edit, ...] = ()
-    place: syntax.Node | Option | None = None
+    place: syntax.Node | DirectiveOption | None = None
 
     @classmethod
     def at(
         cls,
-        place: syntax.Node | Option,
+        place: syntax.Node | DirectiveOption,
         message: str = "",
         fix: str = "",
         level: str | None = None,
@@ -142,11 +142,11 @@ class Script:
         return recognized(self.lines)
 
     @cached_property
-    def options(self) -> tuple[Option, ...]:
+    def options(self) -> tuple[DirectiveOption, ...]:
         return self.directives.options(self.dialect)
 
     @property
-    def settings(self) -> Iterator[tuple[str, Option]]:
+    def settings(self) -> Iterator[tuple[str, DirectiveOption]]:
         """The options with the keys that identify their repetitions."""
         return settings(self.options, self.dialect.scheduler)
 
@@ -157,7 +157,7 @@ class Script:
         return [option.line for option in self.options if not option.flag and option.value in words]
 
     @cached_property
-    def heeded_by_component(self) -> list[dict[str, Option]]:
+    def heeded_by_component(self) -> list[dict[str, DirectiveOption]]:
         """The options in effect of each component by key; those of a job without components are one."""
         ends = [*self.components, len(self.lines) + 1]
         parts = [
@@ -167,7 +167,7 @@ class Script:
         return [heeded(one, self.dialect.scheduler) for one in parts]
 
     @property
-    def heeded(self) -> dict[str, Option]:
+    def heeded(self) -> dict[str, DirectiveOption]:
         """The options in effect by key: those of the first component, which runs the script."""
         return self.heeded_by_component[0]
 

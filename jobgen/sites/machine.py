@@ -17,7 +17,7 @@ from jobgen.jobfile.locations import line_of
 from jobgen.jobfile.reader import decode, read_text
 from jobgen.jobfile.tables import TABLES
 from jobgen.sites.search import machine_file
-from jobgen.sites.site_file import Machine, NodeTable, Queue, Site, SiteFile
+from jobgen.sites.site_file import MachineFacts, NodeTable, Queue, Site, SiteFile
 from jobgen.sites.value_checks import check_site
 from jobgen.values import parsers
 
@@ -69,7 +69,7 @@ def merge(site: Site, path: str, text: str) -> Site:
         places |= {one: own.places.get(one, (path, 2)) for one in _leaves(change, at)}
     content = {**site.data, "queues": queues}
     new = msgspec.convert({key: value for key, value in content.items() if key not in TABLES}, SiteFile)
-    machine = Machine(path, file.refreshed, file.commands, own)
+    machine = MachineFacts(path, file.refreshed, file.commands, own)
     return site._replace(file=new, data=content, places=places, machine=machine)
 
 

@@ -239,7 +239,7 @@ class Site(NamedTuple):
     origins: Mapping[str, str]
     data: Mapping[str, Any]
     places: Mapping[tuple[str, ...], tuple[str, int | None]]
-    machine: Machine | None = None
+    machine: MachineFacts | None = None
     kind: str = ""
 
     @property
@@ -297,7 +297,7 @@ class Site(NamedTuple):
         return {name: (one.count, one.over(table)) for name, one in own.kinds.items()} or {"": (None, table)}
 
 
-class Machine(NamedTuple):
+class MachineFacts(NamedTuple):
     """The queues and nodes that the scheduler of a site listed: the file that keeps them, the date, the
     commands, and a site with these facts alone."""
 

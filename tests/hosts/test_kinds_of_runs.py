@@ -129,7 +129,6 @@ def test_one_task_of_an_array_on_pbs(laptop: Laptop, login: Login) -> None:
     assert laptop.run("jobgen", "cancel", "--now", run).status == 0
 
 
-@pytest.mark.parametrize("login", ["slurm", "openpbs"], indirect=True)
 def test_a_job_that_requeues_itself(laptop: Laptop, login: Login) -> None:
     """On Slurm as the same job, on PBS as another one, whose id is fetched."""
     add_login(laptop, login)
@@ -143,7 +142,7 @@ def test_a_job_that_requeues_itself(laptop: Laptop, login: Login) -> None:
             start_now(login.cluster, first)
         return bool(state["state"] == "finished")
 
-    wait_for(is_over, 90)
+    wait_for(is_over, 120)
     state = status(laptop, run)
     assert (state["attempts"], state["id"] == first) == (2, login.cluster.name == "slurm"), state
     for attempt in (1, 2):

@@ -30,7 +30,6 @@ ORDER = (
     ("plan",),
     ("rendering",),
     ("script",),
-    ("code",),
     ("check", "convert", "runs"),
     ("doctor", "report", "site_making"),
     ("api",),

@@ -62,7 +62,9 @@ def test_status_names_the_idle_devices_of_a_running_job(tmp_path: Path, hours: i
     run = made.run(tmp_path / "exp-5", attempts=[None], job_sh="#SBATCH -N 2\n", job_id="5\n")
     folder, now = run / "attempt-1/nodes/0", int(time.time())
     write(folder, "node6", lambda one, ago: "98", 3600 * hours, now)
-    write(folder, "node7", lambda one, ago: "0" if one < 2 and ago < 3000 * hours else "97", 3600 * hours, now)
+    write(
+        folder, "node7", lambda one, ago: "0" if one < 2 and ago < 3000 * hours else "97", 3600 * hours, now
+    )
     then = time.localtime(now - 3000 * hours + 10)
     since = time.strftime("%H:%M" if then[:3] == time.localtime()[:3] else "%Y-%m-%d %H:%M", then)
     assert telemetry.idle_now(run / "attempt-1") == f"2 of 4 GPUs of node7 idle since {since}"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from support import ROOT
-
 import pkgutil
 import re
 from importlib import import_module
-from pathlib import Path
 
 import jobgen.train.errors as training
+from support import ROOT
 
 from jobgen.commands.cli import cli
 from jobgen.errors import JobgenError
 from jobgen.runs.exit_statuses import COMMANDS, EVERY_COMMAND, JOB, TRAINING
 from tools import write_exit_statuses
-
 
 
 def test_the_page_is_generated() -> None:

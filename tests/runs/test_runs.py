@@ -20,7 +20,16 @@ from support.site_manuals import JOBS
 from jobgen.errors import JobgenError
 from jobgen.plan.plan import resolve
 from jobgen.rendering.render import render
-from jobgen.runs import differences, logs, lookup, node_files, plan_file, run_directory, run_files, states, submission
+from jobgen.runs import (
+    differences,
+    logs,
+    lookup,
+    node_files,
+    plan_file,
+    run_directory,
+    run_files,
+    states,
+)
 from jobgen.runs.node_files import Log
 from jobgen.schedulers.jobs import LIVE
 from jobgen.spec import SweepRequest

@@ -20,14 +20,14 @@ _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 
 @dataclass(eq=False)
-class Environment:
+class RankEnvironment:
     """The variables of a script, and which of them programs get."""
 
     script: Script
 
     @classmethod
     @lru_cache(maxsize=4)  # the many rules on ranks read the same script
-    def of(cls, script: Script) -> Environment:
+    def of(cls, script: Script) -> RankEnvironment:
         """Return the environment of a script."""
         return cls(script)
 

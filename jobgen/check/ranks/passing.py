@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobgen.check.ranks.environment import ACTIVATES, Environment
+from jobgen.check.ranks.environment import ACTIVATES, RankEnvironment
 from jobgen.check.ranks.model import RankGroup
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.script.launches import Launch
@@ -83,7 +83,7 @@ def _of_remote(script: Script, group: RankGroup, start: str) -> Filter | None:
 
 
 def _of_step(script: Script, launch: Launch) -> Iterator[Filter]:
-    passed = Environment.of(script).passed(launch) if launch.has("--export") else None
+    passed = RankEnvironment.of(script).passed(launch) if launch.has("--export") else None
     if passed is not None and (not passed or "PATH" in passed):  # else see export-names
         value = launch.options["--export"]
         yield Filter(

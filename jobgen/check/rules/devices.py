@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
@@ -144,7 +144,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """,
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     settings = {
         node.parent.start: (name, value)
         for name, value, node in script.assignments
@@ -181,7 +181,9 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             return
 
 
-def _listed(environment: Environment, own: tuple[str, Node] | None, one: RankGroup) -> tuple[str, int] | None:
+def _listed(
+    environment: RankEnvironment, own: tuple[str, Node] | None, one: RankGroup
+) -> tuple[str, int] | None:
     """Return the setting of the visible devices that a launcher gets, and their number.
 
     ``own`` is the variable and the value before the command itself.

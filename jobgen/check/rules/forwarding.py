@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import is_work, ranks
 from jobgen.check.ranks.passing import filters
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
@@ -202,7 +202,7 @@ def env_lines(script: Script) -> Iterator[Hit]:
     """,
 )
 def unpassed(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for one in ranks(script):
         exported_names = environment.exported_before(one.start)
         if not exported_names or one.inner is None or not is_work(script, one.inner):

@@ -10,7 +10,7 @@ from jobgen.check.rules.directive_effects import trailing
 from jobgen.errors import nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.versions import Span
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.slurm_values import MAIL_TYPES
@@ -45,7 +45,7 @@ def unknown(script: Script) -> Iterator[Hit]:
             faulty.add(line.number)
             reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
             yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
-    before = Option(0, "", "", "")
+    before = DirectiveOption(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
         added = (
@@ -74,7 +74,7 @@ def unknown(script: Script) -> Iterator[Hit]:
 _ESCAPES = Span(since="24.05")  # reads a backslash before a blank; others refuse it
 
 
-def _fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
+def _fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
     """Return why an option is invalid, the fix and the level; an empty reason if another rule reports it."""
     dialect, command = script.dialect, script.dialect.command
     if not option.flag:
@@ -108,14 +108,14 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
     return not script.is_sure and any(map(accepts, others))
 
 
-def without_dash(option: Option, dialect: Dialect) -> str:
+def without_dash(option: DirectiveOption, dialect: Dialect) -> str:
     """Return the fix for ``-time=1``, which is ``-t`` with the value ``ime=1``; empty for other options."""
     name, equals, value = f"{option.given[1:]}{option.value}".partition("=")
     is_long = option.given[:2] != "--" and equals and name in dialect.scheduler.grammar.long_options
     return f"write --{name}={value}, with two dashes" if is_long else ""
 
 
-def _long_fault(option: Option, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
+def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
     dialect, command = script.dialect, script.dialect.command
     name, equals, _ = option.given[2:].partition("=")
     whole = completions(name, dialect.scheduler.grammar.long_options)
@@ -251,7 +251,7 @@ def memory(script: Script) -> Iterator[Hit]:
             )
 
 
-def _memories(script: Script) -> Iterator[tuple[Option, str, str]]:
+def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:
     for option in script.options:
         if option.flag in script.dialect.size_options:
             yield option, option.flag, option.value

@@ -12,12 +12,12 @@ from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 
 
-def _outputs(script: Script) -> Iterator[Option]:
+def _outputs(script: Script) -> Iterator[DirectiveOption]:
     return (option for option in script.options if option.flag in script.dialect.log_options)
 
 
@@ -100,7 +100,7 @@ def _lost(script: Script, path: str) -> str | None:
 )
 def output_directory(script: Script) -> Iterator[Hit]:
     copied = script.dialect.copies_logs
-    found: dict[str, Option] = {}
+    found: dict[str, DirectiveOption] = {}
     for option in _outputs(script):
         folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
         if folder and not re.search(r"[%$~^]", folder):

@@ -10,7 +10,7 @@ from jobgen.check.rules.options import accepted_elsewhere, without_dash
 from jobgen.check.rules.slurm import COUNTS
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.dialects.pbspro_values import FOREIGN, place_fault, select_faults
 from jobgen.script.script import Hit, Script
 
@@ -110,7 +110,7 @@ def qsub_only(script: Script) -> Iterator[Hit]:
             yield from _unknown_host(option)
 
 
-def _unknown_host(option: Option) -> Iterator[Hit]:
+def _unknown_host(option: DirectiveOption) -> Iterator[Hit]:
     """Yield a hit for a path that begins with a host, which may not exist; two colons are refused."""
     host = option.value.partition("/")[0]
     if ":" in host and not host.startswith(":"):

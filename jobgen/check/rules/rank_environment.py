@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
@@ -48,7 +48,7 @@ OF_LIBRARIES = re.compile(
     """,
 )
 def unexported(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
     if not script.in_job or environment.is_open or not names:
         return
@@ -116,7 +116,7 @@ def _is_set(script: Script, name: str) -> bool:
     schedulers=("slurm",),
 )
 def export_none(script: Script) -> Iterator[Hit]:
-    environment, option = Environment.of(script), script.heeded.get("--export")
+    environment, option = RankEnvironment.of(script), script.heeded.get("--export")
     for launch in script.launched("srun") if option is not None else ():
         passed = None if launch.has("--export") or launch.outer is not None else environment.passed(launch)
         if passed is None or option is None or not is_work(script, launch):
@@ -156,7 +156,7 @@ def export_none(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def export_names(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for launch in script.launched("srun"):
         passed = environment.passed(launch) if launch.has("--export") else None
         if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
@@ -198,7 +198,7 @@ def export_names(script: Script) -> Iterator[Hit]:
     """,
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     if "OMP_NUM_THREADS" not in environment.assignments or not script.request.cpus_per_rank:
         return
     for one in ranks(script):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
 from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, size
 from jobgen.check.rule import ERROR, WARNING, rule
@@ -170,7 +170,7 @@ def _right(name: str, variable: str) -> str:
     files={"tune.py": "from transformers import Trainer\n\nTrainer().train()\n"},
 )
 def no_rank_variables(script: Script) -> Iterator[Hit]:
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     if environment.is_open or "--container-image" in script.tree.text or not script.is_batch:
         return  # pyxis sets them in the containers of PyTorch
     for one in ranks(script):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import Environment
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
@@ -83,7 +83,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     if not script.in_job or len(request.chunks) > 1:
         return
     gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for one in ranks(script) if gpus else ():
         if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
             yield Hit(
@@ -161,7 +161,7 @@ def _of_all_machines(launch: Launch) -> int | None:
 def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:
         return
-    environment = Environment.of(script)
+    environment = RankEnvironment.of(script)
     for one in ranks(script):
         if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
             continue

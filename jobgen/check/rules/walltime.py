@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
-from jobgen.schedulers.request import Option
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 
@@ -67,7 +67,7 @@ _MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
-def _times(script: Script) -> Iterator[tuple[Option, str]]:
+def _times(script: Script) -> Iterator[tuple[DirectiveOption, str]]:
     flags = ("--time", "--time-min", key_of(script.dialect.scheduler.request_forms.get("walltime", "-")))
     for option in script.options:
         if option.flag in flags:

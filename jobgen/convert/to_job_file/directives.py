@@ -13,7 +13,7 @@ from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import clock, matches
 from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.schedulers.table import named
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -197,7 +197,7 @@ def _signal(file: JobFile, request: Request, value: str) -> bool:
     return file.try_add("signal", f"{match[1]}@{match[2] or 60}")  # Slurm's default
 
 
-def _quoted(option: Option, text: str) -> str:
+def _quoted(option: DirectiveOption, text: str) -> str:
     """Return a directive with its value in the form of sbatch: in quotes if it contains blanks."""
     return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
 

@@ -182,7 +182,7 @@ def keep_devices(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -> b
     file.values["accelerator"] = "cpu"
     if request:
         file.add("directive", request)
-    if scheduler.memory_in_request:
+    if scheduler.behaviour.memory_in_request:
         file.values.pop("mem", None)
     shared = counted(devices, "device")
     why = f"{ranks} ranks share {shared}, and the program chooses that of each rank"

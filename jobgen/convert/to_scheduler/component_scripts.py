@@ -12,7 +12,7 @@ from jobgen.convert.result import Edit, apply
 from jobgen.convert.to_scheduler import launch_calls
 from jobgen.convert.to_scheduler.srun_line import LONG, NAME, SHORT
 from jobgen.launch.command_line import option_name
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.request import of_components
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
@@ -59,7 +59,7 @@ def ranks_of(request: Request) -> int:
     return nodes * request.ranks_per_node if request.ranks_per_node else request.ranks or nodes
 
 
-def chunks_option(script: Script) -> Option | None:
+def chunks_option(script: Script) -> DirectiveOption | None:
     """Return the option with chunks that differ."""
     found = (script.heeded.get(key) for key in ("-l select", "-l nodes"))
     return next((one for one in found if one is not None and "+" in one.value), None)
@@ -70,7 +70,7 @@ def calls(script: Script) -> Iterator[launch_calls.Call]:
     return launch_calls.calls(script, (NAME,))
 
 
-def _of_chunk(script: Script, option: Option, chunk: str) -> Script:
+def _of_chunk(script: Script, option: DirectiveOption, chunk: str) -> Script:
     start = script.start_of(option.line)
     end = script.start_of(option.line + 1)
     line = script.source[start:end].decode("utf-8", "replace")

@@ -66,11 +66,11 @@ def _values(
 def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     """Return the queue; the first of several where a job has one."""
     first, *others = dict.fromkeys((queue or "").split(","))
-    if not target.scheduler.queue_lists:
+    if not target.scheduler.behaviour.queue_lists:
         why = f"{target.title} takes one: {first} is written"
         lost += [Lack("queue", f"the queues {','.join(others)}", why)] * bool(others)
         queue = first
-    if queue and "@" in queue and not target.scheduler.queue_servers:
+    if queue and "@" in queue and not target.scheduler.behaviour.queue_servers:
         queue, _, server = queue.partition("@")
         lost.append(Lack("queue", f"the server {server}", f"{target.title} has no server in a queue"))
     if queue and target.scheduler.is_reservation(queue):

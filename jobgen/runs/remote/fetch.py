@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.code.digests import sha256_of
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.calls import SchedulerError
+from jobgen.runs.code.digests import sha256_of
 from jobgen.runs.remote.mirror import LOGS, is_growing, may_have, pull_from
 from jobgen.runs.remote.place import Place
 from jobgen.runs.run_directory import METRICS

@@ -14,8 +14,8 @@ from jobgen.hosts.host import HERE, Host
 from jobgen.runs import regular_file, run_directory
 
 if TYPE_CHECKING:
-    from jobgen.code.selection import Upload
     from jobgen.hosts.ssh import SshHost
+    from jobgen.runs.code.selection import Upload
 
 NAME = "host.json"
 _OUTSIDE = "host-files"  # in the mirror: files of the host that are not in the directory of the run
@@ -66,7 +66,7 @@ def write(run: Path, host: str, directory: str, upload: Upload | None) -> Place:
 
 def upload_of(run: Path) -> Upload | None:
     """Return the options on the code of a run; None if no code travels."""
-    from jobgen.code.selection import Upload  # late: few commands submit
+    from jobgen.runs.code.selection import Upload  # late: few commands submit
 
     facts = run_directory.as_dict(run_directory.as_object(regular_file.text(run / NAME)).get("upload"))
     try:

@@ -17,12 +17,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from jobgen.code.digests import Progress
-from jobgen.code.selection import Selection
-from jobgen.code.travel import travel
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import Done, NotStartedError, SchedulerError, complaint
 from jobgen.runs import intent
+from jobgen.runs.code.digests import Progress
+from jobgen.runs.code.selection import Selection
+from jobgen.runs.code.travel import travel
 from jobgen.runs.remote.place import Place, host_named
 from jobgen.runs.remote.recovery import TRIES, remove
 from jobgen.runs.run_directory import START

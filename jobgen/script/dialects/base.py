@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from jobgen.schedulers.base import Scheduler, key_of, matches
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.schedulers.versions import Span
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
 from jobgen.values import parsers
@@ -162,7 +162,7 @@ class Dialect:
                 return key
         return None
 
-    def origin(self, given: Mapping[str, Option], field: str) -> Directive | None:
+    def origin(self, given: Mapping[str, DirectiveOption], field: str) -> Directive | None:
         """Return the directive in effect that sets a field of the request; None without one."""
         keys = self.size_keys.get(field) or (key_of(self.scheduler.request_forms.get(field, "")),)
         key = next((key for key in keys if key in given), None)
@@ -175,7 +175,7 @@ class Dialect:
         """Return the value of a directive in the form of its option; unchanged if it cannot be converted."""
         return value
 
-    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    def read_more(self, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
         """Add the values without a field in a request; ``given`` are the options in effect, by their keys."""
         read = set(map(key_of, self.scheduler.request_forms.values()))
         content.unconverted += [

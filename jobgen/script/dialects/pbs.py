@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects import pbs_directives
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -120,7 +120,7 @@ class PbsDialect(Dialect):
     def read_value(self, key: str, value: str) -> str:
         return pbs_directives.date(value) if key == "begin" else value
 
-    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    def read_more(self, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
         pbs_directives.read(self, content, given)
 
     def job_name(self, name: str) -> str:

@@ -10,7 +10,7 @@ from jobgen.script.dialects.script_request import Directive, ScriptRequest
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Request
     from jobgen.script.dialects.base import Dialect
 
 _DATE = r"(?:(?:(\d\d)?(\d\d))?(\d\d)(\d\d))?(\d\d)(\d\d)(?:\.(\d\d))?"
@@ -34,7 +34,7 @@ def date(text: str) -> str:
     return f"{century or 20}{year}-{month}-{day}T{clock}" if month else clock
 
 
-def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Add what a request has no field for."""
     if content.totals and not content.request.chunks:
         _read_totals(content, given)
@@ -68,7 +68,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) 
         content.own += [f"{option.flag} {option.value}" for option in projects]
 
 
-def _read_totals(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def _read_totals(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Set the resources of a job without a select, which PBS gives to one chunk."""
     request = content.request
     cores, gpus = (number(request.totals.get(name)) for name in ("ncpus", "ngpus"))
@@ -94,7 +94,7 @@ def _read_processes(content: ScriptRequest) -> None:
         request.mem = each if each is not None else total and -(-total // ranks)
 
 
-def _read_cores(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Note cores that do not divide by the ranks."""
     request = content.request
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
@@ -105,7 +105,7 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, Option]) -> None:
         content.unsure.append((given["-l select"], f"ncpus={cores}:mpiprocs={ranks}", why))
 
 
-def _complete_memory(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Note a size of less than 1 MiB, such as 8, which PBS reads as 8 bytes."""
     if content.request.mem != 0:
         return
@@ -124,7 +124,7 @@ def _read_exports(content: ScriptRequest, variables: list[str]) -> None:
             content.names.append(name.strip())
 
 
-def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: Option) -> None:
+def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: DirectiveOption) -> None:
     text = f"-l {name}={option.value}" if option.value else f"-l {name}"
     if key := dialect.option_of(f"-l {name}"):
         content.directives[key] = Directive(option, text, option.value)
@@ -139,7 +139,7 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
         content.unconverted.append((option, text, why))
 
 
-def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option: Option) -> None:
+def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option: DirectiveOption) -> None:
     text = f"-W {name}={option.value}" if option.value else f"-W {name}"
     others = [re.fullmatch(dialect.directive_attributes, one, re.I) for one in option.value.split(",")]
     if name == "x" and dialect.directive_attributes and all(others):
@@ -152,7 +152,9 @@ def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option:
         content.unconverted.append((option, f"-W depend={content.bad_dependency}", "has no counterpart"))
 
 
-def _read_directives(dialect: Dialect, content: ScriptRequest, options: Mapping[str, Option]) -> None:
+def _read_directives(
+    dialect: Dialect, content: ScriptRequest, options: Mapping[str, DirectiveOption]
+) -> None:
     """Read the options that jobgen has, too."""
     for option in options.values():
         text = f"{option.flag} {option.value}"

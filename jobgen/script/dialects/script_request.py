@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Request
 
 
 class Directive(NamedTuple):
     """A directive, its text, and its value in the form of jobgen's option."""
 
-    option: Option
+    option: DirectiveOption
     text: str
     value: str
     part: str = ""  # of the text, which has this value; empty: all of it
@@ -33,11 +33,15 @@ class ScriptRequest:
     directory: str | None = None
     own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
     directives: dict[str, Directive] = field(default_factory=dict)  # by the keys of jobgen's options
-    unsure: list[tuple[Option, str, str]] = field(default_factory=list)  # translated, but to be looked at
+    unsure: list[tuple[DirectiveOption, str, str]] = field(
+        default_factory=list
+    )  # translated, but to be looked at
     joined_as_error: bool = False  # the output goes to the file of the errors
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
     directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
     index_later: bool = False  # the script reads the index of an array that only the submission names
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
     components: list[Request] = field(default_factory=list)  # those of a job with several
-    unconverted: list[tuple[Option, str, str]] = field(default_factory=list)  # the option, its text, and why
+    unconverted: list[tuple[DirectiveOption, str, str]] = field(
+        default_factory=list
+    )  # the option, its text, and why

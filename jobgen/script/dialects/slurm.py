@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.schedulers.base import EVENTS, matches
 from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import Option, Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.schedulers.slurm import SLURM
 from jobgen.schedulers.slurm_options import OF_STEPS, SPANS
 from jobgen.script.dialects import slurm_directives, slurm_values
@@ -149,7 +149,7 @@ class SlurmDialect(Dialect):
     def read_value(self, key: str, value: str) -> str:
         return slurm_directives.value(key, value)
 
-    def read_more(self, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+    def read_more(self, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
         slurm_directives.read(self, content, given)
 
     def write_node_file(self, variable: str, *slots: int) -> list[str]:

@@ -12,7 +12,7 @@ from jobgen.script.dialects.script_request import Directive, ScriptRequest
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Request
     from jobgen.script.dialects.base import Dialect
 
 _UNITS = {"second": "s", "minute": "m", "hour": "h", "day": "d", "": "s"}
@@ -47,7 +47,7 @@ def _since(text: str) -> str:
     return f"{text}T00:00" if re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) else text
 
 
-def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Add the values that a request has no field for."""
     slurm_sizes.complete(content, given)
     content.request.walltime = content.request.walltime or None  # 0 is no limit
@@ -75,7 +75,7 @@ def _read_export(content: ScriptRequest, text: str) -> None:
     content.own += [] if content.all_variables else [f"--export={text}"]
 
 
-def _fault(option: Option, content: ScriptRequest, dialect: Dialect) -> str:
+def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) -> str:
     """Return why an option cannot be converted; empty if it can."""
     request = content.request
     if option.flag not in _CONVERTED:
@@ -112,7 +112,7 @@ def _types(parts: list[str], flag: str) -> list[str]:
     return [one[0] for one in words if one and one[0] and (len(one) > 1 or number(one[0]) is None)]
 
 
-def _device_fault(option: Option, request: Request) -> str:
+def _device_fault(option: DirectiveOption, request: Request) -> str:
     parts = [re.sub(r"^gres[:/]", "", part) for part in option.value.split(",")]
     devices = [part.partition(":")[0] for part in parts]
     kinds = _types(parts, option.flag)

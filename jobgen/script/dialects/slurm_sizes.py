@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
-    from jobgen.schedulers.request import Option, Request
+    from jobgen.schedulers.request import DirectiveOption, Request
     from jobgen.script.dialects.script_request import ScriptRequest
 
 _PER_NODE = ("--mem", "--gres", "--gpus-per-node")
 
 
-def complete(content: ScriptRequest, given: Mapping[str, Option]) -> None:
+def complete(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Set the sizes that follow from others, and note what Slurm decides itself."""
     request = content.request
     values = {flag: option.value for flag, option in given.items()}
@@ -43,7 +43,9 @@ def complete(content: ScriptRequest, given: Mapping[str, Option]) -> None:
         content.unsure.append((given["--exclusive"], "--exclusive", why))
 
 
-def _choose_nodes(content: ScriptRequest, given: Mapping[str, Option], values: Mapping[str, str]) -> None:
+def _choose_nodes(
+    content: ScriptRequest, given: Mapping[str, DirectiveOption], values: Mapping[str, str]
+) -> None:
     """Choose one node for one rank and for requests of each node; otherwise ranks are placed freely."""
     request = content.request
     content.default_nodes = request.ranks is None and request.gpus is None
@@ -74,7 +76,7 @@ def _devices(request: Request, values: Mapping[str, str], whole: bool) -> None:
         request.gpus_per_node = request.gpus // (request.nodes or request.ranks or 1)
 
 
-def _cores_and_memory(request: Request, given: Mapping[str, Option]) -> None:
+def _cores_and_memory(request: Request, given: Mapping[str, DirectiveOption]) -> None:
     ranks, gpus = request.ranks_per_node or 1, request.gpus_per_node or 0
     per_gpu = number(given["--cpus-per-gpu"].value) if "--cpus-per-gpu" in given else None
     if request.cpus_per_rank is None and per_gpu and gpus:

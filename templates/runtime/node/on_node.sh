@@ -227,10 +227,17 @@ end() { # STATUS LIMIT: what follows the ranks
 end_callers() { # what has started this on the other nodes: pbsdsh of Torque may not end by itself
   local waits=0
   until [[ -e $work/over ]]; do
-    kill -0 "$JOBGEN_KEEPER_OF" 2> /dev/null || ((++waits < 10 * job_kill_wait)) || break
+    kill -0 "$JOBGEN_KEEPER_OF" 2> /dev/null || { ((++waits < 10 * job_kill_wait)) && ! all_ended; } || break
     pause 0.1
   done
   end_remainder "JOBGEN_LOGS=$work"
+}
+
+all_ended() {
+  local host
+  while read -r host; do
+    grep -qsE '^(ended|fault does not answer)' "$work/$host.state" || return
+  done < "$work/hosts"
 }
 
 begins=yes due='' made='' request=''

@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.code.selection import Selection
 from jobgen.errors import JobgenError, shown
 from jobgen.hosts.host import Host
 from jobgen.launch.program import script_of
 from jobgen.options import OPTIONS, PLACES, THERE
 from jobgen.plan.plan import Plan
+from jobgen.runs.code.selection import Selection
 from jobgen.script.program_file import may_appear
 
 _PROGRAM = "the program"

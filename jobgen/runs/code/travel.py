@@ -14,12 +14,12 @@ import secrets
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from jobgen.code.archive import Archive
-from jobgen.code.digests import Count, Progress
-from jobgen.code.selection import File, Selection, amount
-from jobgen.code.store_script import store_script
 from jobgen.errors import JobgenError, shown, visible
 from jobgen.hosts.host import Host
+from jobgen.runs.code.archive import Archive
+from jobgen.runs.code.digests import Count, Progress
+from jobgen.runs.code.selection import File, Selection, amount
+from jobgen.runs.code.store_script import store_script
 
 _CALLS = 4  # one more than needed: for a host without gzip, for the links, for the objects
 # s, and bytes a second: ssh itself finds that a connection is dead; this is for a host that hangs.

@@ -14,12 +14,12 @@ import pytest
 from support.require import absent, need_command
 from support.shell_host import ShellHost
 
-from jobgen.code import store_script
-from jobgen.code.digests import Count
-from jobgen.code.selection import Selection, Upload, selection
-from jobgen.code.travel import Sent, travel
 from jobgen.errors import JobgenError
 from jobgen.hosts.ssh import UnreachableError
+from jobgen.runs.code import store_script
+from jobgen.runs.code.digests import Count
+from jobgen.runs.code.selection import Selection, Upload, selection
+from jobgen.runs.code.travel import Sent, travel
 
 EVERY_BYTE = [bytes([byte]) for byte in range(1, 256) if byte != ord("/")]
 
@@ -227,7 +227,7 @@ def test_a_full_disk(host: ShellHost, work: Path, small_disk: Path, monkeypatch:
     assert text.endswith((" MiB are free", " KiB are free")), text
     assert_clean(small_disk)
     # As for a quota, which df does not know.
-    monkeypatch.setattr("jobgen.code.travel._space", lambda files: 0)
+    monkeypatch.setattr("jobgen.runs.code.travel._space", lambda files: 0)
     with pytest.raises(JobgenError, match=r"too little space .*\((?i:.*space.*)\)$"):
         send(host, of(work), small_disk)
     assert_clean(small_disk)

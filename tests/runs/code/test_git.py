@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.require import need_command
 
-from jobgen.code import git
+from jobgen.runs.code import git
 
 FILTERS = ("filter.evil.clean", "filter.evil.process", "diff.evil.command", "diff.evil.textconv")
 # Settings of a checkout that make git start EVIL, and the command with which git itself does so.

@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.code import git, kinds
 from jobgen.errors import JobgenError, shown
+from jobgen.runs.code import git, kinds
 
 IGNORE = ".jobgenignore"
 _ELSEWHERE = "elsewhere"  # a folder that is a link, or does not exist: what git knows in it was deleted

@@ -10,11 +10,11 @@ from golden.cases import plan_of
 from support import ROOT
 from support.shell_host import ShellHost
 
-from jobgen.code import sides
-from jobgen.code.selection import Upload, selection
 from jobgen.errors import JobgenError
 from jobgen.options import HERE, OPTIONS, THERE
 from jobgen.plan.plan import Plan
+from jobgen.runs.code import sides
+from jobgen.runs.code.selection import Upload, selection
 
 
 class Other(ShellHost):

@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from jobgen.code import kinds
-from jobgen.code.digests import Count, Progress, digests
-from jobgen.code.listing import Entry, listing
 from jobgen.errors import JobgenError, counted, shown
+from jobgen.runs.code import kinds
+from jobgen.runs.code.digests import Count, Progress, digests
+from jobgen.runs.code.listing import Entry, listing
 
 LIMIT = 200 << 20  # bytes
 _LARGEST = 5  # files that the message on the limit shows

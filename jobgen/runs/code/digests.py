@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import BinaryIO, NamedTuple, Protocol
 
-from jobgen.code import kinds
 from jobgen.errors import JobgenError, shown
+from jobgen.runs.code import kinds
 
 _CHUNK = 1 << 20  # bytes
 # A file that was changed this short a time before it was read may change again without another time stamp.

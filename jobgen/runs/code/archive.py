@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import Any, BinaryIO
 
-from jobgen.code.digests import Progress, opened
-from jobgen.code.selection import File, Selection
 from jobgen.errors import JobgenError, shown
+from jobgen.runs.code.digests import Progress, opened
+from jobgen.runs.code.selection import File, Selection
 
 _LEVEL = 6  # of gzip
 _BATCH = 100  # files that one chmod makes executable

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.checkouts import git
 
-from jobgen.code import kinds
-from jobgen.code.digests import opened
-from jobgen.code.selection import Selection, Upload, remarks, selection
 from jobgen.errors import JobgenError
+from jobgen.runs.code import kinds
+from jobgen.runs.code.digests import opened
+from jobgen.runs.code.selection import Selection, Upload, remarks, selection
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n"
 
