@@ -57,6 +57,15 @@ def of_user() -> Path:
     return Path(tempfile.mkdtemp(prefix="jobgen-"))
 
 
+def temporary(name: str) -> Use:
+    """Return a new directory, whose name begins with `name`. Those that no process uses are removed."""
+    host = of_user()
+    remove_unused(host, f"{name}*")
+    while True:
+        with suppress(FileNotFoundError):  # another process has removed it before it was locked
+            return Use(Path(tempfile.mkdtemp(prefix=name, dir=host)))
+
+
 @contextmanager
 def draft(folder: Path) -> Iterator[Path]:
     """Yield a new directory beside `folder`, to be renamed to it. It is gone at the end of the context.

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 23622bd9ace02972fb7d6678e44bf9c6869e0f79a69999297100eb9e0abd5793 ========
+# ======== jobgen runtime 0.2.0, SHA-256 f7e09ea8fba63a298e233d85c98b8e207579b7595dcab0a1ca63dd920636d4ae ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -478,7 +478,7 @@ job_export() { # before the user's code
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
-  ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
+  ((job_nodes == 1 && ${job_pack_nodes:-1} == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
   export JOBGEN_AGENTS=${job_remote_commands:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_cpu_bind:-} JOBGEN_VISIBLE=${job_device_variable:-} JOBGEN_DEVICES_BY_NODE=${job_lists_devices_of_nodes:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory
@@ -568,7 +568,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   job_end_with_script &
   if [[ -n ${1:-} ]]; then
     job_later "${job_preflight_seconds:-60}" job_stop
-  elif ((${#job_hosts[@]} > 1)); then
+  elif ((${#job_hosts[@]} > 1)) || [[ ${job_hosts[*]} != "$JOBGEN_HERE" ]]; then
     job_later 0 job_end_stragglers
   fi
   ! job_defined job_heed_control || job_later 0 job_heed_control
@@ -696,10 +696,10 @@ job_read_beats() { # sets job_beat to the numbers of the hosts, and job_beat_at 
   done
 }
 
-job_some_node_writes() {
+job_some_node_writes() { # or this host, where it has no ranks of the job
   local at
   for at in "${job_beat_at[@]}"; do ((SECONDS - at > 2 * JOBGEN_BEAT)) || return 0; done
-  return 1
+  [[ " ${job_hosts[*]} " != *" $JOBGEN_HERE "* ]] && timeout 10 dd if=/dev/null of="$job_logs/alive" conv=fsync &> /dev/null
 }
 
 # ---- preflight.sh: The preflight: the same launcher first starts a check on every rank (docs/survival.md).
@@ -1146,6 +1146,7 @@ END_OF_WATCH
 # The job, from the allocation to its status.
 
 job_main() {
+  unset SSH_CLIENT SSH2_CLIENT  # of a submission by ssh: bash -c would read ~/.bashrc
   job_listen
   job_optional overrides
   job_check_runtime

@@ -19,7 +19,7 @@ from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, 
 from jobgen.jobfile.tables import JOB_FILE
 from jobgen.schedulers.table import COMMANDS, SCHEDULERS, named, queued
 from jobgen.secrets import masked
-from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, memory, patience
+from jobgen.values.parsers import SUBMIT_TIMEOUT, choice, patience, size
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -518,7 +518,7 @@ def _submission_options() -> list[click.Option]:
         ),
         click.Option(
             ["--upload-limit"],
-            type=OptionType(memory),
+            type=OptionType(size),
             metavar="SIZE",
             help="With --host: the most code that is sent.  [default: 200M]",
         ),

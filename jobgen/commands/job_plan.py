@@ -26,7 +26,7 @@ def plan_of(job: JobInput) -> Plan:
     from jobgen.config import left_out
     from jobgen.plan import expansion
     from jobgen.plan.launch_method import filter_note
-    from jobgen.plan.survival import note
+    from jobgen.plan.survival import notes as survival_notes
 
     try:
         plan = resolved(job)
@@ -35,7 +35,7 @@ def plan_of(job: JobInput) -> Plan:
 
         raise instead_of(error, job).added_to(error) from None
     below = job.below
-    notes = (expansion.note(plan.spec), note(plan.spec, plan.program), *plan.site.notes)
+    notes = (expansion.note(plan.spec), *survival_notes(plan.spec, plan.program), *plan.site.notes)
     notes += (filter_note(plan.spec, plan.scheduler),)
     for text in filter(None, (left_out(below, plan.spec) if below else "", *notes)):
         click.echo(visible(f"jobgen: note: {text}"), err=True)

@@ -78,7 +78,7 @@ _OF_GPUS = re.compile(
 def names_devices(script: Script) -> bool:
     """Return whether the code, the queue or the properties of nodes have words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    words = r"(?i)(?<!~)\b(cuda|nccl|gpus?|rocm|nvidia-smi)|\s--nv\b"
+    words = r"(?i)(?<!~)\b(cuda|nccl|gpus?|rocm|gfx\d|xpus?\b|nvidia-smi|craype-accel)|\s--nv\b"
     nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
     return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
 
@@ -94,6 +94,17 @@ def own_name(script: Script) -> Iterator[Remark]:
         if script.name and command.name not in PRINT and script.name in names:
             why = "is the file of this script, and not that of the new one"
             yield Remark(command.line, script.name, why, lost=False)
+
+
+WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --export={} keeps from it"
+
+
+def narrow_export(script: Script) -> str:
+    """Return the value of --export in the directives if it keeps variables from srun; else nothing."""
+    option = script.heeded.get("--export")
+    if option is None or "SLURM_EXPORT_ENV" in script.tree.text:
+        return ""
+    return "" if "ALL" in option.value.strip("\"'").upper().split(",") else option.value
 
 
 _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docker", "podman"}

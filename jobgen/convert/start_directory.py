@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 
+from jobgen.convert.result import Remark
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -69,3 +71,11 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     if text.startswith(("$(", "`")):
         return _ELSEWHERE
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
+
+
+def default_log(script: Script, directory: str | None) -> Iterator[Remark]:
+    """Yield a remark on a log without a name, which Slurm writes into the directory of --chdir."""
+    option = script.heeded.get("--chdir")
+    if option and directory not in (None, ".") and not script.request.output:
+        why = "the log of the new job is in the directory of the submission, and not in this one"
+        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)

@@ -357,7 +357,8 @@ class MpiFlavour(NamedTuple):
     ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
     session. ``more_ranks`` are further variables of a rank, with the
-    fields of ``ranks`` that have their values.
+    fields of ``ranks`` that have their values. ``restarts_measured``: its jobs were restarted in place by a
+    test.
     """
 
     title: str
@@ -383,6 +384,7 @@ class MpiFlavour(NamedTuple):
     own_sessions: bool = False
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
+    restarts_measured: bool = True
 
 
 _HYDRA = RankVariables("$PMI_RANK", "$PMI_SIZE", "$MPI_LOCALRANKID", "$MPI_LOCALNRANKS")
@@ -460,6 +462,7 @@ MPI_FLAVOURS = {
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|oneapi/mpi|iimpi",
         passes_all=True,
         own_sessions=True,
+        restarts_measured=False,
     ),
     # https://cpe.ext.hpe.com/docs/latest/pals/index.html
     "pals": MpiFlavour(
@@ -478,6 +481,7 @@ MPI_FLAVOURS = {
         more_ranks={"PMI_RANK": "rank", "PMI_LOCAL_RANK": "local_rank"},
         passes_all=True,
         shows_values=True,
+        restarts_measured=False,
         unbound=("-n {ranks} --ppn {ranks_per_node} --cpu-bind none", '--hostfile "$JOBGEN_RUN_DIR/hosts"'),
     ),
 }

@@ -115,6 +115,8 @@ def pack_of(spec: Specification, resources: Resources, points: Array) -> Pack:
         JobgenError: the points do not fit the nodes, devices or cores; the message has the arithmetic.
     """
     assert spec.pack
+    if spec.pack > resources.nodes and type_of(spec.gpus_per_node) == SHARD:
+        raise spec.refuse("gpus_per_node", "a shard is a part of a GPU, which points cannot divide")
     if misfit := _misfit(spec.pack, resources, spec):
         why, other = misfit
         near = [
@@ -125,8 +127,6 @@ def pack_of(spec: Specification, resources: Resources, points: Array) -> Pack:
     parts: tuple[NodePart, ...] = ()
     each = spec.pack // resources.nodes
     if each > 1:
-        if type_of(spec.gpus_per_node) == SHARD:
-            raise spec.refuse("gpus_per_node", "a shard is a part of a GPU, which points cannot divide")
         devices, cores = resources.gpus_per_node // each, resources.cpus.node // each
         requests = [PartRequest("--pack", devices or None, cores) for _ in range(each)]
         variable = resources.accelerator.part_variable

@@ -106,8 +106,8 @@ def _uneven(
     values: dict[str, Any] = dict.fromkeys(("ranks_per_node", "gpus_per_node", "cpus_per_node"))
     if spec.cpus_per_node and not spec.cpus_per_rank and (left := spec.cpus_per_node % most):
         even = spec.cpus_per_node - left
-        fits = f"{even} or {even + most}" if even else most
-        raise spec.refuse("cpus_per_node", f"is divided equally among {most} ranks; use {fits}")
+        nearest = f"{even} or {even + most}" if even else most
+        raise spec.refuse("cpus_per_node", f"is divided equally among {most} ranks; use {nearest}")
     if spec.cpus_per_node:
         values["cpus_per_rank"] = spec.cpus_per_rank or spec.cpus_per_node // most
     if gpus == 0:

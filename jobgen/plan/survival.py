@@ -1,9 +1,10 @@
 """The handling of wall-time limits, signals and bad nodes: the options of the group Survival."""
 
+from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from jobgen.launch.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.launch.program import Program
 from jobgen.schedulers.base import Scheduler, clock
 from jobgen.spec import Specification
@@ -90,21 +91,24 @@ def survival(spec: Specification, scheduler: Scheduler, program: Program, wallti
     )
 
 
-def note(spec: Specification, program: Program) -> str:
-    """Return a note on an option that has no effect on this program; empty if there is none."""
+def notes(spec: Specification, program: Program) -> Iterator[str]:
+    """Yield notes on options that have no effect on this program, or are not measured with this MPI."""
+    mpi = MPI_FLAVOURS[spec.mpi] if spec.mpi and LAUNCHERS[spec.launcher].of_mpi else None
+    if spec.restarts and mpi and not mpi.restarts_measured:
+        text = spec.setting_text("restarts")
+        yield f"{text} has not been measured with {mpi.title}: test it before you rely on it"
     if program.is_ours:
-        return ""
+        return
     if spec.hang_timeout is not None:
-        return (
+        yield (
             f"{spec.setting_text('hang_timeout')} finds a hang of your own program only after it has touched "
             "the file that JOBGEN_PROGRESS names"
         )
-    if spec.grace is None or spec.signal or spec.requeue:
-        return ""
-    return (
-        f"{spec.setting_text('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before the "
-        "end with --signal or --requeue"
-    )
+    elif spec.grace is not None and not spec.signal and not spec.requeue:
+        yield (
+            f"{spec.setting_text('grace')} sets only JOBGEN_DEADLINE: your own program gets a signal before "
+            "the end with --signal or --requeue"
+        )
 
 
 def _preflight(spec: Specification, program: Program) -> str | None:

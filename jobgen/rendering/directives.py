@@ -106,7 +106,7 @@ def _fixed_parts(plan: Plan) -> dict[str, Lines]:
         else (),
         "requeue": (forms["requeue"],) if spec.requeue and "requeue" in forms else (),
         "tolerance": (scheduler.tolerance,)
-        if survive.restarts and plan.resources.allocated != 1 and scheduler.tolerance
+        if (survive.restarts or plan.pack) and plan.resources.allocated != 1 and scheduler.tolerance
         else (),
         "container": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
         "late": late,

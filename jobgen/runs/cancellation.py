@@ -53,9 +53,9 @@ def cancel(run: Path, at_once: bool) -> str:
             places.append((part.attempt or run) / CONTROL, _STOP)
         return f"{state.name}: it is stopped; the other points of job {state.id} go on"
     elif at_once or not begun:
-        _mark(run, parts)
+        remark = _mark(run, parts)
         SCHEDULERS[state.scheduler].jobs().end([state.id], host=places.host_of(run))
-        return f"{state.name}: job {state.id} is cancelled"
+        return f"{state.name}: job {state.id} is cancelled{remark}"
     return _ask(run, state, begun, [part for part in parts if not part.attempt])
 
 
@@ -117,18 +117,32 @@ def _attempt(directory: Path) -> Path | None:
 def _ask(run: Path, state: State, begun: Sequence[_Part], others: Sequence[_Part]) -> str:
     """Ask the parts that have begun to save and end, and remove the others from the queue."""
     jobs = SCHEDULERS[state.scheduler].jobs() if state.scheduler in SCHEDULERS else None
-    _mark(run, (*begun, *others))
+    remark = _mark(run, (*begun, *others))
     if jobs and others:
         jobs.end([part.job for part in others], strict=False, host=places.host_of(run))
     for part in begun:
         if part.attempt:
-            places.append(part.attempt / CONTROL, _QUESTION)
+            try:
+                places.append(part.attempt / CONTROL, _QUESTION)
+            except UnreachableError:
+                raise
+            except JobgenError as error:
+                raise JobgenError(f"{error}; jobgen cancel --now {state.name} ends the job at once") from None
     message = f"{state.name}: {f'job {state.id}' if jobs else 'it'} is asked to save and end"
     message += f", and {len(others)} of its tasks are taken out of the queue" if others else ""
-    return message + ("; cancel it again to end it at once" if jobs else "")
+    return message + ("; cancel it again to end it at once" if jobs else "") + remark
 
 
-def _mark(run: Path, parts: Sequence[_Part]) -> None:
+def _mark(run: Path, parts: Sequence[_Part]) -> str:
+    """Keep the script from submitting itself again; return a remark if the mark cannot be written, as on a
+    full disk: the job is cancelled all the same."""
+    remark = ""
     for directory in {run, *(part.directory for part in parts)}:
         if directory.is_dir():
-            places.touch(directory / MARK)
+            try:
+                places.touch(directory / MARK)
+            except UnreachableError:
+                raise
+            except JobgenError as error:
+                remark = f"; {error}, so that its script may submit itself again"
+    return remark

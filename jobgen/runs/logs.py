@@ -145,17 +145,19 @@ def follow(run: Path, which: Which) -> None:
     """Print the log, and follow it until the job ends.
 
     Raises:
-        JobgenError: the job has ended without a log, or the run is an array.
+        JobgenError: the job has ended without a log, the run is an array, or its directory was removed.
     """
     _look(run)
     check_task(run)
-    write, beat = _printer(), _FAR_PAUSE if places.of(run) else _PAUSE
+    place = places.of(run)
+    write, beat = _printer(), _FAR_PAUSE if place else _PAUSE
     log: Log | None = None
     at = followed = 0
     queried = 0.0
     over = False
     tail, warn = which.tail, _changes()
     while not over:
+        places.check_kept(run, place)
         if time.monotonic() - queried > (1 if _ended(run) else _ASK):
             over = not _goes_on(run, which)  # before the last read of the file
             if not queried and find(run, which)[1] is None:
@@ -204,6 +206,9 @@ def _fetch(log: Path, over: bool, warn: Callable[[str], None]) -> bool:
     it is not."""
     try:
         over = not mirror.pull(log) and over
+    except mirror.GoneError as error:
+        warn(str(error))
+        return over
     except SchedulerError as error:
         warn(f"{error}; the log goes on when it answers")
         return False
@@ -212,9 +217,12 @@ def _fetch(log: Path, over: bool, warn: Callable[[str], None]) -> bool:
 
 
 def _reachable_begin(log: Log, tail: int | None, warn: Callable[[str], None]) -> int | None:
-    """Return the place from which a log is printed; None while its host does not answer."""
+    """Return the place from which a log is printed; None while its host does not answer, or has none."""
     try:
         return _fetched_begin(log, tail)
+    except mirror.GoneError as error:
+        warn(str(error))
+        return None
     except SchedulerError as error:
         warn(f"{error}; the log goes on when it answers")
         return None

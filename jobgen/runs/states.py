@@ -211,8 +211,10 @@ def _last(place: Place, run: Path, why: str) -> State:
     try:
         state = State(**before)
     except TypeError:  # it was never looked at
-        state = _state(read(run, place), QueryResult({}, {}))._replace(state="unknown")
-    return state._replace(run=str(run), reason=why, reachable=False, as_of=mirror.as_of(place))
+        state = _state(read(run, place), QueryResult({}, {}))
+        state = state._replace(state="pending" if state.id else "unknown")  # as at its submission
+    seen = mirror.as_of(place) or (born(run) if state.id else 0)
+    return state._replace(run=str(run), reason=why, reachable=False, as_of=seen)
 
 
 def _is_over(state: State) -> bool:

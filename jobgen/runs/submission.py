@@ -116,7 +116,7 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
                 f"--again {run.name}: plan.json leaves out secrets of {', '.join(hidden)}: submit its job.sh "
                 "again from the run directory, for each task that has not finished"
             )
-        return order._replace(plan=rest, rest_of=None if order.host else run)
+        return order._replace(plan=rest, rest_of=run)
     return order._replace(script=_script_of(run, file)) if plan_file.masked_keys(file) else order
 
 
@@ -207,14 +207,14 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         on_path(scheduler.command)
     _check_program(order)
     directory = run_files.make_run_dir(_root(order), file.name, group)
-    handle, place = -1, None
+    handle, place, links = -1, None, list[str]()
     try:
         if order.host:
             there = f"{folder}/{directory.name}-{token_hex(3)}"
             place = places.write(directory, order.host, there, order.upload)
         run_files.fill(directory, _kept_here(files) if place else files, group)
         if order.rest_of and spec.array:
-            link(order.rest_of, directory, spec.array)
+            links = link(order.rest_of, directory, spec.array)
         with intent.alone(directory.parent):
             handle = _begin(directory, file, place)
             others = [] if new else intent.others(directory, file.script_sha256)
@@ -223,8 +223,10 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
+            earlier_place = places.of(order.rest_of) if order.rest_of else None
+            targets = {name: f"{earlier_place.directory}/{name}" for name in links} if earlier_place else {}
             with order.progress("sending the code, in KiB") as work:
-                remote.send(place, files, group, code, work)
+                remote.send(place, files, group, code, work, targets)
     except BaseException:
         _remove(directory, handle)
         raise

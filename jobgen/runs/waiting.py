@@ -34,10 +34,16 @@ def looks(
     """Yield the states of runs, now and after each interval, until all have ended or the time is over.
 
     An ended run is not looked at again.
+
+    Raises:
+        JobgenError: the directory of a run was removed.
     """
+    at = places.of_all(directories)
     deadline = None if timeout is None else time.monotonic() + timeout
     ended: dict[Path, State] = {}
     while True:
+        for path in (path for path in directories if path not in ended):
+            places.check_kept(path, at.get(path))
         now, answer = states([path for path in directories if path not in ended])
         found = ended | {Path(state.run): state for state in now}
         ended |= {Path(state.run): state for state in now if has_ended(state)}
@@ -45,7 +51,7 @@ def looks(
         left = None if deadline is None else deadline - time.monotonic()
         if len(ended) == len(found) or (left is not None and left <= 0):
             return
-        pause = max(interval, _LEAST_OF_HOSTS if any(map(places.of, directories)) else LEAST)
+        pause = max(interval, _LEAST_OF_HOSTS if at else LEAST)
         time.sleep(pause if left is None else min(pause, left))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from jobgen.errors import shown
 from jobgen.hosts.host import HERE, Host
 
-CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
+_CLOCKS_DIFFER = 600  # s, at most: that of the login node and that of the scheduler
+_CLOCKS_OF_HOSTS_DIFFER = 86400  # s: that of this machine may be wrong
 LIVE = ("pending", "held", "running", "suspended", "ending")
 
 
@@ -119,3 +121,10 @@ def by_key(jobs: Iterable[Job]) -> dict[str, list[Job]]:
     for job in jobs:
         table.setdefault(key(job.id), []).append(job)
     return table
+
+
+def search_begin(since: float, form: str, host: Host) -> tuple[str, dict[str, str]]:
+    """Return a time before ``since`` in the form of a scheduler, and the variables with which its commands on
+    a host in any time zone read it right."""
+    before = since - (_CLOCKS_DIFFER if host is HERE else _CLOCKS_OF_HOSTS_DIFFER)
+    return time.strftime(form, time.gmtime(before)), {"TZ": "UTC0"}

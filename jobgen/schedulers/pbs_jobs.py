@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.errors import shown
 from jobgen.hosts.calls import SchedulerError, batched, complaint
 from jobgen.hosts.host import HERE, Host
 from jobgen.schedulers import qstat
-from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, task, whole_lines, whole_records
+from jobgen.schedulers.jobs import Job, search_begin, task, whole_lines, whole_records
 from jobgen.schedulers.qstat import argument
 from jobgen.values.parsers import seconds
 
@@ -107,9 +106,9 @@ def _plain(path: str) -> str:
 def _selected(since: float, host: Host) -> tuple[list[str], str]:
     """Return the jobs of this user, each array as one, and a sentence about the first line that is no id; the
     ended ones since a time if PBS keeps a history."""
-    begin = time.strftime("%Y%m%d%H%M.%S", time.localtime(since - CLOCKS_DIFFER))
+    begin, zone = search_begin(since, "%Y%m%d%H%M.%S", host)
     for options in (("-x", f"-tc.ge.{begin}"), ()):  # the second one is for Torque, and without a history
-        done = host.call(("qselect", *options, "-u", host.user))
+        done = host.call(("qselect", *options, "-u", host.user), more=zone)
         # PBS Pro without a history answers the first one with status 0 and an error.
         if done.status == 0 and (done.out.strip() or not done.err.strip()):
             records, defect = whole_records("qselect", done.out, _SELECTED)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.hosts.calls import Done, SchedulerError, batched, complaint
 from jobgen.hosts.host import HERE, Host
-from jobgen.schedulers.jobs import CLOCKS_DIFFER, Job, number, task, whole_lines, whole_records
+from jobgen.schedulers.jobs import Job, number, search_begin, task, whole_lines, whole_records
 from jobgen.values import arrays
 from jobgen.values.parsers import seconds
 
@@ -81,10 +81,10 @@ def find(directories: Collection[str], since: float, host: Host = HERE) -> Itera
                 yield directory, job_id
     missing = [path for path in directories if path not in found]
     if missing and time.time() - since > _REMEMBERED:
-        begin = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(since - CLOCKS_DIFFER))
+        begin, zone = search_begin(since, "%Y-%m-%dT%H:%M:%S", host)
         for cluster in ("", *_clusters(missing, host)):
             words = (f"--user={host.uid}", f"--starttime={begin}", "--format=JobID,WorkDir")
-            pairs, defect = _pairs("sacct", _sacct_out(host, cluster, *words), cluster)
+            pairs, defect = _pairs("sacct", _sacct_out(host, cluster, *words, **zone), cluster)
             defects.append(defect)
             for directory, job_id in pairs:
                 if directory in missing:
@@ -207,10 +207,12 @@ def _tasks(job_id: str) -> list[str]:
     return [f"{match[1]}_{index}" for indices in ranges for index in indices]
 
 
-def _sacct_out(host: Host, cluster: str, *options: str) -> str:
+def _sacct_out(host: Host, cluster: str, *options: str, **variables: str) -> str:
     """Return what sacct prints; nothing if this Slurm has no accounting."""
     words = ("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options)
-    done = host.call(words, more={"SLURM_BITSTR_LEN": "0"})  # the indices of an array at full length
+    done = host.call(
+        words, more={"SLURM_BITSTR_LEN": "0", **variables}
+    )  # the indices of an array at full length
     if done.status != 0 and _NO_ACCOUNTING not in done.err:
         raise SchedulerError(f"sacct does not answer: {complaint(done)}")
     return done.out if done.status == 0 else ""

@@ -53,8 +53,13 @@ def _piped(node: Node, pipeline: Node) -> tuple[str, int] | None:
     return (text, before.line) if text is not None else None
 
 
-def written(found: Sequence[Command], constants: Constants) -> dict[str, tuple[str, int]]:
-    """Return the text and the line of each file that a script writes by here-documents, echo or printf."""
+def written(
+    found: Sequence[Command], constants: Constants, literal: bool = False
+) -> dict[str, tuple[str, int]]:
+    """Return the text and the line of each file that a script writes by here-documents, echo or printf.
+
+    ``literal``: only of those by a here-document in which the script expands no variables.
+    """
     files: dict[str, tuple[str, int]] = {}
     for command in found:
         if command.name not in _WRITERS or (target := _target(command)) is None:
@@ -62,7 +67,7 @@ def written(found: Sequence[Command], constants: Constants) -> dict[str, tuple[s
         file, adds = target
         document = _document(command.node.parent)
         text = document[0] if document is not None else output(command.name, command.arguments, None)
-        if text is None:
+        if text is None or (literal and not _is_literal(command)):
             continue
         line = document[1] if document is not None else command.line
         key, old = name(file, constants), ""
@@ -70,6 +75,12 @@ def written(found: Sequence[Command], constants: Constants) -> dict[str, tuple[s
             old, line = files[key]
         files[key] = (f"{old}{text}\n", line)
     return files
+
+
+def _is_literal(command: Command) -> bool:
+    above = command.node.parent
+    begun = next(above.all("heredoc_redirect"), None) if above is not None else None
+    return begun is not None and re.match(r"<<-?\s*['\"\\]", begun.text) is not None
 
 
 def _target(command: Command) -> tuple[Node, bool] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
@@ -64,6 +65,10 @@ def has_escape(text: str) -> bool:
 def names_template(name: str) -> bool:
     """Return whether a file is called a template."""
     return re.search(r"template|\.(?:tmpl|tpl|in|j2|jinja2?|mustache|erb)$", name, re.I) is not None
+
+
+def is_folder_of_templates(folder: str) -> bool:
+    return re.fullmatch(r"(?i)(?:.*[_-])?templates?", os.path.basename(os.path.abspath(folder))) is not None
 
 
 def is_template(text: str) -> bool:

@@ -30,6 +30,8 @@ def heeded(options: Sequence[DirectiveOption], scheduler: Scheduler) -> dict[str
     found: dict[str, DirectiveOption] = {}
     for key, option in settings(options, scheduler):
         before, which = found.get(key), scheduler.grammar.precedence(key)
+        if not key:  # words without an option
+            which = "all"
         if before is None or which == "last":
             found[key] = option
         elif which == "all":

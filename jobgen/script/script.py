@@ -25,6 +25,7 @@ from jobgen.script.other_text import (
     has_escape,
     has_gap,
     has_variable,
+    is_folder_of_templates,
     is_template,
     names_template,
     says_template,
@@ -352,15 +353,26 @@ class Script:
     @cached_property
     def gaps(self) -> set[int]:
         """The lines of directives, and the first line, that a program or a person still has to fill in."""
+        if self.is_template:
+            return {number for number, _ in self._head}
+        return {number for number, text in self._head if has_gap(text)} | self.placeholders
+
+    @cached_property
+    def is_template(self) -> bool:
+        """Return whether a program fills in the script: by the name of the file or its folder, or marks."""
         read = self.directives
-        found = [(1, self.lines[0] if self.lines else "")]
-        found += [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
         first = self.lines[read.first_command - 1] if read.first_command else ""
-        head = self.lines[: read.first_command or None]
-        marks = (map(is_template, (first, *(text for _, text in found))), map(says_template, head))
-        if names_template(self.name) or any(map(any, (*marks, map(has_escape, self.lines)))):
-            return {number for number, _ in found}
-        return {number for number, text in found if has_gap(text)} | self.placeholders
+        comments = self.lines[: read.first_command or None]
+        marks = (map(is_template, (first, *(text for _, text in self._head))), map(says_template, comments))
+        named = names_template(self.name) or (self.folder is not None and is_folder_of_templates(self.folder))
+        return named or any(map(any, (*marks, map(has_escape, self.lines))))
+
+    @cached_property
+    def _head(self) -> list[tuple[int, str]]:
+        """The first line and those of all directives, with their numbers."""
+        read = self.directives
+        found = [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
+        return [(1, self.lines[0] if self.lines else ""), *found]
 
     @cached_property
     def placeholders(self) -> set[int]:

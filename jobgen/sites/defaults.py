@@ -105,6 +105,7 @@ def _excluded(key: str, spec: Specification, fields: dict[str, Any]) -> bool:
     return {
         "grace": spec.signal is not None and spec.signal[1] is not None,
         "queue": scheduler_of(spec).reservation_queue is not None and spec.reservation is not None,
+        "local_caches": spec.pack is not None,  # whose points begin and end alone
         "mpi": not row.starts_mpi,  # other launchers start no MPI
         "conda": spec.container is not None,  # the image has its own Python
         "venv": spec.container is not None,

@@ -169,13 +169,18 @@ def mebibytes(text: str, default: str = "m") -> int | None:
 
 
 def memory(text: str) -> int:
+    """Return the memory of a node; see `size`. Slurm's 0 is all of it."""
+    if text == "0":
+        raise ValueError("must be at least 1M: all memory of a node has no counterpart")
+    return size(text)
+
+
+def size(text: str) -> int:
     """Return a size in MiB from a number with a unit: ``64G``, ``64GB``, ``64GiB``, ``512M``, ``1.5T``.
 
     PBS and Slurm both count in powers of 1024, whatever the name of the unit.
     """
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,3})?) ?([MGT])(?:i?B)?", text, re.ASCII | re.IGNORECASE)
-    if text == "0":
-        raise ValueError("must be at least 1M: all memory of a node has no counterpart")
     if not match:
         raise ValueError("must be a size with a unit, such as 512M, 64G or 1.5T")
     number, unit = match.groups()

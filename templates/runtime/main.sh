@@ -1,6 +1,7 @@
 # The job, from the allocation to its status.
 
 job_main() {
+  unset SSH_CLIENT SSH2_CLIENT  # of a submission by ssh: bash -c would read ~/.bashrc
   job_listen
   job_optional overrides
   job_check_runtime

@@ -26,7 +26,7 @@ job_export() { # before the user's code
   export JOBGEN_POLL=0.5  # s between two reads of the file control; longer with many nodes
   ((job_nodes < 1000)) || JOBGEN_POLL=$((job_nodes / 1000))
   export JOBGEN_BEAT=  # s between two signs of life of a node among others; longer with many nodes
-  ((job_nodes == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
+  ((job_nodes == 1 && ${job_pack_nodes:-1} == 1)) || JOBGEN_BEAT=$((job_nodes < 1000 ? 10 : job_nodes / 100))
   export JOBGEN_AGENTS=${job_remote_commands:-} JOBGEN_CPUS_PER_NODE=$job_cpus_per_node JOBGEN_RANKS_PER_NODE=$job_ranks_per_node
   export JOBGEN_BIND=${job_cpu_bind:-} JOBGEN_VISIBLE=${job_device_variable:-} JOBGEN_DEVICES_BY_NODE=${job_lists_devices_of_nodes:-}
   JOBGEN_UMASK=$(umask)  # of the files in the run directory

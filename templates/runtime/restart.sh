@@ -61,7 +61,9 @@ job_end_attempt() { # sets job_bad_hosts to those that do not answer, or where p
   local -x JOBGEN_LOGS=$job_logs/restart  # which the commands for the other hosts inherit
   job_hosts+=(${job_spare_hosts[@]+"${job_spare_hosts[@]}"}) job_spare_hosts=()
   mkdir "$JOBGEN_LOGS"
-  job_end_words="logs=$(job_quote "$job_logs")"$'\n'"$(declare -f job_end_processes)"$'\n'job_end_processes
+  # In a file, because a login shell may not read a command of several lines.
+  printf '%s\n' "logs=$(job_quote "$job_logs")" "$(declare -f job_end_processes)" job_end_processes > "$JOBGEN_LOGS/end.sh"
+  job_end_words="bash $(job_quote "$JOBGEN_LOGS/end.sh")"
   if [[ -n ${job_host_access:-} ]]; then job_on_hosts 64 job_end_on_host; else job_end_on_host "$JOBGEN_HERE"; fi
   find "$JOBGEN_LOGS" -name '*.bad' -exec cat {} + > "$JOBGEN_LOGS/all"
   mapfile -t job_bad_hosts < <(cut -f 1 "$JOBGEN_LOGS/all")

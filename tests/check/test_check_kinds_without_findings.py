@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jobgen.check.checker import check
@@ -111,6 +113,49 @@ def test_the_lines_of_the_node_file_of_nqsv() -> None:
     assert levels(f"#!/bin/bash\n#PBS -l select=4:ncpus=4:mpiprocs=4\n{text}", "nodefile-count") == [
         "warning"
     ]
+
+
+def test_variables_from_outside_are_one_note() -> None:
+    found = check(f"{HEAD}./a --x=$ALPHA --y=$BETA\n./b --z=$GAMMA\n".encode())
+    (only,) = (one for one in found if one.rule == "unchecked-variable")
+    assert "$ALPHA and 2 other variables have" in only.reason
+
+
+def test_the_name_with_one_letter_too_many() -> None:
+    (only,) = (
+        one
+        for one in check(f"{HEAD}./a $SLURM_TASKS_PER_NODEa\n".encode())
+        if one.rule == "misspelt-variable"
+    )
+    assert only.fix == "write $SLURM_TASKS_PER_NODE"
+
+
+def test_the_wait_that_loses_a_status() -> None:
+    found = check(f"{HEAD}wait\npython a.py &\nwait\npython b.py &\nwait\n".encode())
+    assert [one.line for one in found if one.rule == "bare-wait"] == [7]
+
+
+@pytest.mark.parametrize("word", ["'s/A/'$name'/g' f", "s/a/$name/ f", '"s#a#$name/#" f'])
+def test_an_expression_is_no_path(word: str) -> None:
+    assert levels(f"{HEAD}name=$(cat x)\nsed -i {word}", "unquoted-path") == []
+
+
+def test_what_follows_an_error_of_syntax_is_a_guess() -> None:
+    text = HEAD.replace("set -e\n", "COI=<COI>\nfor (( i=0; i<$N; i++ ))\ndo\n  ./a\ndone")
+    assert levels(text, "no-errexit") == []
+
+
+def test_a_script_beside_another_gets_what_that_exports(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("#!/bin/bash\npython t.py --a $A --b $B\n")
+    found = check(f"{HEAD}export A=1\nB=2\nsrun ./run.sh\n".encode(), "job.sh", folder=str(tmp_path))
+    (only,) = (one for one in found if one.rule == "unexported-variable")
+    assert (only.file, only.line, "$B" in only.reason) == ("run.sh", 2, True)
+
+
+@pytest.mark.parametrize(("folder", "level"), [("templates", "note"), ("jobs", "warning")])
+def test_a_folder_of_templates(folder: str, level: str, tmp_path: Path) -> None:
+    found = check(b"#!/bin/bash\n#SBATCH -N 2\nsrun ./a\n", folder=str(tmp_path / folder))
+    assert [one.severity for one in found if one.rule == "no-walltime"] == [level]
 
 
 def test_export_in_small_letters() -> None:

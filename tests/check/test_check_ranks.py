@@ -122,7 +122,17 @@ FOUND = [
     ("remote-directory", NODES + f'pdsh -w $H "module load x; {RUN.strip()}"\n'),
     ("too-many-threads", SLURM + "export OMP_NUM_THREADS=$(nproc)\nsrun python t.py\n"),
     ("too-many-threads", SLURM + 'export OMP_NUM_THREADS="$SLURM_CPUS_ON_NODE"\nsrun python t.py\n'),
-]
+    ("too-many-threads", SLURM + "export OMP_NUM_THREADS=32\nsrun lmp -in in.lj\n"),
+    ("too-many-threads", SLURM + "srun gmx_mpi mdrun -ntomp 32 -s t.tpr\n"),
+    ("unexported-variable", SLURM + f"M=$(hostname)\nsrun bash -c '{RUN.strip()}'\n"),
+    ("unexported-variable", SLURM + "D=x\ncat > r.sh <<'E'\npython t.py $D\nE\nsrun bash r.sh\n"),
+    ("visible-devices", NODES + f"srun --gpus-per-task=1 {RUN}"),
+    ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun {RUN}"),
+    ("hostfile-slots", NODES + "sed -i 's/$/ slots=8/' hostfile.$SLURM_JOB_ID\ndeepspeed --hostfile hostfile.$SLURM_JOB_ID t.py\n"),
+    ("serial-nodes", NODES + "for i in 0 1; do srun -N 1 -n 1 -w ${N[$i]} torchrun --nnodes 2 --node_rank $i t.py\ndone\n"),
+    ("serial-nodes", NODES + "i=0\nfor h in $H; do\n ssh $h \"torchrun --nnodes=2 --node-rank=$i /x/t.py\"\n i=$((i+1))\ndone\n"),
+    ("hand-written-hosts", PBS + "mpirun -np 8 -host node1:4,node2:4 ./a\n"),
+]  # fmt: skip
 SILENT = [
     ("first-node-only", NODES + "srun -w $B bash worker.sh &\n" + RUN),
     ("first-node-only", NODES + "if [ $SLURM_NNODES -gt 1 ]; then srun x; else torchrun t.py; fi\n"),
@@ -199,6 +209,19 @@ SILENT = [
     ("remote-directory", NODES + f"for h in $H; do ssh $h {RUN.strip().replace('t.py', '/x/t.py')} & done\n"),
     ("remote-directory", NODES + f"srun {RUN}"),
     ("too-many-threads", NODES + "export OMP_NUM_THREADS=$(nproc)\nsrun python t.py\n"),
+    ("too-many-threads", SLURM + "export OMP_NUM_THREADS=16\nsrun lmp -in in.lj\n"),
+    ("unexported-variable", SLURM + "N=1\nsrun shifter --env N=$N bash -c './a $N'\nsrun env N=$N bash -c './a $N'\n"),
+    ("too-many-threads", PBS + "export OMP_NUM_THREADS=24\nmpiexec -ppn 1 lmp -in in.lj\n"),
+    ("unexported-variable", SLURM + f"export M=$(hostname)\nsrun bash -c '{RUN.strip()}'\n"),
+    ("unexported-variable", SLURM + "N=1\nsrun bash -c 'N=2; ./a $N; for D in x; do ./a $D ${E:-1}; done'\n"),
+    ("unexported-variable", SLURM + "D=x\ncat > r.sh <<E\npython t.py $D\nE\nsrun bash r.sh\n"),
+    ("visible-devices", NODES + f"srun --gpus-per-task=4 {RUN}"),
+    ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -N 2 {RUN}"),
+    ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun {RUN}srun {RUN}"),
+    ("serial-nodes", NODES + "for i in 0 1; do srun -w ${N[$i]} torchrun --nnodes 2 --node_rank $i t.py & done\n"),
+    ("serial-nodes", NODES + "for f in 0 1; do srun torchrun --nnodes 2 --node_rank $SLURM_NODEID t.py $f\ndone\n"),
+    ("hand-written-hosts", PBS + "mpirun -np 4 -host localhost ./a\n"),
+    ("hand-written-hosts", "#PBS -l nodes=node1:ppn=4+node2:ppn=4\nmpirun -np 8 -host node1,node2 ./a\n"),
     ("missing-node-rank", NODES + QUOTED.format(more="--rdzv_conf=is_host=\\$(((SLURM_NODEID)) && echo 0 || echo 1) --node_rank \\$SLURM_NODEID")),
     ("missing-node-rank", NODES + QUOTED.format(more="--tag it's --node_rank \\$SLURM_NODEID")),
     ("missing-node-rank", NODES + QUOTED.format(more="--role \"$A:$B\" --node_rank \\$SLURM_NODEID")),
@@ -223,6 +246,7 @@ PROGRAMS = {
     "import lightning as L\n\nL.Trainer(devices=2, num_nodes=2)\n": "world-size",
     "import os\n\nprint(os.environ['DATA_ROOT'])\n": "unexported-variable",
 }
+DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]
 
 
 @pytest.mark.parametrize(("text", "rule"), PROGRAMS.items())
@@ -231,6 +255,14 @@ def test_the_file_of_the_program_proves_an_error(text: str, rule: str, tmp_path:
     script = SLURM + "DATA_ROOT=/data\nsrun --gpus-per-task=1 python t.py\n"
     found = {one.rule: one.severity for one in check(script.encode(), folder=str(tmp_path))}
     assert found[rule] == "error"
+
+
+@pytest.mark.parametrize(("words", "found"), DEVICES)
+def test_the_devices_of_a_trainer(words: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import lightning as L\n\nL.Trainer({words})\n")
+    script = "#!/bin/bash\n#SBATCH --gpus-per-node=2\n#SBATCH --time=01:00:00\nset -e\npython t.py\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("ranks-mismatch" in rules) is found
 
 
 QUIET = [
@@ -269,7 +301,12 @@ TRAINS = {
 @pytest.mark.parametrize(("text", "fails"), TRAINS.items())
 def test_a_program_that_needs_what_srun_and_mpirun_do_not_set(text: str, fails: bool, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text(text)
-    for script in (SLURM + "srun python t.py\n", OPEN + "mpirun -np 8 --map-by ppr:4:node python t.py\n"):
+    own = "export WORLD_SIZE=8\n"
+    for script in (
+        SLURM + "srun python t.py\n",
+        SLURM + own + "srun python t.py\n",
+        OPEN + "mpirun -np 8 --map-by ppr:4:node python t.py\n",
+    ):
         found = check(script.encode(), folder=str(tmp_path))
         assert ("no-rank-variables" in {one.rule for one in found}) is fails
     for script in (SLURM + f"srun bash -c '{SET}'\n", NODES + f"srun {RUN}", ONE + "python t.py\n"):

@@ -114,6 +114,15 @@ def test_the_rules_about_ranks_read_it(tmp_path: Path) -> None:
     assert ("jobs/run.sh", 3, "unexported-variable") in {(one.file, one.line, one.rule) for one in found}
 
 
+@pytest.mark.parametrize(("before", "found"), [("cd $PWD; ", False), ("", True)])
+def test_the_directory_of_a_script_that_ssh_starts(before: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(MISSING))
+    body = f'for h in $L; do ssh $h "{before}M=$M bash run.sh" & done'
+    rules = {one.rule for one in check(f"{HEAD}{body}\n".encode(), "job.sh", folder=str(tmp_path))}
+    assert ("remote-directory" in rules) is found
+    assert "missing-node-rank" in rules
+
+
 def test_a_script_that_ssh_starts_has_no_exported_variables(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(INNER.format(RIGHT.replace("nnodes 2", "nnodes $N")))
     call = "export N=4\n{} bash run.sh"

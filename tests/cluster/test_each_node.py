@@ -8,17 +8,17 @@ from __future__ import annotations
 import hashlib
 import io
 import shlex
-import subprocess
 import tarfile
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import SLURMS, Cluster, ClusterError, Job
-from support.processes import command, gone
-from support.story import AnyCluster, path_for
+from support.cluster import SLURMS, Cluster, Job
+from support.disks import Disks
+from support.processes import gone
+from support.story import path_for
 from support.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(600)
@@ -38,50 +38,6 @@ MEMBER = b"in the archive\n" * 1000
 LARGE = bytes(range(256)) * 4096 * 3
 BYE = 'echo "after $JOBGEN_STATUS on $JOBGEN_HOST"'
 STAYS = "trap 'sleep 0.3; exit 75' USR1; touch seen-$RANK; while :; do sleep 0.1; done"
-
-
-def _on(cluster: AnyCluster, host: str, *words: str | Path) -> str:
-    """Run a command where the jobs of a host see its mounts."""
-    if isinstance(cluster, Cluster):
-        return cluster.exec(host, words).stdout
-    wait_for(lambda: _daemon(host))
-    inside = ["nsenter", "--mount", "--target", _daemon(host), *words]
-    return subprocess.run(inside, capture_output=True, text=True, check=True).stdout
-
-
-def _daemon(host: str) -> str:
-    """The process of a node of PBS that starts its jobs; empty while the node has no power."""
-    pids = subprocess.run(["ip", "netns", "pids", host], capture_output=True, text=True, check=True)
-    return next((pid for pid in pids.stdout.split() if "pbs_mom" in command(int(pid))), "")
-
-
-class Disks:
-    """The disks of the nodes: ``good`` on all, and ``bad``, which is small on the second node."""
-
-    def __init__(self, cluster: AnyCluster) -> None:
-        self.cluster = cluster
-        self.folder = cluster.folder("disks")
-        self.good, self.bad = (self.folder / name for name in ("good", "bad"))
-
-    def mount(self) -> None:
-        for place in (self.good, self.bad):
-            place.mkdir()
-            for host in self.cluster.nodes:
-                size = "1m" if (place, host) == (self.bad, self.cluster.nodes[1]) else "64m"
-                _on(self.cluster, host, "mount", "-t", "tmpfs", "-o", f"size={size},mode=1777", "none", place)
-
-    def unmount(self) -> None:
-        for place in (self.good, self.bad):
-            for host in self.cluster.nodes:
-                with suppress(subprocess.CalledProcessError, ClusterError):  # the host has no power
-                    _on(self.cluster, host, "umount", "-l", place)
-
-    def files(self) -> str:
-        return "".join(
-            _on(self.cluster, host, "find", place, "-mindepth", "1")
-            for place in (self.good, self.bad)
-            for host in self.cluster.nodes
-        )
 
 
 @pytest.fixture(scope="module", params=[*SLURMS, "openpbs", "torque"])
@@ -236,3 +192,29 @@ def test_a_spare_node_replaces_one_with_a_bad_disk(case: Case) -> None:
     assert job.ok, job.output
     assert job.output.count("rank on") == 2
     assert f"rank on {second}" not in job.output
+
+
+def test_a_restart_in_place_finds_what_is_there(case: Case) -> None:
+    """Files are not staged again, and no command is repeated; the caches of the attempt before are there."""
+    (case.folder / "data").write_text("data")
+    words = (
+        "--restarts",
+        "1",
+        "--stage",
+        case.folder / "data",
+        "--local-caches",
+        "--on-each-node",
+        "echo each",
+    )
+    program = """[[ $(cat "$JOBGEN_STAGE/data") == data ]] || exit 9
+        if [[ $JOBGEN_ATTEMPT == 1 ]]; then
+          touch "$TRITON_CACHE_DIR/mine"
+          ((RANK)) || kill -9 $$
+        else
+          [[ -e $TRITON_CACHE_DIR/mine ]] || exit 8
+        fi"""
+    done = case.run(*words, "--after-on-each-node", BYE, program=program)
+    assert done.ok, done.output
+    assert "restart 1 of 1, attempt 2" in done.output
+    for host, text in case.of_nodes("log").items():
+        assert text.count("each\n") == text.count(f"after 0 on {host}") == 1, text

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support import ROOT, boxes, jobs, warm_python
+from support import boxes, jobs
 from support.cluster import SLURMS
+from support.packs import begun, jobgen, state, tasks_of
 from support.processes import gone
 from support.story import AnyCluster, finish
 from support.waiting import wait_for
@@ -41,10 +40,6 @@ def cluster(request: pytest.FixtureRequest, name: str) -> AnyCluster:
     return found
 
 
-def tasks_of(name: str, array: str, tasks: int) -> list[str]:
-    return [array.replace("[]", f"[{n}]") if "[]" in array else f"{array}_{n}" for n in range(tasks)]
-
-
 def script(cluster: AnyCluster, folder: Path, act: str, *options: object) -> str:
     folder.chmod(0o777)
     (folder / "train.py").write_text(PROGRAM)
@@ -73,7 +68,7 @@ def test_points_side_by_side(
     folder = cluster.folder("pack")
     text = script(cluster, folder, "2", "--array", "0-5", "--pack", size, "--launcher", launcher, *sizes)
     array = cluster.submit(text, folder)
-    ended = [finish(cluster, task) for task in tasks_of(name, array, -(-6 // size))]
+    ended = [finish(cluster, task) for task in tasks_of(array, -(-6 // size))]
     failed = ended[2 // size]
     statuses = {task.exit_code for task in ended if task is not failed}
     assert (failed.exit_code, statuses) == (3, {0}), "\n".join(task.output for task in ended)
@@ -86,21 +81,6 @@ def test_points_side_by_side(
         assert [devices for _, devices, *_ in seen] == (own * 3)[:6]
     assert (seen[0][0] != seen[size // 2][0]) == ("--nodes" in sizes)
     assert not gone(folder, 30)
-
-
-def jobgen(cluster: AnyCluster, folder: Path, *words: object) -> str:
-    command = [*warm_python.jobgen(), *map(str, words)]
-    done = cluster.exec("head", command, cwd=folder, timeout=120, env={"PYTHONPATH": str(ROOT)})
-    return done.stdout
-
-
-def state(cluster: AnyCluster, folder: Path, run: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(jobgen(cluster, folder, "status", "--json", run))[0]
-    return found
-
-
-def begun(folder: Path) -> Counter[int]:
-    return Counter(map(int, (folder / "begun").read_text().split()))
 
 
 SIZES = ("--accelerator", "cpu", "--cpus-per-node", 4, "--launcher", "none", "--venv", sys.prefix)
@@ -129,7 +109,7 @@ def test_what_is_not_finished_runs_again(
     values = f"sweep.lr={[number / 10 for number in range(points // 2)]}"
     words = (*SIZES, *LIMIT, *pack, "--set", values, "--set", "sweep.seed=[1, 2]", "--name", "exp")
     array = jobgen(cluster, folder, "submit", *cluster.words, *words, "--", "train.py").strip()
-    for task in tasks_of(name, array, -(-points // (size or 1))):
+    for task in tasks_of(array, -(-points // (size or 1))):
         finish(cluster, task)
     assert begun(folder) == Counter(range(points))
     [run] = (path.name for path in (folder / "runs").iterdir())
@@ -146,7 +126,7 @@ def test_what_is_not_finished_runs_again(
     indices = sorted((*failed, *saved))
     tasks = [array.replace("[]", f"[{n}]") if "[]" in array else f"{array}_{n}" for n in indices]
     if size or name == "openpbs":
-        tasks = tasks_of(name, array, -(-4 // (size or 1)))
+        tasks = tasks_of(array, -(-4 // (size or 1)))
     for task in tasks:
         assert finish(cluster, task).ok
     assert begun(folder) == Counter([*range(points), *indices])
@@ -188,7 +168,7 @@ def test_one_point_is_cancelled_and_the_others_go_on(cluster: AnyCluster, name: 
     assert sorted(path.parent.name for path in top.glob("task-*/saved")) == ["task-1"]
     assert state(cluster, folder, f"{run}/task-2")["state"] == "running"
     jobgen(cluster, folder, "cancel", run)
-    [task] = tasks_of(name, array, 1)
+    [task] = tasks_of(array, 1)
     done = finish(cluster, task)
     assert done.exit_code == 75, done.output
     assert "0 of 4 points have finished, 4 can go on: 0 1 2 3" in done.output
@@ -206,7 +186,7 @@ def test_points_in_containers(cluster: AnyCluster, name: str) -> None:
     box = ("--container", "apptainer", "--image", image, *binds, "--source", folder / "path.sh")
     code = 'echo "$JOBGEN_TASK $CUDA_VISIBLE_DEVICES" > "$JOBGEN_RUN_DIR/seen"'
     text = jobs.render(*cluster.words, *options, *box, program=["bash", "-c", code])
-    [task] = tasks_of(name, cluster.submit(text, folder), 1)
+    [task] = tasks_of(cluster.submit(text, folder), 1)
     done = finish(cluster, task)
     assert done.ok, done.output
     seen = [(path / "seen").read_text() for path in sorted(folder.glob("runs/*/task-*"))]

@@ -31,13 +31,19 @@ LAUNCHERS = {
     "deepspeed": ("--launcher", "deepspeed"),
     "pdsh": ("--launcher", "deepspeed", "--remote", "ssh"),
     "accelerate": ("--launcher", "accelerate"),
+    "colossalai": ("--launcher", "colossalai"),
+    "ssh": ("--launcher", "torchrun", "--remote", "ssh"),
 }
+ALL = os.environ.get("JOBGEN_RESTARTS") == "all"
 MANY = ("rank", "rank", "node", "rank", "rank")
 SOME = ("rank", "node", "rank")
 CELLS = [("slurm", "torchrun", ("rank", "node"))]
-if os.environ.get("JOBGEN_RESTARTS") == "all":
+if ALL:
     CELLS = [("slurm", launcher, MANY) for launcher in ("torchrun", "mpirun4", "mpirun5") for _ in range(4)]
-    CELLS += [("slurm", launcher, SOME) for launcher in ("srun", "deepspeed", "pdsh", "accelerate", "mpich")]
+    CELLS += [
+        ("slurm", launcher, SOME)
+        for launcher in sorted(LAUNCHERS.keys() - {"torchrun", "mpirun4", "mpirun5"})
+    ]
     CELLS += [
         (scheduler, launcher, SOME)
         for scheduler in ("slurm24", "openpbs", "torque")
@@ -85,6 +91,23 @@ def test_ranks_and_nodes_die(
     assert jobs.status_of(story.run)["state"] == "finished"
     lost = "".join(f"{host}\tdoes not answer\n" for host in story.dead)
     assert (story.run / "bad-hosts").read_text() == lost if lost else not (story.run / "bad-hosts").exists()
+    assert weights(story.run) == undisturbed
+
+
+@pytest.mark.skipif(not ALL, reason="it waits for minutes")
+@pytest.mark.parametrize("acts", [("rank", "rank"), ("node",)] * 3)
+def test_through_the_queue(slurm_cluster: Cluster, undisturbed: bytes, acts: tuple[str, ...]) -> None:
+    """No restart is left for the last death: the scheduler starts the job again."""
+    folder = slurm_cluster.folder("queue")
+    options = (*LAUNCHERS["torchrun"], "--requeue", "1", "--no-preflight", "--walltime", "30m")
+    if len(acts) > 1:
+        options += ("--restarts", str(len(acts) - 1))
+    story = Story(slurm_cluster, folder, options, random.Random(SEED), patience=900)
+    job = story.play("torchrun", acts)
+    print(folder, *story.restarts, sep="\n")
+    assert job.ok, job.output
+    assert not story.left
+    assert not gone(folder)
     assert weights(story.run) == undisturbed
 
 

@@ -144,3 +144,11 @@ def test_what_has_no_counterpart_is_refused_in_one_sentence(target: str, text: s
     lines = [one for one in done.stderr.splitlines() if "overrides this" not in one]
     assert (done.returncode, done.stdout, len(lines)) == (2, "", 1), done.stderr
     assert why in lines[0]
+
+
+def test_other_steps_of_components_stay_and_devices_are_those_of_their_component() -> None:
+    command = "srun --pack-group=1 -n 1 ./prepare\nsrun --pack-group=1 --gres=gpu:4 ./solver"
+    text = SCRIPT.format(word="hetjob", command=command).replace("--gpus-per-node=4 ", "")
+    file = decode(convert(Script(text.encode(), "slurm")).text, "job.toml")
+    assert "srun --pack-group=1 -n 1 ./prepare" in str(file["blocks"])
+    assert [one["gpus_per_node"] for one in file["component"]] == [0, 4]

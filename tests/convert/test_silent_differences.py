@@ -297,7 +297,7 @@ def test_another_plugin_for_mpi_is_named(plugin: str, new: str) -> None:
         ("#PBS -o x.log\n", True),
         ("#PBS -j n\n", True),
         ("#PBS -j oe\n", False),
-        ("#PBS -j eo\n", False),
+        ("#PBS -j eo\n", True),
         ("#PBS -e x.err\n", False),
     ],
 )
@@ -914,3 +914,208 @@ def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[st
     done = convert(_TORQUE.format(line), "slurm", "torque")
     assert f"srun {options}" in done.text
     assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--export=NONE", "srun ./a", True),
+        ("--export=PATH,A=b", "srun -n 1 python t.py", True),
+        ("--export=NONE", "srun --export=ALL ./a", False),
+        ("--export=NONE", "export SLURM_EXPORT_ENV=ALL\nsrun ./a", False),
+        ("--export=ALL", "srun ./a", False),
+        ("--export=NONE", "./a", False),
+    ],
+)
+def test_ranks_that_srun_keeps_the_environment_from(options: str, line: str, named: bool) -> None:
+    """A directive --export holds for the steps of the job, too."""
+    done = convert(SLURM.format(f"-N 1 -n 4 {options}", line), "pbspro")
+    assert any("--export=" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "named"),
+    [
+        ("mpirun --map-by core --bind-to core ./a", "--distribution=block:block --cpu-bind=cores", False),
+        ("mpirun --map-by slot ./a", "--distribution=block:block --kill", False),
+        ("mpirun --map-by slot --bind-to none ./a", "srun --cpu-bind=none", False),
+        ("mpirun --bind-to core ./a", "srun --cpu-bind=cores", False),
+        ("mpiexec --cpu-bind verbose,core ./a", "--cpu-bind=verbose,cores", False),
+        ("mpiexec --cpu-bind verbose ./a", "--cpu-bind=verbose", False),
+        ("$HOME/namd/charmrun ./a", "$HOME/namd/charmrun ./a", True),
+        ('"$NAMD/charmrun" ./a', '"$NAMD/charmrun" ./a', True),
+    ],
+)
+def test_places_of_ranks_and_launchers_in_variables(line: str, new: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=4\ncd $PBS_O_WORKDIR\n{line}", "slurm", "torque")
+    assert new in done.text
+    assert any("starts ranks under Slurm is not known" in one.why for one in done.remarks) is named
+    assert any(one.lost for one in done.remarks) is named
+
+
+def test_a_binding_that_srun_prints() -> None:
+    done = convert(SLURM.format("-N 1 -n 4", "srun --cpu-bind=verbose,cores ./a"), "torque")
+    assert [one.why for one in done.remarks if "cpu-bind" in one.what] == [
+        "the binding of the ranks is not printed"
+    ]
+
+
+@pytest.mark.parametrize("line", ["mpirun -np 1 ./a", "mpirun -np 4 ./a"])
+def test_the_variables_of_a_rank(line: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=4\ncd $PBS_O_WORKDIR\n{line}", "slurm", "torque")
+    assert any("programs that read them find SLURM_PROCID" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--cpus-per-gpu=4", "mpirun -np 2 ./a", True),
+        ("-c 4", "mpirun -np 2 ./a", True),
+        ("-c 4", "srun ./a", False),
+    ],
+)
+def test_threads_of_ranks_that_mpirun_starts_on_whole_nodes(options: str, line: str, named: bool) -> None:
+    """The ranks of mpirun have other cores than those of a task of Slurm."""
+    done = job_file(SLURM.format(f"-N 2 --ntasks-per-node=1 --gres=gpu:8 --exclusive {options}", line))
+    assert any("the script leaves it unset" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["./a --device=xpu", "module load craype-accel-amd-gfx90a\n./a", "hipcc --offload-arch=gfx90a a.c"],
+)
+def test_devices_by_other_names(line: str) -> None:
+    done = convert(f"#PBS -l select=2\ncd $PBS_O_WORKDIR\n{line}", "slurm", "pbspro")
+    assert "GPUs" in [one.what for one in done.remarks]
+    assert "accelerators" in [one.what for one in job_file(SLURM.format("-N 2", line)).remarks]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-c 4", "mpirun ./a", True),
+        ("-N 1", "mpiexec python t.py", True),
+        ("-N 1 -n 4", "mpirun ./a", False),
+        ("-N 1 --exclusive", "mpirun ./a", False),
+        ("-N 1", "mpirun -np $N ./a", False),
+        ("-N 1", "mpirun $ARGS ./a", False),
+        ("-N 1", "mpirun -host a ./a", False),
+    ],
+)
+def test_mpirun_counts_the_slots_of_slurm(options: str, line: str, named: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert any("one on each core" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "left"),
+    [
+        ("-N 1 --exclusive", "./a", True),
+        ("-N 1 --exclusive -c 4", "./a", True),
+        ("-N 1 --exclusive -c 4", "srun ./a", False),
+        ("-N 1", "./a", False),
+        ("-N 1 --exclusive", "export OMP_NUM_THREADS=2\n./a", False),
+    ],
+)
+def test_threads_of_a_program_on_whole_nodes(options: str, line: str, left: bool) -> None:
+    """PBS Pro sets OMP_NUM_THREADS to the cores of the request, and Slurm leaves it unset."""
+    text = convert(SLURM.format(options, line), "pbspro").text
+    assert ("unset OMP_NUM_THREADS" in text) is left
+
+
+@pytest.mark.parametrize(
+    ("options", "named"), [("-D /data", True), ("-D .", False), ("-D /data -o x%j.log", False), ("", False)]
+)
+def test_a_log_in_the_directory_of_the_job(options: str, named: bool) -> None:
+    script = SLURM.format(f"-N 1 {options}", "./a")
+    for done in (convert(script, "torque"), job_file(script)):
+        assert any("the directory of the submission" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(("join", "named"), [("-j eo", True), ("-j oe", False), ("", True)])
+def test_a_log_with_the_name_of_that_of_errors(join: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -N a -l nodes=1 {join}\n./a\n", "torque")
+    assert ("the error file a.eID" in [one.what for one in done.remarks]) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("srun ./a", True), ("srun python t.py", False), ("srun hostname", False)]
+)
+def test_one_rank_of_srun_may_use_an_mpi(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", line))
+    assert any("--mpi=none" in one.why for one in done.remarks) is named
+
+
+def test_a_launcher_of_one_site() -> None:
+    done = convert("#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\nmpicmd ./a", "slurm", "torque")
+    assert any(one.lost and "how mpicmd starts ranks" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(("target", "words"), [("slurm", "PBS"), ("torque", "SBATCH")])
+def test_words_without_an_option_are_named(target: str, words: str) -> None:
+    """The lines of a script that PBS Pro or Slurm refuses, or reads as a file."""
+    source = {"PBS": "pbspro", "SBATCH": "slurm"}[words]
+    done = convert(f"#!/bin/bash\n#{words} ngpus=1\n#{words} output=a\n./a\n", target, source)
+    assert "ngpus=1,output=a" in [one.what for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "new"),
+    [
+        ("-N 1 --exclusive --ntasks-per-node=8", "mpirun -n 8 ./a", "unset OMP_NUM_THREADS"),
+        ("-N 1 --exclusive --ntasks-per-node=8", "srun ./a", "export OMP_NUM_THREADS=1"),
+        ("-N 1 --ntasks-per-node=8", "mpirun -n 8 ./a", "export OMP_NUM_THREADS=1"),
+    ],
+)
+def test_threads_of_ranks_on_whole_nodes_of_pbs(options: str, line: str, new: str) -> None:
+    assert new in convert(SLURM.format(options, line), "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("set -x\nsrun ./a", True),
+        ("set -ex\nsrun ./a", True),
+        ("set -o xtrace\nsrun ./a", True),
+        ("set -e\nsrun ./a", False),
+        ("f() {\nset -x\n./b\n}\nf\nsrun ./a", False),
+    ],
+)
+def test_a_job_file_does_not_trace_the_program(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", lines))
+    assert any("does not print its commands" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        (". /opt/env.sh > /dev/null", True),
+        ("source /opt/env.sh &> /dev/null", True),
+        ("module load gcc >/dev/null 2>&1", True),
+        ("module load gcc 2> /dev/null", False),
+        ("source /opt/env.sh", False),
+    ],
+)
+def test_output_that_an_option_does_not_hide(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"{line}\nsrun ./a"))
+    assert any("not in /dev/null" in one.why for one in done.remarks) is named
+
+
+def test_a_separator_of_words_that_is_set_with_another_variable() -> None:
+    lines = "IFS=$'\\n' names=($(cat f))\nfirst=0\necho ${names[first]}\nsrun ./a\nrm $x"
+    assert values(job_file(SLURM.format("-N 1", lines)).text)["after"].count("IFS=$'\\n'") == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("while getopts s: f\ndo\ncase $f in\ns) seed=$OPTARG;;\nesac\ndone", True),
+        ("if [ -n $B ]\nthen\nseed=$B\nfi", True),
+        ("seed=1\nif [ -n $B ]\nthen\nseed=$B\nfi", False),
+        ("if [ -n $B ]\nthen\nseed=$B\nelse\nseed=2\nfi", False),
+        ("case $B in\n1) seed=$B;;\n*) seed=2;;\nesac", False),
+    ],
+)
+def test_a_variable_that_some_branches_set(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"{lines}\nsrun ./a $seed"))
+    assert any("in a condition only" in one.why for one in done.remarks) is named

@@ -9,6 +9,7 @@
 #PBS -l walltime=01:00:00
 #PBS -J 0-1:2
 #PBS -j oe
+#PBS -W tolerate_node_failures=all
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them
 trap 'echo "jobgen: ${job_fault:-this script is incomplete, or failed before the job began}: nothing was started" >&2; exit 70' EXIT
 case ${BASH_VERSION:-0.} in [0-3].* | 4.[01].*) job_fault="this shell is not bash 4.2 or newer, but ${BASH_VERSION:-another one}"; exit 70 ;; esac

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from support.hosts import SMALL, add, offline
+from support.hosts import SMALL, add, folder_there, offline, status
 from support.laptop import Done, Lab, Laptop, User
 from support.processes import processes_of
 from support.waiting import wait_for
@@ -222,3 +223,37 @@ def test_ctrl_c_while_files_are_sent_leaves_nothing(laptop: Laptop, user: User) 
     assert process.returncode == 130
     assert not list((user.files / "jobgen").glob("exp-*"))
     assert not (laptop.work / "runs").exists()
+
+
+def test_the_directory_at_the_host_is_gone(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    assert submit(laptop, "sh", "-c", "echo hello; exec sleep 1000").status == 0
+    wait_for(lambda: status(laptop)["attempts"] == 1, 30)
+    shutil.rmtree(folder_there(user))
+    for words in (("logs",), ("fetch", "exp"), ("fetch", "exp", "*")):
+        done = laptop.run("jobgen", *words)
+        assert (done.status, "is not at narval any more" in done.err) == (2, True), done
+    done = laptop.run("jobgen", "cancel", "exp")
+    assert (done.status, "the directory of the run is gone; jobgen cancel --now exp-" in done.err) == (
+        2,
+        True,
+    )
+    done = laptop.run("jobgen", "cancel", "--now", "exp")
+    assert (done.status, "may submit itself again" in done.err) == (0, True), done
+    wait_for(lambda: status(laptop)["state"] == "cancelled", 30)
+
+
+def test_a_run_is_removed_here_while_commands_wait_for_it(laptop: Laptop, user: User) -> None:
+    laptop.knows("narval", user)
+    add(laptop, user)
+    assert submit(laptop, "sh", "-c", "echo hello; exec sleep 30").status == 0
+    wait_for(lambda: status(laptop)["attempts"] == 1, 30)
+    processes = [laptop.start("jobgen", *words) for words in (("logs", "-f"), ("status", "--watch"))]
+    time.sleep(4)
+    run = run_of(laptop)
+    shutil.rmtree(run)
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, "hello" in out or "running" in out) == (2, True), (out, err)
+        assert f"{run.name} was removed meanwhile; its job goes on at narval, in {user.home}" in err

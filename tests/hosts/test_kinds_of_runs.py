@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from support.cluster import Cluster, start_now
-from support.hosts import SMALL, Login, add, live, offline, row_of, status, submitted
+from support.hosts import SMALL, Login, add, folder_there, live, offline, row_of, status, submitted
 from support.laptop import LOSSY, Lab, Laptop, User
 from support.require import absent
 from support.waiting import wait_for
@@ -110,6 +112,65 @@ def test_a_sweep(laptop: Laptop, user: User) -> None:
     done = laptop.run("jobgen", "fetch", f"{run.name}/task-1")
     assert done.status == 0, done
     assert laptop.run("jobgen", "report", run.name).status == 0
+
+
+STAND_IN = Path(__file__).parents[1] / "support" / "nvidia-smi.sh"
+PATH = "export PATH=$PWD:$PATH SMI_PLACE=$PWD SMI_PAUSE=0.1"
+
+
+def test_work_on_each_node(laptop: Laptop, user: User) -> None:
+    """Commands, staged files, caches and telemetry: the files are those of the code that travels."""
+    laptop.knows("narval", user)
+    add(laptop, user)
+    (laptop.work / "data.txt").write_text("staged\n")
+    (laptop.work / "nvidia-smi").write_bytes(STAND_IN.read_bytes())
+    (laptop.work / "nvidia-smi").chmod(0o755)
+    script = 'cat "$JOBGEN_STAGE/data.txt"; echo in $TRITON_CACHE_DIR; sleep 2'
+    sizes = ("--nodes", "1", "--gpus-per-node", "1", "--launcher", "none", "--name", "exp", "--no-job")
+    work = ("--stage", "data.txt", "--local-caches", "--gpu-telemetry", "--setup", PATH)
+    hooks = ("--on-each-node", "echo before", "--after-on-each-node", "echo after")
+    done = laptop.run("jobgen", "submit", "--host", "narval", *sizes, *work, *hooks, "--", "sh", "-c", script)
+    assert done.status == 0, done
+    wait_for(lambda: is_in(laptop, "finished"), 60)
+    out = laptop.run("jobgen", "logs").out
+    assert re.search(r"staged\nin /tmp/jobgen-\d+-1/caches/triton\n", out), out
+    run = folder_there(user)
+    [log] = run.glob("attempt-1/on-nodes/*.log")
+    assert log.read_text() == "before\nafter\n"
+    [devices] = run.glob("attempt-1/nodes/*/*.devices")
+    assert devices.read_text().startswith("# 1 nvidia-smi\n")
+
+
+@pytest.mark.parametrize("login", ["slurm", "torque"], indirect=True)
+@pytest.mark.parametrize("pack", [(), ("--pack", "3")], ids=["array", "packed"])
+def test_the_rest_of_an_array_goes_on_where_it_was(
+    laptop: Laptop, login: Login, pack: tuple[str, ...]
+) -> None:
+    """Twice: the points that failed, in the directories of the first run."""
+    add_login(laptop, login)
+    script = 'echo "attempt $JOBGEN_ATTEMPT"; cd "$JOBGEN_RUN_DIR"; echo >> begun; [ $(wc -l < begun) -gt $JOBGEN_TASK ]'
+    run = submitted(laptop, script, "--array", "0-2", *pack)
+
+    def is_over(name: str, **tasks: int) -> None:
+        wait_for(lambda: status(laptop, name)["tasks"] == tasks, 90)
+
+    is_over(run, finished=1, failed=2)
+    for number in (2, 3):
+        done = laptop.run("jobgen", "submit", "--again", run)
+        assert done.status == 0, done
+        later = max(path.name for path in (laptop.work / "runs").iterdir() if path.name != run)
+        if number == 2:
+            is_over(run, finished=2, failed=1)
+            is_over(later, finished=1, failed=1)
+        else:
+            is_over(run, finished=3)
+            is_over(later, finished=1)
+        logs = laptop.run("jobgen", "logs", f"{later}/task-2")
+        assert f"attempt {number}\n" in logs.out, logs
+    assert laptop.run("jobgen", "fetch", later, "task-2/begun").status == 0
+    assert (laptop.work / "runs" / run / "task-2/begun").read_text() == "\n" * 3
+    done = laptop.run("jobgen", "submit", "--again", run)
+    assert (done.status, "all of its 3 tasks have finished" in done.err) == (2, True), done
 
 
 @ON_PBS

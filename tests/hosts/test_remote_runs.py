@@ -64,6 +64,8 @@ def test_files_are_fetched_and_verified(laptop: Laptop, user: User) -> None:
     inode = (here / "checkpoints/step-1/weights").stat().st_ino
     assert laptop.run("jobgen", "fetch", run, "checkpoints/step-1").status == 0
     assert (here / "checkpoints/step-1/weights").stat().st_ino == inode  # it was here
+    (there / "[a]*").write_text("text")
+    assert laptop.run("jobgen", "fetch", run, "[a]*").status == 0  # a name, and no pattern
     done = laptop.run("jobgen", "fetch", run, "checkpoint/*")
     assert (done.status, "has no file checkpoint/* at narval" in done.err) == (2, True), done
 
@@ -114,6 +116,11 @@ def test_without_a_connection_the_last_state_is_shown(laptop: Laptop, user: User
     laptop.knows("narval", user, relay=relay)
     add(laptop, user)
     run = submitted(laptop, "sleep 1000")
+    relay.set(offline=True)
+    laptop.disconnect()
+    state = status(laptop)  # nobody has looked at it
+    assert (state["state"], state["reachable"], state["as_of"] > 0) == ("pending", False, True), state
+    relay.set()
     wait_for(lambda: status(laptop)["state"] == "running", 30)
     laptop.run("ssh", "-O", "exit", "narval")
     relay.set(cut=("up", 0))

@@ -45,6 +45,17 @@ def test_explain_shows_the_machine_of_each_path(tmp_path: Path, env: dict[str, s
     assert (done.returncode, "With --host" in done.stdout) == (0, False), done.stderr
 
 
+@pytest.mark.parametrize("limit", ["0", "200", "1K", "1.5M", ""])
+def test_a_limit_that_is_no_size(tmp_path: Path, env: dict[str, str], limit: str) -> None:
+    words = ("submit", "--host", "narval", "--upload-limit", limit, "--no-job", "--", "true")
+    done = jobgen(*words, cwd=tmp_path, env=env)
+    assert (done.returncode, "jobgen: --upload-limit" in done.stderr, "memory" in done.stderr) == (
+        2,
+        True,
+        False,
+    )
+
+
 @pytest.mark.parametrize(
     "words", [("cancel", "exp"), ("logs", "exp"), ("logs", "-f", "exp"), ("fetch", "exp")]
 )

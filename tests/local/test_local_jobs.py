@@ -148,6 +148,16 @@ def test_jobs_at_the_same_time_have_their_own_directory_and_port(tmp_path: Path)
         assert len({rank.env[name] for rank in ranks}) == 2
 
 
+def test_a_job_submitted_by_ssh_does_not_read_the_bashrc(tmp_path: Path) -> None:
+    """bash -c reads it if it finds that ssh has started it."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.bashrc").write_text('touch "$HOME/read"\n')
+    script = jobs.render("local", "--launcher", "none", program=["true"])
+    done = run(script, tmp_path, {"SSH_CLIENT": "192.0.2.1 54832 22", "SHLVL": "0"})
+    assert done.status == 0, done.output
+    assert not (tmp_path / "home/read").exists()
+
+
 @pytest.mark.parametrize("launcher", ["mpirun", "deepspeed", "torchrun"])
 def test_a_killed_rank_is_no_finished_job(tmp_path: Path, launcher: str) -> None:
     need_launcher(launcher)

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import ROOT, jobs
+from support import jobs, pairs
 
 HEAD = """
 [resources]
@@ -265,19 +265,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
 
 
 def test_the_table_of_pairs_holds(tmp_path: Path) -> None:
-    """Each row of docs/steps.md names a test that there is, or a job that is refused with its sentence."""
-    page = (ROOT / "docs/steps.md").read_text()
-    rows = re.findall(r"^\| (.*) \| (works|refused) \| (.*) \|$", page, re.MULTILINE)
-    tests = (ROOT / "tests/cluster/test_side_by_side.py").read_text()
-    for _, result, words in rows:
-        assert result == "refused" or f"def {words.strip('`')}(" in tests, words
-    assert {name for name, result, _ in rows if result == "refused"} == REFUSED.keys()
     (tmp_path / "site.toml").write_text(SITE)
-    for name, result, words in rows:
-        if result == "refused":
-            text, *options = REFUSED[name]
-            head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in name else GPUS
-            options = [one.replace("./site", f"{tmp_path}/site") for one in options]
-            done = rendered(tmp_path, head + "\n" + text, *options)
-            assert done.returncode == 2, name
-            assert words in done.stderr, name
+
+    def refusal(name: str) -> str:
+        text, *options = REFUSED[name]
+        head = GPUS.replace('[launch]\nlauncher = "torchrun"\n', "") if "preflight" in name else GPUS
+        done = rendered(tmp_path, f"{head}\n{text}", *(one.replace("./", f"{tmp_path}/") for one in options))
+        assert done.returncode == 2, name
+        return done.stderr
+
+    pairs.check("steps.md", REFUSED, refusal)

@@ -23,7 +23,7 @@ job_starts_itself() { false; }
 job_rendezvous() { MASTER_PORT=$((20000 + job_number)); }
 job_endpoint() { echo "here:$MASTER_PORT"; }
 job_on_hosts() { local host; for host in "${job_hosts[@]}"; do "$2" "$host"; done; }
-job_ask_host() { [[ $1 != dead* ]]; }
+job_ask_host() { [[ $1 != dead* && $2 != *$'\n'* ]] && bash -c "$2"; }  # by ssh, whose login shell may be csh
 job_begin_attempt() { job_attempt=$((job_attempt + 1)); job_logs=${job_logs%-*}-$job_attempt; mkdir "$job_logs"; }
 job_run_unless_ending() { echo "run ${job_hosts[*]}"; job_status=0; }
 """

@@ -13,7 +13,7 @@ from support.runtime_shell import Done, Shell, alive, ends_within, listed, sourc
 
 FILES = ("run", "lost_nodes", "run_directory", "handover", "main", "doctor", "sweep")
 
-RUN = "job_hosts=(a); export JOBGEN_LOGS=$job_logs;"
+RUN = "job_hosts=(a) JOBGEN_HERE=a; export JOBGEN_LOGS=$job_logs;"
 
 
 def test_a_launcher_that_has_ended_already_has_its_status(shell: Shell) -> None:
@@ -535,18 +535,21 @@ alive() { for ((n = 0; n < $2; n++)); do echo $n > $job_logs/nodes/0/$1.alive; c
 
 
 @pytest.mark.parametrize(
-    ("beats", "lost", "status"),
+    ("hosts", "beats", "lost", "status"),
     [
-        ("alive a 30 & alive b 2", "b", "143"),
-        ("alive a 30 & alive b 2", "", "0"),
-        ("alive a 2 & alive b 2", "b", "0"),
+        ("a b", "alive a 30 & alive b 2", "b", "143"),
+        ("a b", "alive a 30 & alive b 2", "", "0"),
+        ("a b", "alive a 2 & alive b 2", "b", "0"),
+        ("b", "alive b 2", "b", "143"),
     ],
-    ids=["lost", "slow", "file system"],
+    ids=["lost", "slow", "file system", "without ranks here"],
 )
-def test_a_node_without_a_sign_of_life_is_asked(shell: Shell, beats: str, lost: str, status: str) -> None:
+def test_a_node_without_a_sign_of_life_is_asked(
+    shell: Shell, hosts: str, beats: str, lost: str, status: str
+) -> None:
     """The launcher may wait for it for ever. A node that answers is only slow. If none writes, none is asked."""
     launch = f"({beats}; wait) & exec sleep 14"
-    code = f"{BEATS}; {PAUSES} launch() {{ {launch}; }}; export -f alive; export job_logs; job_run; echo $job_status"
+    code = f"{BEATS}; job_hosts=({hosts}); {PAUSES} launch() {{ {launch}; }}; export -f alive; export job_logs; job_run; echo $job_status"
     done = shell.run("signals remote_start lost_nodes run verdict", f"{RUN} {code}", {"LOST": lost})
     assert done.lines == [status], done.said
     path = shell.folder / "asked"

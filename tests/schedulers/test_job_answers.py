@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 import shlex
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from support.jobs import path_with
 
-from jobgen.hosts.calls import SchedulerError
+from jobgen.hosts import calls
+from jobgen.hosts.calls import Done, SchedulerError
+from jobgen.hosts.host import Host
 from jobgen.runs import job_query
 from jobgen.schedulers import pbs_jobs as pbs
 from jobgen.schedulers import slurm_jobs as slurm
@@ -422,3 +425,35 @@ def test_a_job_that_waited_for_what_cannot_be(monkeypatch: pytest.MonkeyPatch, t
     commands(monkeypatch, tmp_path, qstat="printf 'Job Id: 9.server\n job_state = F\n substate = 92\n\n'")
     [job] = pbs.ask(["9"])
     assert (job.state, "dependency could no longer be met" in job.reason) == ("cancelled", True)
+
+
+class Vancouver(Host):
+    """A host whose clock shows another time than that of this machine."""
+
+    def call(
+        self,
+        words: Sequence[str],
+        directory: object = None,
+        patience: float = 60,
+        more: Mapping[str, str] | None = None,
+    ) -> Done:
+        return calls.call(words, None, patience, {"TZ": "America/Vancouver", **(more or {})})
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/Vancouver", "UTC"])
+def test_jobs_are_searched_from_the_same_time_in_all_time_zones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, zone: str
+) -> None:
+    qselect = 'touch -t "${2#-tc.ge.}" {log}'
+    commands(monkeypatch, tmp_path, squeue="", sacct='touch -d "${5#--starttime=}" {log}', qselect=qselect)
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    since = time.time() - 3600
+    try:
+        for jobs in (slurm, pbs):
+            assert list(jobs.find({"/runs/a"}, since, Vancouver())) == []
+            assert 600 <= since - (tmp_path / "calls").stat().st_mtime <= 2 * 86400
+            (tmp_path / "calls").unlink()
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -54,6 +54,7 @@ HOSTILE = (
 LAUNCHER_NOTE = re.compile(
     r"jobgen: note: (the launcher is .*|.* is not in .*, and must be where the job runs.*|"
     r"--hang-timeout .* finds a hang of your own program only after .*|"
+    r"--restarts .* has not been measured with .*|"
     r"--(ex|in)clude .* is the filter of deepspeed .*)\n"
 )
 ENVIRONMENT = {f"HOSTILE_{number}": word for number, word in enumerate(HOSTILE)}

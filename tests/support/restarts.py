@@ -13,6 +13,7 @@ from pathlib import Path
 
 from support import jobs, warm
 from support.cluster import Cluster, ClusterError, Job, ended
+from support.mpich import mpich_bin
 from support.pbs import PbsCluster
 from support.story import path_for
 from support.waiting import wait_until
@@ -24,17 +25,18 @@ TRAINING = (
 )
 PAIR = (
     *("--nodes", "2", "--ranks-per-node", "1", "--accelerator", "cpu", "--cpus-per-rank", "1"),
-    *("--env", f"PYTHONPATH={SUPPORT}", "--env", "OMP_NUM_THREADS=1"),
+    *("--env", "OMP_NUM_THREADS=1"),
 )
 
 
 @dataclass(frozen=True)
 class Restart:
-    """What was killed, and the seconds until the next attempt made its first step."""
+    """What was killed, the seconds until the next attempt made its first step, and the load of the machine then."""
 
     act: str
     host: str
     seconds: float
+    load: float
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Story:
     folder: Path
     options: Sequence[object]
     random: random.Random
+    patience: float = 400
+    """The seconds in which an attempt makes a step."""
     restarts: list[Restart] = field(default_factory=list)
     dead: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -62,8 +66,15 @@ class Story:
             f"export PATH={path_for(launcher, self.folder)}:$PATH\n"
             f"export OMPI_MCA_orte_tmpdir_base={self.folder}\n"  # Open MPI 4: see docs/survival.md
         )
+        if launcher == "mpich":
+            with setup.open("a") as file:
+                file.write(f"export LD_LIBRARY_PATH={mpich_bin().parent}/lib MPI4PY_MPIABI=mpich\n")
+        modules = self.folder / "modules"  # those beside slow.py have names of packages
+        modules.mkdir()
+        (modules / "slow.py").symlink_to(SUPPORT / "slow.py")
+        values = jobs.env_options({"PYTHONPATH": modules, "SLOW_PAUSE": pauses})
         script = jobs.render(
-            *(*self.cluster.words, *PAIR, *self.options, "--source", setup, "--env", f"SLOW_PAUSE={pauses}"),
+            *(*self.cluster.words, *PAIR, *self.options, "--source", setup, *values),
             program=TRAINING,
         )
         job = self.cluster.submit(script, self.folder)
@@ -91,7 +102,7 @@ class Story:
             self.dead.append(host)
             self.cluster.kill(host)
         self._await(job, number + 1, 1)
-        self.restarts.append(Restart(act, host, time.monotonic() - begun))
+        self.restarts.append(Restart(act, host, time.monotonic() - begun, os.getloadavg()[0]))
         self.left += _processes_of(attempt)
 
     def _await(self, job: str, attempt: int, steps: int) -> None:
@@ -102,7 +113,7 @@ class Story:
         self._wait(job, lambda: self._saved() >= before + steps)
 
     def _wait(self, job: str, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 400
+        end = time.monotonic() + self.patience
         while not condition():
             over = int(end - time.monotonic()) % 8 == 0 and self.cluster.ended(job)
             if over or time.monotonic() > end:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from support import jobs, warm_python
 from support.cluster import Cluster, Job, ended
+from support.colossalai import colossalai_python
 from support.matrix import ALL, ENDS, LAUNCHERS, Cell, End
 from support.mpich import mpich_bin
 from support.pbs import PbsCluster
@@ -56,7 +57,14 @@ def path_for(launcher: str, folder: Path) -> str:
     """The PATH of a job: it decides whose mpirun is the first."""
     if launcher == "mpirun4":
         return jobs.debian_path(folder / "debian")
-    first = [str(mpich_bin())] if launcher == "mpich" else []
+    first = []
+    if launcher == "mpich":  # not the python beside it
+        first = [str(folder / "mpich")]
+        (folder / "mpich").mkdir()
+        for name in ("mpirun", "hydra_pmi_proxy"):
+            (folder / "mpich" / name).symlink_to(mpich_bin() / name)
+    elif launcher == "colossalai":
+        first = [str(colossalai_python().parent)]
     return os.pathsep.join([*first, *warm_python.folders(), "/usr/local/bin", "/usr/bin", "/bin"])
 
 

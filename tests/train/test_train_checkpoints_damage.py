@@ -66,6 +66,50 @@ def test_a_checkpoint_whose_files_are_not_there_removes_no_other(place: Path) ->
     assert sorted(each.name for each in place.glob("*step*")) == ["step-000002", "step-000004", "step-000006"]
 
 
+def test_an_asynchronous_save_is_read_again_before_it_is_the_latest(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte that changes on its way to the disk keeps the checkpoint before, also with --keep 1."""
+    from crashes import Engine
+    from jobgen.train import device, report
+    from jobgen.train.checkpoints import save, storage
+    from torch import distributed
+
+    write = storage.Snapshot.write
+
+    def damaged(snapshot: storage.Snapshot, writer: storage.FileWriter) -> None:
+        write(snapshot, writer)
+        [file] = place.glob(".*.writing/model.pt")
+        content = file.read_bytes()
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+    (place / "latest").write_text("step-000006\n")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        facts = {"world_size": 1, "settings": {"keep": 1, "async_save": True}}
+        run = report.Run({"JOBGEN_RUN_DIR": str(place)}, report.Clock(), 0)
+        engine, mine = Engine(), device.Device("cpu", 0)
+        saver = save.Saver(engine, mine, run, place, facts, checkpoints.Progress(), latest="step-000006")  # type: ignore[arg-type]
+        with monkeypatch.context() as patch:
+            patch.setattr(storage.Snapshot, "write", damaged)
+            saver.save(checkpoints.Progress(1, 8, 1))
+            with pytest.raises(
+                CannotSave, match="model.pt is damaged: .*; step-000006 is intact and is kept"
+            ):
+                saver.wait()
+        assert (place / "latest").read_text() == "step-000006\n"
+        assert sorted(each.name for each in place.glob("*step*")) == [
+            "step-000002",
+            "step-000004",
+            "step-000006",
+        ]
+        saver.save(checkpoints.Progress(1, 9, 2))
+        saver.wait()
+        assert checkpoints.ids(place) == ["step-000009"]
+    finally:
+        distributed.destroy_process_group()
+
+
 def names(paths: tuple[Path, ...]) -> list[str]:
     return [path.name for path in paths]
 

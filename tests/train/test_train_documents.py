@@ -27,7 +27,7 @@ import torch  # noqa: E402
 from jobgen.train import config, data  # noqa: E402
 from jobgen.train.config import language  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
-from jobgen.train.data import cache, documents, tokens  # noqa: E402
+from jobgen.train.data import cache, chat, documents, tokens  # noqa: E402
 from jobgen.train.data.documents import Reading  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 from jobgen.train.models import gpt  # noqa: E402
@@ -70,7 +70,13 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "saved": on_disk,
     "strings.json": lambda file: file.write_text(json.dumps(TEXTS)),
     "texts.jsonl": lambda file: file.write_text(LINES.replace('"text"', '"body"')),
+    "of_windows.jsonl": lambda file: file.write_text(LINES.replace("\n", "\r\n"), encoding="utf-8-sig"),
+    "of_windows.json": lambda file: file.write_text(json.dumps(RECORDS), encoding="utf-8-sig"),
+    "pzstd.jsonl.zst": lambda file: file.write_bytes(b"P*M\x18\4\0\0\0\1\2\3\4" + zstandard(LINES.encode())),
+    "dates.parquet": lambda file: pyarrow.parquet.write_table(FAR, file),
 }
+# A column beside the text with a time that Python does not have.
+FAR = pyarrow.table({"time": pyarrow.array([253402300800000000] * 4, pyarrow.timestamp("us")), "text": TEXTS})
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -131,6 +137,18 @@ REFUSED = {
     "keys.jsonl": (
         b'{"body": "a", "id": 3}\n',
         "record 1 has no text, messages, .*; it has body, id: name one",
+    ),
+    "nothing.jsonl": (
+        b'{"text": "a"}\n{"text": null, "id": 1}\n',
+        "record 2 has None as text, not a text or messages",
+    ),
+    "text.jsonl": (
+        b'{"messages": "[]"}\n',
+        r"record 1 has '\[\]' as messages, not a list of messages; --text-key messages takes it as a text",
+    ),
+    "bytes.jsonl": (
+        b'{"text": "a"}\n' * 9999 + b'{"text": "\xe9"}\n',
+        "line 10000 has the byte e9, which is no UTF-8",
     ),
     "list.jsonl": (b"[1, 2]\n", r"record 1 is \[1, 2\], not an object with a text"),
     "mixed.jsonl": (
@@ -260,6 +278,38 @@ def test_an_answer_of_weight_0_is_not_learned(tmp_path: Path, template: str) -> 
     (tmp_path / "chats.jsonl").write_text((json.dumps({"messages": chat_}) + "\n") * 4)
     runs = learned(tmp_path / "chats.jsonl", tokenizer)
     assert [run.removesuffix(" <eos>") for run in runs[:2]] == ["a cat <end>"] * 2
+
+
+def test_of_chats_that_are_prompts_only_the_completion_is_learned(tmp_path: Path) -> None:
+    tokenizer = model_directory(tmp_path / "model")
+    (tmp_path / "a.jsonl").write_text((json.dumps({"prompt": CHAT[:3], "completion": CHAT[3:]}) + "\n") * 4)
+    assert learned(tmp_path / "a.jsonl", tokenizer)[:2] == 2 * ["a cat <end> <eos>"]
+
+
+def test_tools_are_a_list_or_its_json(tmp_path: Path) -> None:
+    template = "{% for each in tools or [] %}<{{ each.name }}> {% endfor %}" + TEMPLATE
+    own, chats = tmp_path / "own.jinja", tmp_path / "a.jsonl"
+    own.write_text(template)
+    found = []
+    for tools in ([{"name": "weather"}], '[{"name": "weather"}]', None, ""):
+        chats.write_text(json.dumps({"messages": CHAT, "tools": tools}))
+        [part] = documents.parts(chats, Reading(template=chat.template(None, own)))
+        found.append(part.text.partition(">")[0])
+    assert found == ["<weather", "<weather", "<user", "<user"]
+    chats.write_text(json.dumps({"messages": CHAT, "tools": "["}))
+    with pytest.raises(BadInput, match="record 1: its tools are not JSON: "):
+        task("--data", str(chats), "--chat-template", str(own))
+
+
+def test_half_a_character_is_a_question_mark(tmp_path: Path) -> None:
+    """JSON can have half of a surrogate pair."""
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "the \ud800 cat " * 9}) + "\n")
+    tokenizer = model_directory(tmp_path / "model")
+    unknown = sequences(tmp_path / "a.jsonl", "--tokenizer", str(tokenizer), "--context", "3")
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "the ? cat " * 9}) + "\n")
+    assert np.array_equal(
+        unknown, sequences(tmp_path / "a.jsonl", "--tokenizer", str(tokenizer), "--context", "3")
+    )
 
 
 def test_prompts_and_completions(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from jobgen.train.commands import export  # noqa: E402
 from jobgen.train.config import finetuning  # noqa: E402
 from jobgen.train.errors import BadInput, CommonMistake  # noqa: E402
 from jobgen.train.models import lora, selection  # noqa: E402
-from safetensors.torch import save_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.xdist_group("finetuning")  # its tests share models and trainings
@@ -344,8 +344,15 @@ def test_layers_without_such_a_name_are_refused(place: Path) -> None:
     with pytest.raises(CommonMistake, match="--lora-targets q_proj: no layer of .* named 0"):
         lora.add(network, settings)
     settings = config.parse([*options(place), *["--lora", "2", "--lora-targets", "1"]])
-    with pytest.raises(CommonMistake, match="--lora-targets: Target module ReLU.* is not supported"):
+    with pytest.raises(CommonMistake, match="--lora-targets 1: 1 is a ReLU, not a linear layer; its linear"):
         lora.add(network, settings)
+    tied = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4), nn.Linear(4, 4))
+    tied[0].weight = tied[2].weight
+    settings = config.parse([*options(place), *["--lora", "2", "--lora-targets", "0"]])
+    with pytest.raises(
+        CommonMistake, match="--lora-targets 0: 0 shares its weights with other layers; its .* named 1"
+    ):
+        lora.add(tied, settings)
     settings = config.parse([*options(place), "--lora", "2"])
     with pytest.raises(CommonMistake, match="--lora 2: hf:.* has no linear layers"):
         lora.add(nn.ReLU(), settings)
@@ -358,6 +365,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     initial.load(network, tmp_path / "good.pt")
     torch.save({**state, "0.weight": torch.zeros(3, 4)}, tmp_path / "shape.pt")
     torch.save({"0.weight": state["0.weight"], "head.weight": torch.zeros(1)}, tmp_path / "names.pt")
+    torch.save({**state, "0.bias": torch.zeros(3, dtype=torch.int8)}, tmp_path / "quantised.pt")
     torch.save({"step": 3, "loss": [1.0]}, tmp_path / "none.pt")
     torch.save({"model": network}, tmp_path / "code.pt")
     (tmp_path / "text.pt").write_text("not weights")
@@ -365,6 +373,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     for name, says in {
         "shape.pt": r"does not fit the model: 0.weight is \[3, 4\] there, and \[3, 2\] in the model",
         "names.pt": "of its 7 weights, 6 are missing there, such as 0.bias.* does not have 1, such as head.weight",
+        "quantised.pt": "does not fit the model: 0.bias has torch.int8 there, and torch.float32 in the model",
         "none.pt": "has no weights by name, but step, loss: --init-from takes a state_dict",
         "code.pt": "it has torch.nn.modules.* not only tensors",
         "text.pt": "its 11 bytes begin with b'not weig'",
@@ -395,6 +404,7 @@ BAD = {
     "shape": r"down_proj.weight is \[32, 64\] there, and \[32, 96\] in the model|shape torch.Size\(\[64, 32\]\)",
     "more": "9 are missing, such as model.layers.2.input_layernorm.weight",
     "fewer": "9 belong to other layers, such as model.layers.1.input_layernorm.weight",
+    "nan": "nan: model.norm.weight has values that are not finite",
 }
 PICKLED = {
     **{f"{name} pickle": BAD[name] for name in ("shape", "more", "fewer")},
@@ -429,6 +439,10 @@ def test_directories_that_do_not_fit_are_refused(place: Path, tmp_path: Path) ->
     for file in ("truncated/model-00003-of-00007.safetensors", "truncated pickle/pytorch_model.bin"):
         (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:500])
     (tmp_path / "absent/model-00003-of-00007.safetensors").unlink()
+    file = max((tmp_path / "nan").glob("*.safetensors"))
+    weights = load_file(file)
+    weights["model.norm.weight"][-1] = float("nan")
+    save_file(weights, file, {"format": "pt"})
     for name, key, value in (
         ("shape", "intermediate_size", 96),
         ("more", "num_hidden_layers", 3),

@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from jobgen.train import data  # noqa: E402
 from jobgen.train.data import dataset_sources, processes, sampling  # noqa: E402
+from support import warm  # noqa: E402
 from support.finished import Finished  # noqa: E402
 
 MODULE = """
@@ -110,6 +112,14 @@ def lines():
     return {"train": Lines(48), "test": Lines(16), "train_samples": 48, "test_samples": 16}
 
 
+class Whole(Lines):
+    shard = None
+
+
+def whole_stream():
+    return {"train": Whole(48), "test": Whole(16), "train_samples": 48, "test_samples": 16}
+
+
 def short():
     return {"train": Lines(40), "test": Lines(16), "train_samples": 48, "test_samples": 16}
 
@@ -139,6 +149,32 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
         pids = set((tmp_path / name / "pids").read_text().split())
         assert len(pids) >= 3  # the rank, and two workers
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@pytest.mark.parametrize("name", ["lines", "whole_stream"])
+def test_a_stream_of_a_generator_is_read_in_a_process(name: str, tmp_path: Path) -> None:
+    whole, done = (train(tmp_path / count, name, "--epochs", "2", "--workers", count) for count in ("0", "2"))
+    assert done.returncode == 0, done.stderr
+    assert done.losses() == whole.losses()
+
+
+def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_remove(tmp_path: Path) -> None:
+    (tmp_path / "mydata.py").write_text(MODULE)
+    words = ["--dataset", "mydata:slow", *COMMON, "--epochs", "50", "--workers", "1"]
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="w") as temporary:  # a socket has a short path
+        env = clean_environment() | {"JOBGEN_RUN_DIR": str(tmp_path / "run"), "TMPDIR": temporary}
+        with warm.world(words, env, tmp_path, 1) as [rank]:
+            metrics, patience = tmp_path / "run/metrics.jsonl", time.monotonic() + 120
+            while not (metrics.exists() and '"step": 2' in metrics.read_text()):
+                assert time.monotonic() < patience
+                time.sleep(0.1)
+            rank.kill()
+        assert list(Path(temporary).rglob("listener-*"))
+        done = start(
+            tmp_path / "next", "warm", [*words[:2], *COMMON, "--max-steps", "2", "--workers", "1"], 1, env
+        )
+        assert done.returncode == 0, done.stderr
+        assert [each for each in Path(temporary).rglob("*") if not each.name.startswith("jobgen-")] == []
 
 
 def test_random_numbers_of_a_data_set_are_repeated_after_a_resume(tmp_path: Path) -> None:

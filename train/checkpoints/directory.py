@@ -189,13 +189,18 @@ def make_ready(directory: Path) -> None:
     sweep(directory)
 
 
-def verify(directory: Path, entries: Entries) -> None:
-    """Raise BadInput, naming the file, if a file is missing or differs from `entries` in size or SHA-256."""
+def verify(directory: Path, entries: Entries, from_disk: bool = False) -> None:
+    """Raise BadInput, naming the file, if a file is missing or differs from `entries` in size or SHA-256.
+
+    from_disk: what has just been written is read from the disk, not from memory, where the system can do so
+    """
     verify_sizes(directory, entries)
     for name, entry in entries.items():
         file = directory / name
         try:
             with open(file, "rb") as stream:
+                if from_disk and hasattr(os, "posix_fadvise"):
+                    os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 digest = sha256(stream)
         except OSError as error:
             raise BadInput(f"{file} cannot be read: {error.strerror}") from None

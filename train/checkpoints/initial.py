@@ -29,6 +29,7 @@ def load(model: nn.Module, place: Path, division: Division = WHOLE) -> None:
     """Copy the weights in `place` into the model, which may be divided among the ranks.
 
     Raise CommonMistake, with names and shapes, if they do not fit it, and BadInput if they cannot be read.
+    All ranks go on until the last weight: at ZeRO 3 they exchange each one.
     """
     source = _renamed(weights(place), set(model.state_dict()))
     targets = dict(with_names(model))
@@ -38,7 +39,12 @@ def load(model: nn.Module, place: Path, division: Division = WHOLE) -> None:
     for names, target in targets.items():
         with division.change(target) as here, torch.no_grad():
             if here:
-                target.copy_(source.read(next(name for name in names if name in source.shapes)))
+                value = source.read(next(name for name in names if name in source.shapes))
+                if value.is_floating_point() != target.is_floating_point():
+                    problems.append(f"{names[0]} has {value.dtype} there, and {target.dtype} in the model")
+                target.copy_(value)
+    if problems:
+        raise CommonMistake(f"--init-from {place} does not fit the model: {problems[0]}")
 
 
 def weights(place: Path) -> Weights:

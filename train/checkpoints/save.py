@@ -160,10 +160,11 @@ class Saver(Publisher):
             save(average_state, draft / f"ema-{part.number:02d}.pt")
 
     def _write_later(self, snapshot: storage.Snapshot, *arguments: Any) -> None:
-        """Write the states, and publish the checkpoint, in the thread."""
+        """Write the states, verify the files, and publish the checkpoint, in the thread."""
         try:
             _, _, writer, *_ = arguments
             snapshot.write(writer)
+            writer.verify()  # the training does not wait for it
             self._complete(*arguments)
         except BaseException as error:
             self._error = error

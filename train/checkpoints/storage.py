@@ -21,8 +21,8 @@ from torch import nn
 
 from .. import randomness
 from ..device import Device
-from ..errors import CommonMistake
-from .directory import Checkpoint, Entries, Progress
+from ..errors import BadInput, CommonMistake
+from .directory import Checkpoint, Entries, Progress, verify
 
 if TYPE_CHECKING:
     from ..engines.base import Engine
@@ -90,6 +90,14 @@ class FileWriter:
     def rename(self, file: Path, new: Path) -> None:
         """Record the new name of a file."""
         self.entries[self._name(new)] = self.entries.pop(self._name(file))
+
+    def verify(self) -> None:
+        """Read all files again, from the disk, and record a failure if one differs from the written data."""
+        try:
+            if not self.failure:
+                verify(self._directory, self.entries, from_disk=True)
+        except BadInput as error:
+            self.failure = {"file": str(self._directory), "reason": str(error), "free": None}
 
     def _name(self, file: Path) -> str:
         return file.relative_to(self._directory).as_posix()

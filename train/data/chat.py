@@ -3,6 +3,7 @@
 The template is a Jinja file of the package transformers: https://huggingface.co/docs/transformers/chat_templating
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any
 
 from ..errors import BadInput, CommonMistake
 
-ROLES = {"human": "user", "gpt": "assistant", "system": "system"}  # of ShareGPT
+# Of ShareGPT. Some files of this form have the usual names.
+ROLES = {"human": "user", "gpt": "assistant", "observation": "tool"}
+ROLES |= {name: name for name in ("system", "user", "assistant", "tool")}
 Message = Mapping[str, Any]
 
 
@@ -28,10 +31,15 @@ class Template:
     ) -> tuple[str, bool, tuple[tuple[int, int], ...] | None]:
         """Return the text of a chat, True, and the spans of its characters to learn, None for all.
 
-        answers: only the messages of the assistant, without those of weight 0. Raise BadInput if the template
-        refuses the messages, or if it does not show where they are.
+        answers: only the messages of the assistant, without those of weight 0; tools: a list, or its JSON.
+        Raise BadInput if the template refuses the messages, or if it does not show where they are.
         """
         chat = [_message(each) for each in messages]
+        if isinstance(tools, str):
+            try:
+                tools = json.loads(tools) if tools else None
+            except ValueError as error:
+                raise BadInput(f"its tools are not JSON: {error}") from None
         if not answers:
             return self._render(chat, tools), True, None
         if self._marks:

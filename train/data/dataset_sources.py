@@ -161,6 +161,11 @@ class Stream(Source):
         made._samples, made._share, made._iterator = samples, Share(rank, ranks, micro, accumulation), None
         return made
 
+    def detached(self) -> Source:
+        made = copy.copy(self)
+        made._iterator, made._last = None, None  # what has been read to know the shapes
+        return made
+
     def _sample(self, index: int) -> Any:
         """Return the sample with this index, or, for an index before the position, the last one read.
 

@@ -24,7 +24,8 @@ from .chat import Template
 CHUNK = 1 << 20  # characters of a text that are one part
 SAMPLE = 1 << 16  # first bytes that decide what a file is
 ROWS = 1 << 10  # of a table that are read at once
-KEYS = ("text", "messages", "conversations")
+KEYS = TEXT_KEY, *CHATS = "text", "messages", "conversations"
+OTHER_KEYS = ("prompt", "completion", "tools")
 Record = Mapping[str, Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -53,20 +54,24 @@ class Reading(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of file. magic: its first bytes; package: what reads it; read: yields texts or records"""
+    """A kind of file.
+
+    magic: its first bytes; package: what reads it; read: yields texts or records of a stream, with their
+    values under the keys of a Reading
+    """
 
     name: str
     suffixes: tuple[str, ...]
     magic: tuple[bytes, ...]
     package: str
-    read: Callable[[Any], Iterator[Any]]
+    read: Callable[[Any, Reading], Iterator[Any]]
 
 
 class Form(NamedTuple):
-    """A form of compression. opened: returns a stream of the content"""
+    """A form of compression. magic: first bytes; opened: returns a stream of the content"""
 
     suffix: str
-    magic: bytes
+    magic: tuple[bytes, ...]
     package: str
     opened: Callable[[Path], Any]
 
@@ -76,48 +81,65 @@ def _zstandard(file: Path) -> Any:
 
 
 FORMS = (
-    Form(".gz", b"\x1f\x8b", "", functools.partial(gzip.open, mode="rb")),
-    Form(".zst", b"\x28\xb5\x2f\xfd", "pyarrow", _zstandard),
+    Form(".gz", (b"\x1f\x8b",), "", functools.partial(gzip.open, mode="rb")),
+    Form(".zst", (b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18"), "pyarrow", _zstandard),  # zstd, and pzstd
 )
 
 
-def _lines(stream: Any) -> Iterator[Any]:
-    with io.TextIOWrapper(stream, encoding="utf-8") as text:
+def _lines(stream: Any, reading: Reading) -> Iterator[Any]:
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape") as text:
         for number, line in enumerate(text, 1):
             if line.strip():
                 try:
+                    line.encode("utf-8")
                     yield json.loads(line)
+                except UnicodeEncodeError as error:
+                    byte = ord(line[error.start]) & 0xFF
+                    raise BadInput(f"line {number} has the byte {byte:02x}, which is no UTF-8") from None
                 except ValueError as error:
                     raise BadInput(f"line {number} is not JSON: {error}") from None
 
 
-def _json(stream: Any) -> Iterator[Any]:
+def _json(stream: Any, reading: Reading) -> Iterator[Any]:
     """Yield the elements of a list, or the lines: files of JSON Lines may have this suffix, too."""
-    text = stream.read().decode("utf-8")
+    content = stream.read()
     try:
-        content = json.loads(text)
+        value = json.loads(content.decode("utf-8-sig"))
     except ValueError:
-        yield from _lines(io.BytesIO(text.encode()))
+        yield from _lines(io.BytesIO(content), reading)
         return
-    yield from content if isinstance(content, list) else [content]
+    yield from value if isinstance(value, list) else [value]
 
 
-def _parquet(stream: Any) -> Iterator[Any]:
-    for rows in import_module("pyarrow.parquet").ParquetFile(stream).iter_batches(ROWS):
-        yield from rows.to_pylist()
+def _parquet(stream: Any, reading: Reading) -> Iterator[Any]:
+    file = import_module("pyarrow.parquet").ParquetFile(stream)
+    names = file.schema_arrow.names
+    for rows in file.iter_batches(ROWS, columns=_used(names, reading)):
+        yield from _records(rows, names)
 
 
-def _arrow(stream: Any) -> Iterator[Any]:
+def _arrow(stream: Any, reading: Reading) -> Iterator[Any]:
     """Yield the rows of a data set of Hugging Face, which is a stream of Arrow, or of a file of Arrow."""
     ipc, is_file = import_module("pyarrow.ipc"), stream.read(6) == b"ARROW1"
     stream.seek(0)
     reader = ipc.open_file(stream) if is_file else ipc.open_stream(stream)
     batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader
+    names = reader.schema.names
     for batch in batches:
-        yield from batch.to_pylist()
+        yield from _records(batch.select(_used(names, reading)), names)
 
 
-def _text(stream: Any) -> Iterator[Any]:
+def _used(names: Sequence[str], reading: Reading) -> list[str]:
+    return [name for name in names if name in (*KEYS, *OTHER_KEYS, reading.key)]
+
+
+def _records(rows: Any, names: Sequence[str]) -> Iterator[Record]:
+    """Yield the rows of some columns of a table. The others, which are not converted, are None."""
+    for row in rows.to_pylist() if rows.num_columns else [{}] * rows.num_rows:
+        yield {**dict.fromkeys(names), **row}
+
+
+def _text(stream: Any, reading: Reading) -> Iterator[Any]:
     with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="") as text:
         begins = True
         while lines := text.readlines(CHUNK):
@@ -242,14 +264,14 @@ def parts(file: Path, reading: Reading) -> Iterator[Part]:
     try:
         _require(file, what.package)
         with form.opened(file) if form else open(file, "rb") as stream:
-            for number, row in enumerate(what.read(stream), 1):
+            for number, row in enumerate(what.read(stream, reading), 1):
                 if part := row if isinstance(row, Part) else _of_record(row, reading, number):
                     yield part
     except CommonMistake:
         raise
     except BadInput as error:
         raise BadInput(f"--data {file}: {error}") from None
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # those of pyarrow are ValueErrors, too
+    except (OSError, EOFError, ValueError, OverflowError, zlib.error) as error:  # also those of pyarrow
         raise BadInput(f"--data {file} is damaged as {what.name}: {error}") from None
 
 
@@ -264,34 +286,51 @@ def _of_record(record: Any, reading: Reading, number: int) -> Part | None:
         raise BadInput(f"record {number} is {record!r:.60}, not an object with a text")
     key = reading.key or next((each for each in KEYS if record.get(each) is not None), None)
     if key is None and record.get("prompt") is not None and record.get("completion") is not None:
-        prompt, completion = record["prompt"], record["completion"]
-        if isinstance(prompt, str) and isinstance(completion, str):
-            spans = ((len(prompt), len(prompt + completion)),) if reading.answers else None
-            return Part(prompt + completion, learn=spans) if prompt + completion else None
-        if not (isinstance(prompt, list) and isinstance(completion, list)):
-            raise BadInput(
-                f"record {number} has the prompt {prompt!r:.40} and the completion {completion!r:.40}: both "
-                "must be texts, or both lists of messages"
-            )
-        value: Any = [*prompt, *completion]
-    else:
-        value = record.get(key) if key else None
-    if isinstance(value, str):
+        return _of_completion(record, reading, number)
+    value = record.get(key) if key else None
+    if isinstance(value, str) and (key == TEXT_KEY or reading.key):
         return Part(value) if value else None
     if isinstance(value, list):
-        if reading.template is None:
-            raise BadInput(
-                f"record {number} has messages, which need a chat template: --tokenizer DIR, the directory "
-                "of a model of Hugging Face, or --chat-template FILE"
-            )
-        try:
-            return Part(*reading.template.text(value, record.get("tools"), reading.answers))
-        except BadInput as error:
-            raise BadInput(f"record {number}: {error}") from None
-    keys = ", ".join(record)
+        return _of_chat(value, record, reading, number)
+    key = key or next((each for each in KEYS if each in record), None)
+    if key in record:
+        text_too = f"; --text-key {key} takes it as a text" if isinstance(value, str) else ""
+        raise BadInput(f"record {number} has {value!r:.40} as {key}, not {_form(key)}{text_too}")
+    keys = f"it has {', '.join(record) or 'no keys'}"
     if reading.key:
-        raise BadInput(f"record {number} has no text or messages in --text-key {reading.key}; it has {keys}")
+        raise BadInput(f"record {number} has no text or messages in --text-key {reading.key}; {keys}")
     raise BadInput(
-        f"record {number} has no text, messages, or prompt and completion; it has {keys}: name one by "
-        "--text-key"
+        f"record {number} has no text, messages, or prompt and completion; {keys}: name one by --text-key"
     )
+
+
+def _form(key: str | None) -> str:
+    return "a list of messages" if key in CHATS else "a text or messages"
+
+
+def _of_completion(record: Record, reading: Reading, number: int) -> Part | None:
+    """Return the document of a prompt and its completion, of which only the latter is to be learned."""
+    prompt, completion = record["prompt"], record["completion"]
+    if isinstance(prompt, str) and isinstance(completion, str):
+        spans = ((len(prompt), len(prompt + completion)),) if reading.answers else None
+        return Part(prompt + completion, learn=spans) if prompt + completion else None
+    if not (isinstance(prompt, list) and isinstance(completion, list)):
+        raise BadInput(
+            f"record {number} has the prompt {prompt!r:.40} and the completion {completion!r:.40}: both "
+            "must be texts, or both lists of messages"
+        )
+    before = [{**each, "weight": 0} if isinstance(each, Mapping) else each for each in prompt]
+    return _of_chat([*before, *completion], record, reading, number)
+
+
+def _of_chat(messages: list[Any], record: Record, reading: Reading, number: int) -> Part | None:
+    if reading.template is None:
+        raise BadInput(
+            f"record {number} has messages, which need a chat template: --tokenizer DIR, the directory "
+            "of a model of Hugging Face, or --chat-template FILE"
+        )
+    try:
+        part = Part(*reading.template.text(messages, record.get("tools"), reading.answers))
+    except BadInput as error:
+        raise BadInput(f"record {number}: {error}") from None
+    return part if part.text else None

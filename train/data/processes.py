@@ -7,12 +7,15 @@ run. Random numbers that a data set draws depend on --seed, the epoch and the sa
 """
 
 import copyreg
+import functools
 import io
 import mmap
 import multiprocessing
 import pickle
+import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
+from multiprocessing import util
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
@@ -20,7 +23,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from .. import randomness
+from .. import host_files, randomness
 from ..errors import BadInput, CommonMistake
 from .sampling import Step
 from .sources import Batch, Source
@@ -112,6 +115,7 @@ class Processes:
                 "open files where a sample is read, have functions in a module, or use --workers 0"
             ) from None
         self._requests = _Requests()
+        _keep_files_together()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([SERVER])
         self._loader: DataLoader[Any] = DataLoader(
@@ -142,6 +146,18 @@ class Processes:
         if self._pass is not None:
             self._pass._shutdown_workers()
             self._pass = None
+
+
+@functools.cache
+def _keep_files_together() -> None:
+    """Let multiprocessing make its directory where the next run removes it if this process is killed."""
+    before, place = tempfile.tempdir, host_files.temporary("w-")
+    tempfile.tempdir = str(place.folder)
+    try:
+        util.get_temp_dir()
+    finally:
+        tempfile.tempdir = before
+    util.Finalize(None, place.remove, exitpriority=-101)  # after that of get_temp_dir
 
 
 def _unchanged(answer: Any) -> Any:

@@ -106,7 +106,7 @@ class OfFile:
         self.kind = np.uint16 if self.size <= 1 << 16 else np.uint32
 
     def encode(self, text: str) -> list[int]:
-        tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        tokens: list[int] = self._tokenizer.encode(_valid(text), add_special_tokens=False).ids
         return tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -117,11 +117,18 @@ class OfFile:
         # Without the places of tokens in the text it is faster.
         places = any(part.learn is not None for part in parts)
         encode = self._tokenizer.encode_batch if places else self._tokenizer.encode_batch_fast
-        for part, code in zip(parts, encode([p.text for p in parts], add_special_tokens=False), strict=True):
+        for part, code in zip(
+            parts, encode([_valid(p.text) for p in parts], add_special_tokens=False), strict=True
+        ):
             learn = None
             if part.learn is not None:
                 learn = _within(np.array(code.offsets, np.int64).reshape(-1, 2)[:, 0], part.learn)
             yield Code(np.array(code.ids, self.kind), learn)
+
+
+def _valid(text: str) -> str:
+    """Return the text with ? for each half of a surrogate pair, which JSON can have and UTF-8 cannot."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _within(characters: np.ndarray, spans: Spans) -> np.ndarray:

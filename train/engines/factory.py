@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from .. import loss_functions, peers, randomness
-from ..checkpoints import initial
+from ..checkpoints import fingerprint, initial
 from ..config import Settings, speed
 from ..config.batches import stages_of
+from ..config.converters import is_hf
 from ..config.engines import spec_of
 from ..config.recipe import Recipe
 from ..config.schedules import Plan
@@ -62,6 +63,15 @@ def build(how: Recipe, schedule: Plan, samples: Task, ranks: Ranks, device: Devi
     return engine
 
 
+def _check_finite(network: nn.Module, settings: Settings) -> None:
+    """Raise CommonMistake for a weight, of those that this rank holds, that is not finite."""
+    for name, weight in network.named_parameters():
+        held = fingerprint.held(weight)
+        if held.device.type != "meta" and not torch.isfinite(held).all():
+            place = f"--init-from {settings.init_from}" if settings.init_from else f"--model {settings.model}"
+            raise CommonMistake(f"{place}: {name} has values that are not finite")
+
+
 def _on_all_ranks(make: Callable[[], nn.Module], device: Device) -> nn.Module:
     """Return make(). Raise CommonMistake on all ranks if any rank raises BadInput.
 
@@ -95,6 +105,8 @@ def model(
     network = selection.build(settings, shape, outputs, division)
     if settings.init_from and not hf.reads(settings):
         initial.load(network, settings.init_from, division)
+    if settings.init_from or is_hf(settings.model):
+        _check_finite(network, settings)
     if settings.lora:
         torch.manual_seed(settings.seed)  # the same adapters, however the weights were made
     return lora.add(network, settings)

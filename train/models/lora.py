@@ -19,6 +19,7 @@ from ..errors import CommonMistake
 
 ALL = "all-linear"  # peft's name for all linear layers of a model of transformers, except its output layer
 ADAPTER = "default"
+CONV1D = "Conv1D"  # the linear layer of GPT-2 in transformers
 
 
 def add(model: nn.Module, settings: Settings) -> nn.Module:
@@ -91,13 +92,21 @@ def check_package() -> None:
 def _config(model: nn.Module, settings: Settings) -> Any:
     check_package()
     targets: Any = settings.lora_targets and list(settings.lora_targets)
-    kinds = dict(_linear(model))
+    shared = _shared(model)
+    kinds = {name: each for name, each in _linear(model) if name not in shared}
     for target in targets or ():
-        if not any(f".{name}".endswith(f".{target}") for name, _ in model.named_modules()):
+        layers = [(name, each) for name, each in model.named_modules() if f".{name}".endswith(f".{target}")]
+        problems = [
+            f"{name} is a {type(each).__name__}, not a linear layer"
+            for name, each in layers
+            if not _fits(each)
+        ]
+        problems += [f"{name} shares its weights with other layers" for name, _ in layers if name in shared]
+        if problems or not layers:
+            problem = problems[0] if layers else f"no layer of {settings.model} has this name"
             ends = ", ".join(sorted({name.rpartition(".")[2] for name in kinds}))
             raise CommonMistake(
-                f"--lora-targets {target}: no layer of {settings.model} has this name; its linear layers are "
-                f"named {ends or 'none'}"
+                f"--lora-targets {target}: {problem}; its linear layers are named {ends or 'none'}"
             )
     if not kinds:
         raise CommonMistake(f"--lora {settings.lora}: {settings.model} has no linear layers")
@@ -111,10 +120,24 @@ def _config(model: nn.Module, settings: Settings) -> Any:
     )
 
 
+def _fits(layer: nn.Module) -> bool:
+    """Return whether a layer can have an adapter."""
+    kinds = nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d
+    return isinstance(layer, kinds) or type(layer).__name__ == CONV1D
+
+
+def _shared(model: nn.Module) -> set[str]:
+    """Return the names of the layers whose weights other layers have, too. They can have no adapter."""
+    names: dict[int, list[str]] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(weight), []).append(name.rpartition(".")[0])
+    return {name for layers in names.values() if len(layers) > 1 for name in layers}
+
+
 def _linear(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield the names of the linear layers, and the layers; of a transformer, without its output layer."""
     network: Any = model
     output = network.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     for name, layer in model.named_modules():
-        if (isinstance(layer, nn.Linear) or type(layer).__name__ == "Conv1D") and layer is not output:
+        if (isinstance(layer, nn.Linear) or type(layer).__name__ == CONV1D) and layer is not output:
             yield name, layer

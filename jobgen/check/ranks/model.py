@@ -163,6 +163,10 @@ def code(text: Node) -> Node:
     return parse(shell_text(text).encode(), text.line)
 
 
+# Options of an MPI with the ranks of a node.
+_A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
+
+
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     """Return the nodes on which an outer launcher starts processes, and how many on each."""
     request, line = script.request, launch.row.line
@@ -172,6 +176,8 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     total = launch.number(*line.ranks)
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
+    if launch.has(*_A_NODE):
+        return request.nodes or (1 if total == 1 else None), launch.number(*_A_NODE)
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
     nodes = request.nodes or (1 if total == 1 else None)

@@ -9,6 +9,7 @@ from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -123,9 +124,9 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     "visible-devices",
     ERROR,
     "More ranks than visible devices",
-    """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see. A rank whose number is beyond them fails with
-    "invalid device ordinal".""",
-    fix="remove the variable: the scheduler sets it",
+    """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see, and `srun --gpus-per-task` the number of those that the
+    ranks of a launcher behind it see. A rank whose number is beyond them fails with "invalid device ordinal".""",
+    fix="remove the variable or the option: the scheduler gives the devices of the job",
     bad="""
     #!/bin/bash
     # jobgen: disable=forced-devices
@@ -150,12 +151,11 @@ def visible_devices(script: Script) -> Iterator[Hit]:
         for name, value, node in script.assignments
         if name in _VISIBLE and node.parent
     }
-    if not settings:
-        return
     for one in ranks(script):
         if one.inner is None:
             continue
-        listed = _listed(environment, settings.get(one.start), one)
+        listed = _listed(environment, settings.get(one.start), one) if settings else None
+        listed = listed or (_of_step(one) if one.sets_ranks else None)
         if not one.sets_ranks:
             how, sure = _number_of_device(one)
             if listed and one.tasks and one.tasks > listed[1] and (how or environment.has_devices(one)):
@@ -175,10 +175,17 @@ def visible_devices(script: Script) -> Iterator[Hit]:
         if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,
-                f"{one.inner.title} starts {each} ranks, which see {listed[1]} devices ({listed[0]}): the ranks from "
-                f"{listed[1]} on fail",
+                f"{one.inner.title} starts {each} ranks, which see {counted(listed[1], 'device')} ({listed[0]}): the ranks "
+                f"from {listed[1]} on fail",
             )
             return
+
+
+def _of_step(one: RankGroup) -> tuple[str, int] | None:
+    """Return the option by which each task of a step sees a number of devices, and the number."""
+    value = one.outer.options.get("--gpus-per-task") if one.is_step and one.outer is not None else None
+    number = (value or "").rpartition(":")[2]
+    return (f"srun --gpus-per-task={value}", int(number)) if re.fullmatch(r"[1-9]\d?", number) else None
 
 
 def _listed(

@@ -15,7 +15,7 @@ from jobgen.script.syntax import Node
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
 # What depends on the working directory: a relative path, a file with an extension, a pattern.
 _RELATIVE = re.compile(
-    r"(?![-/~$\"'`<&(]|\w+://)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
+    r"(?![-/~$\"'`<&(]|\w+:/)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
 )
 _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "tar", "sbatch")
 
@@ -28,7 +28,7 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
     error and goes on. (It is a note if no later command names a relative path, if the script makes the
     directory itself, or if it goes back to the one where the job starts. A `cd` from there to the same is
-    silent.)""",
+    silent, and one before programs of which all paths are absolute.)""",
     message="if cd fails, the following commands run in the wrong directory",
     bad="""
     #!/bin/bash
@@ -52,7 +52,9 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
         return
     for command in script.named("cd", "pushd"):
         after = [one for one in script.commands if one.node.start > command.node.end and one.name != "exit"]
-        if may_miss(script, command) and after and not (_proven(script, command) or stays(script, command)):
+        if not may_miss(script, command) or all(_is_apart(script, one) for one in after):
+            continue
+        if not (_proven(script, command) or stays(script, command)):
             fix = f"write {command.node.text} || exit 1"
             if _returns(command):
                 yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
@@ -112,6 +114,8 @@ def remote_directory(script: Script) -> Iterator[Hit]:
         words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
         file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.text.strip("\"'"))), "")
         text = launch.command.statement.text
+        if script.starter is not None:
+            text += script.starter.script.line(script.starter.call.file.line)
         if launch.remote in _REMOTE and file and script.in_job and not _MOVES.search(text):
             yield Hit(
                 launch.line,
@@ -212,6 +216,37 @@ def _depends(command: Command) -> bool:
     words = [word.text for word in command.words]
     relative = command.name == "make" or any(_RELATIVE.match(word.strip("\"'")) for word in words)
     return relative or _writes_here(command)
+
+
+# Commands that neither read nor write a file, unless a word names one.
+_APART = re.compile(
+    r"echo|printf|date|hostname|module|ml|export|sleep|exit|wait|set|unset|ulimit|true|:|which|type|ps|pwd|whoami|uname|"
+    r"printenv|conda|deactivate|kill|free|df|squeue|scontrol|sacct|qstat|nproc|lscpu|nvidia-(smi|cuda-mps-control)"
+)
+_INTERPRETERS = re.compile(r"python[\d.]*|Rscript|julia|perl|bash|sh")
+_ABSOLUTE = re.compile(r"[\w.:=-]*?(/|~/|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/)")
+
+
+def _is_apart(script: Script, command: Command) -> bool:
+    """Return whether a command certainly does the same in another directory: it uses no files, or it runs a script, and
+    the paths of both are absolute."""
+    if _depends(command):
+        return False
+    words = [(script.constants.value(word) or word.text).strip("\"'") for word in command.words]
+    if command.name in ("source", "."):
+        return _ABSOLUTE.match(words[-1]) is not None
+    if _APART.fullmatch(command.name):
+        return True
+    at = next(
+        (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2])), len(words)
+    )
+    absolute = [
+        _ABSOLUTE.match(word) is not None
+        for word in words[at + 1 :]
+        if not word.startswith("-") or "=" in word
+    ]
+    unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
+    return len(absolute) > 1 and absolute[0] and any(absolute[1:]) and not unknown
 
 
 def _writes_here(command: Command) -> bool:

@@ -73,8 +73,10 @@ _COUNT = "if the runs are independent, write || failed=1 behind each, and exit $
 
 
 def _run(script: Script) -> list[Command]:
-    """Return the commands that may run: those behind an exit do not."""
-    return [command for command in script.commands if command.line <= script.last_line]
+    """Return the commands that may run: those behind an exit do not. What follows an error of syntax is a guess."""
+    error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
+    end = script.last_line if error is None else min(script.last_line, error.line - 1)
+    return [command for command in script.commands if command.line <= end]
 
 
 def _name(command: Command) -> str:

@@ -311,3 +311,9 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
             value = match[1] or (variable is not None and script.constants.value(variable)) or ""
             if value.isascii() and value.isdigit() and len(value) < 4:
                 yield node.line, int(value)
+    for command in script.named("sed"):
+        file = command.arguments[-1] if command.arguments else None
+        number = re.search(r"slots=(\d{1,3})\b", command.node.text)
+        if file is not None and number is not None:
+            path = script.constants.value(file) or file.text.strip("\"'")
+            yield from [(command.line, int(number[1]))] if _is_hostfile(script, path) else []

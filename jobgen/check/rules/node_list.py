@@ -16,7 +16,7 @@ from jobgen.script.syntax import Node, literal, uses
     WARNING,
     "Hand-written hosts",
     """The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
-    which may now run jobs of other users.""",
+    which may now run jobs of other users. (Hosts that a directive requests are silent.)""",
     bad=r"""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -41,8 +41,20 @@ def hand_written(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("heredoc_body"):
         if re.search(r"(?m)^[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", node.text):
             yield Hit.at(node, _BY_HAND, _BY_HAND_FIX)
+    for launch in script.launches if script.is_batch else ():
+        option = next((name for name in _HOSTS if launch.has(name)), "")
+        names = [one.partition(":")[0] for one in (launch.options.get(option) or "").split(",")]
+        directives = " ".join(option.value for option in script.options)
+        if all(re.fullmatch(_HOST, one) and one not in directives for one in names):
+            yield Hit(
+                launch.line, f"{option} names hosts: the scheduler allocates others to the job", _HOSTS_FIX
+            )
+            return
 
 
+_HOSTS = ("-H", "--host", "-host", "--hosts", "-hosts")
+_HOST = r"(?!localhost)[A-Za-z][A-Za-z-]*\d[\w.-]*"
+_HOSTS_FIX = "leave it out, or use $PBS_NODEFILE, or the output of scontrol show hostnames"
 _BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts to the job"
 
 _BY_HAND_FIX = "write the file from $PBS_NODEFILE, or from scontrol show hostnames"

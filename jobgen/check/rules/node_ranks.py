@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LOOPS, Node, expansions
 
 _HOSTNAME = r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?"
 _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
@@ -116,9 +116,10 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
         return
     for launch in script.launches:
         line, outer = launch.row.line, launch.outer
-        if line.reaches_nodes or not line.nodes or outer is None or not outer.row.line.reaches_nodes:
+        if line.reaches_nodes or not line.nodes or _is_numbered(launch) or not _on_all(launch):
             continue
-        if not _is_numbered(launch) and not outer.unknown and _on_all(launch) and _is_for_all(outer):
+        by_ssh = outer is None and launch.remote and script.only(launch)
+        if by_ssh or (outer is not None and _starts_on_all(outer)):
             yield Hit(
                 launch.line,
                 f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
@@ -126,6 +127,66 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
                 _RENDEZVOUS.get(launch.kind, ""),
             )
             return
+
+
+@rule(
+    "serial-nodes",
+    WARNING,
+    "Nodes that are started one after the other",
+    """The ranks of a node end only when those of all nodes have met. A loop without `&` starts those of the second
+    node when those of the first have ended: the first ones wait until the rendezvous times out.""",
+    message="the loop waits for the ranks of the first node, and these wait for those of the other nodes",
+    fix="put each in the background with &, and wait for it behind the loop",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rank=0
+    for host in $(scontrol show hostnames); do
+        srun --nodes=1 --ntasks=1 --nodelist="$host" torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 \\
+            --node-rank="$rank" --master-addr="$HOSTNAME" train.py
+        rank=$((rank + 1))
+    done
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rank=0
+    for host in $(scontrol show hostnames); do
+        srun --nodes=1 --ntasks=1 --nodelist="$host" torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 \\
+            --node-rank="$rank" --master-addr="$HOSTNAME" train.py &
+        rank=$((rank + 1))
+    done
+    for pid in $(jobs -p); do
+        wait "$pid"
+    done
+    """,
+)
+def serial_nodes(script: Script) -> Iterator[Hit]:
+    for launch in script.launches:
+        loop = next((one for one in launch.command.node.above() if one.type in LOOPS), None)
+        number = launch.place("--node-rank", "--machine-rank")
+        names = {name for name, _ in expansions(number)} if number is not None else set()
+        elsewhere = launch.remote or (launch.outer is not None and launch.outer.has("-w", "--nodelist"))
+        if loop is None or not names or not elsewhere or not _on_all(launch):
+            continue
+        if re.search(r"(?<![&>])&(?![&>\d])", loop.text):
+            continue
+        changed = re.findall(r"\bfor\s+(\w+)|\b(\w+)\+?=|\(\(\s*(\w+)|(\w+)\+\+", loop.text)
+        if names & {name for groups in changed for name in groups}:
+            yield Hit(launch.line)
+            return
+
+
+def _starts_on_all(outer: Launch) -> bool:
+    return outer.row.line.reaches_nodes and not outer.unknown and _is_for_all(outer)
 
 
 def _is_numbered(launch: Launch) -> bool:

@@ -83,8 +83,8 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
-    line = waits[-1].line
-    yield Hit(line)
+    first = works[0].node.start  # the next wait is the one that loses a status
+    yield Hit(next((wait for wait in waits if wait.node.start > first), waits[-1]).line)
 
 
 @rule(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script import code_files
+from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, expansions, parse
 
 # Variables that only libraries read, from the environment.
 OF_LIBRARIES = re.compile(
@@ -26,7 +28,8 @@ OF_LIBRARIES = re.compile(
     "A variable that no rank gets",
     """A variable that is only assigned is one of the shell: programs and ranks get those that `export` names.
     Without `MASTER_ADDR` and `MASTER_PORT` `init_process_group` fails in every rank, and a setting of NCCL or
-    OpenMP has no effect. (It is an error if the Python file beside the script reads the variable.)""",
+    OpenMP has no effect. The code of `bash -c '...'`, and a script that a launcher starts, are programs, too. (It is an
+    error if the Python file beside the script reads the variable.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -48,6 +51,7 @@ OF_LIBRARIES = re.compile(
     """,
 )
 def unexported(script: Script) -> Iterator[Hit]:
+    yield from _of_code(script)
     environment = RankEnvironment.of(script)
     names = [name for name in environment.assignments if not _is_set(script, name)]
     if not script.in_job or environment.is_open or not names:
@@ -70,6 +74,66 @@ def unexported(script: Script) -> Iterator[Hit]:
                 f"{name} is assigned, but not exported: {one.name} does not get it, and {who}",
                 f"write export {name}=...",
                 ERROR if name in proof else None,
+            )
+
+
+def _of_code(script: Script) -> Iterator[Hit]:
+    """Yield the variables that the code of other shells reads, and that the script assigns without export."""
+    environment = RankEnvironment.of(script)
+    for one in ranks(script):
+        text, outer = one.text, one.outer
+        if text is not None and text.type == "raw_string" and outer is not None and not outer.remote:
+            reader = f"the code that {outer.title} starts"
+            whole = next((above.text for above in text.above() if above.type == "command"), "")
+            given = {
+                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", whole.replace(text.text, ""))
+            }
+            yield from _lost(environment, text.start, code(text), text, reader, given)
+    files = code_files.written(script.commands, script.constants, literal=True)
+    for launch in script.launches if files else ():
+        for word in launch.program[:_FIRST] if launch.outer is None and not launch.remote else ():
+            if (file := files.get(code_files.name(word, script.constants))) is not None:
+                tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
+                yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
+    if script.starter is not None and not script.starter.call.remote:
+        above, call = script.starter
+        reader = f"this script, which {above.name or 'another one'} starts"
+        yield from _lost(RankEnvironment.of(above), call.file.start, script.tree, None, reader)
+
+
+_FIRST = 4  # words of a command behind a launcher; the file of a script is one of them
+
+
+def _lost(
+    environment: RankEnvironment,
+    before: int,
+    tree: Node,
+    place: Node | None,
+    reader: str,
+    given: Set[str] = frozenset(),
+) -> Iterator[Hit]:
+    """Yield the variables that a tree reads without a default, and that nothing exports to it.
+
+    ``given`` are those that its command sets.
+    """
+    if any(one.name in ("source", ".", "eval") for one in commands(tree)):
+        return
+    own = {
+        *re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read|local|declare)\s+(?:-\w+\s+)*(\w+)", tree.text)
+    }
+    known = {name for names in own for name in names} | given
+    for name, node in expansions(tree):
+        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+        if (
+            plain
+            and name not in known
+            and (assignment := environment.assigned_only(name, before)) is not None
+        ):
+            known.add(name)
+            yield Hit.at(
+                place or node,
+                f"${name} is empty in {reader}: it is assigned in line {assignment.line}, but not exported",
+                f"write export {name}=...",
             )
 
 
@@ -199,18 +263,23 @@ def export_names(script: Script) -> Iterator[Hit]:
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
-    if "OMP_NUM_THREADS" not in environment.assignments or not script.request.cpus_per_rank:
+    if not script.request.cpus_per_rank:
         return
     for one in ranks(script):
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        threads = 0 if value is None else _threads(script, value)
+        threads, name = 0 if value is None else _threads(script, value), "OMP_NUM_THREADS"
+        if (own := one.program.number("ntomp")) is not None:
+            threads, name = own, "-ntomp"
         trains = one.sets_ranks or one.program.file
-        if trains and one.cores and one.each and one.each > 1 and threads >= 2 * one.cores:
+        if not one.cores or not one.each or one.each < 2 or (not trains and one.outer is None):
+            continue
+        # Other programs than those of Python may use both threads of a core.
+        if threads >= 2 * one.cores + (0 if trains else 1):
             yield Hit(
                 one.line,
-                f"{one.each} ranks on a node start {threads} threads each (OMP_NUM_THREADS), and each has "
+                f"{one.each} ranks on a node start {threads} threads each ({name}), and each has "
                 f"{one.cores} core{'s' if one.cores > 1 else ''}",
-                f"export OMP_NUM_THREADS={one.cores}",
+                f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
             )
             return
 

@@ -209,7 +209,7 @@ def _sets_ranks(script: Script, one: RankGroup) -> bool:
     names = {"RANK", "LOCAL_RANK", "WORLD_SIZE"}
     texts = " ".join(word.text for word in (one.outer.program if one.outer is not None else ()))
     return (
-        bool(names & set(script.values))
+        bool({"RANK", "LOCAL_RANK"} & set(script.values))
         or re.search(r"\bRANK=|\.sh\b|\bsource\b", texts) is not None
         or (source is not None and bool(names & source.sets))
     )

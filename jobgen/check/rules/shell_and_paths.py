@@ -157,13 +157,17 @@ def _keeps(script: Script, name: str, assignment: Node) -> bool:
     return False
 
 
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 @rule(
     "blank-after-backslash",
     ERROR,
     "A blank after a backslash",
     """A backslash continues a command on the next line only if it is the last character of its line. With a
     blank behind it the command gets an argument that is a blank, and ends: the next line is a command of its
-    own. (It is a warning if the next line looks like one.)""",
+    own. (It is a warning if the next line looks like one, and is not indented.)""",
     message="the backslash does not continue the line: a blank comes after it, and the next line is another command",
     fix="delete the blanks at the end of the line",
     bad="""
@@ -193,7 +197,10 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
             continue
         after = lines[at + 1].strip() if at + 1 < len(lines) else ""
         option = re.match(r"[-|&<>$\"']|\S+\.(py|jl|sh|R)\b", after)
-        continues = bool(option or re.search(r"(\||&&)\s*$", lines[at][: blank.start()]))
+        deeper = at + 1 < len(lines) and _indent(lines[at + 1]) > _indent(lines[at])
+        continues = bool(
+            option or (after and deeper) or re.search(r"(\||&&)\s*$", lines[at][: blank.start()])
+        )
         start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
         end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
         yield Hit(

@@ -10,6 +10,7 @@ from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LOOPS
 
 
 @rule(
@@ -17,7 +18,7 @@ from jobgen.script.script import Hit, Script
     ERROR,
     "A launcher with another number of nodes than the job",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle.""",
+    the job does not have, or leaves some idle. (With fewer nodes it is a warning.)""",
     fix="use the number that the scheduler sets in a variable",
     bad="""
     #!/bin/bash
@@ -54,6 +55,27 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 + ("" if launch.row.line.reaches_nodes else waits),
                 place=launch.place(*launch.row.line.nodes),
             )
+        elif count > 1 and _has_all_nodes(script, launch):
+            yield Hit(
+                launch.line,
+                f"{launch.title} gets {count} nodes, but the job requests {request.nodes}: {request.nodes - count} stay idle",
+                level=WARNING,
+                place=launch.place(*launch.row.line.nodes),
+            )
+
+
+def _has_all_nodes(script: Script, launch: Launch) -> bool:
+    """Return whether a launcher is the only one of its kind, runs once, and is not kept to some of the nodes."""
+    outer = launch.outer
+    free = outer is None or not (outer.unknown or outer.options)
+    around = launch.command.node.under(*LOOPS, "function_definition")
+    return (
+        launch.row.once_a_node
+        and free
+        and script.only(launch)
+        and not around
+        and not launch.command.background
+    )
 
 
 @rule(
@@ -90,6 +112,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 one.line,
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
                 f"write {gpus}, or request {one.tasks} GPUs",
+            )
+        devices = _devices(one)
+        if gpus and devices and devices > gpus:
+            yield Hit(
+                one.line,
+                f"Lightning gets {devices} devices, but a node of the job has {gpus}: it refuses that",
+                f"write {gpus}, or request {devices} GPUs",
             )
     for launch in script.launches:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
@@ -187,6 +216,20 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+def _devices(one: RankGroup) -> int | None:
+    """Return the number of devices of Lightning's trainer, if it uses GPUs."""
+    source = one.program.source
+    if (
+        source is None
+        or one.is_step
+        or "lightning" not in one.program.frameworks
+        or re.search(r"cpu[\"']", source.text)
+    ):
+        return None
+    own = one.program.number("devices", "gpus", "trainer.devices")
+    return own if own is not None else source.trainer.get("devices")
 
 
 def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:

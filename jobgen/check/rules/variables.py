@@ -68,6 +68,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             )
 
 
+_EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expressions
 _NO_PATHS = ("module", "ml", "echo", "printf")
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
 _PATHS = (
@@ -167,6 +168,9 @@ def _is_path(node: Node) -> bool:
     while word.parent is not None and word.parent.type == "concatenation":
         word = word.parent
     parent = word.parent
+    edits = parent is not None and parent.type == "command" and re.match(_EDITS, parent.text)
+    if edits and re.match(r"'|\"?(s|y|tr)?[/|#@,{$^]", word.text):
+        return False  # an expression
     if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
         name = parent.get("name") if parent is not None else None
         return (name is None or name.text not in _NO_PATHS) and "://" not in word.text
@@ -334,9 +338,10 @@ class _Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._by_form: dict[str, str] = {}
-        for name in sorted(sorted(names, reverse=True), key=lambda name: name.count("_")):
+        ordered = sorted(sorted(names, reverse=True), key=lambda name: name.count("_"))
+        for name in ordered:
             self._by_form |= dict.fromkeys(_forms(name), name)
-            self._by_form[_plain(name)] = name
+        self._by_form |= {_plain(name): name for name in ordered}  # a whole name before one without a letter
 
     def near(self, name: str) -> str | None:
         """Return the name that differs only in case or underscores, or in one letter of a long name."""
@@ -445,7 +450,8 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
     "A variable from outside that is not checked",
     """A variable that the script does not set has to come from the shell that submits it, or from `--export`
     or `-v`. If it was forgotten, it is empty, and the job does something else. `${NAME:?}` or `set -u` ends
-    the script instead. Only scripts that load nothing are read: a module may set any variable.""",
+    the script instead. Only scripts that load nothing are read: a module may set any variable. (Templates are left
+    out, and scripts whose directives have a variable: a program fills them in.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -460,16 +466,8 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
     """,
 )
 def unchecked(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or script.nounset or _loads(script) or "{{" in script.tree.text:
+    if not script.is_batch or script.nounset or _loads(script) or _is_filled(script):
         return
-    known, names = _set_names(script), _Names(script.values)
-    uses: dict[str, list[Node]] = {}
-    for name, node in script.expansions:
-        uses.setdefault(name, []).append(node)
-    of_jobs = _names_of_jobs(script.dialect.environment)
-    passed = {
-        part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
-    }
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
         yield Hit.at(
@@ -477,16 +475,49 @@ def unchecked(script: Script) -> Iterator[Hit]:
             f"the script does not check its argument {number}: without it, ${number} is empty",
             f"write ${{{number}:?}}",
         )
+    found = list(_unchecked(script))
+    if found:
+        first, node = found[0]
+        names = (
+            " and ".join([f"${name}" for name, _ in found])
+            if len(found) < 3
+            else (f"${first} and {len(found) - 1} other variables")
+        )
+        verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
+        yield Hit.at(
+            node,
+            f"{names} {verb} to be set outside of the script: without it, {are} empty",
+            f"write ${{{first}:?}}",
+        )
+
+
+def _is_filled(script: Script) -> bool:
+    """Return whether a program fills in the variables: the script is a template, or its directives have some
+    that it never assigns, as for envsubst."""
+    used = (name for line in script.directives.live for name in re.findall(r"\$\{?([A-Za-z]\w*)", line.rest))
+    outside = rf"{_OUTSIDE}|{'|'.join(script.dialect.environment)}"
+    return (
+        "{{" in script.tree.text
+        or script.is_template
+        or any(name not in script.values and not re.fullmatch(outside, name) for name in used)
+    )
+
+
+def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
+    """Yield the variables that have to come from outside, each with its first use."""
+    known, names = _set_names(script), _Names(_assigned(script))
+    uses: dict[str, list[Node]] = {}
+    for name, node in script.expansions:
+        uses.setdefault(name, []).append(node)
+    of_jobs = _names_of_jobs(script.dialect.environment)
+    passed = {
+        part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
+    }
     for name, node in _uses(script):
         if of_jobs.near(name) or all(_is_printed(one) or _may_be_words(one) for one in uses[name]):
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
-        if name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name):
-            continue
-        yield Hit.at(
-            node,
-            f"${name} has to be set outside of the script: without it, it is empty",
-            f"write ${{{name}:?}}",
-        )
+        if not (name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name)):
+            yield name, node
 
 
 def _is_printed(node: Node) -> bool:

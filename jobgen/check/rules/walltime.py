@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
+from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
+from jobgen.script.other_text import has_gap, has_variable
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 
@@ -19,8 +21,9 @@ from jobgen.script.script import Hit, Script
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the directives request no number of anything, so that the command line may have the request, and if the name
-    of the queue is a time.)""",
+    a note if the directives request no number of anything, so that the command line may have the request, if the name
+    of the queue is a time, and in a script that is still to be filled in. A comment, or a command that submits the script
+    again, may have the time limit.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
@@ -35,14 +38,33 @@ from jobgen.script.script import Hit, Script
     """,
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
-    if not script.directives.live or not script.directives.first_command:
+    live, scheduler = script.directives.live, script.dialect.scheduler
+    if not live or not script.directives.first_command or _is_elsewhere(script):
         return
-    names = {name for _, name, _ in resources(script.options)} | {option.flag for option in script.options}
-    form = script.dialect.scheduler.request_forms["walltime"]
+    late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
+    options = (*script.options, *late)  # late-directive reports those without effect
+    names = {name for _, name, _ in resources(options)} | {option.flag for option in options}
+    form = scheduler.request_forms["walltime"]
     if not names & {"walltime", "--time", "cput", key_of(form)}:
-        line = script.directives.live[-1].number
-        option = f"{script.dialect.scheduler.prefix} {form.format('01:00:00')}"
-        yield Hit(line, fix=f"add {option}", level=NOTE if _may_be_given(script) else None)
+        unsure = script.is_template or script.placeholders or _may_be_given(script)
+        fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
+        yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
+
+
+_SUBMISSION = re.compile(r"\b(?:sbatch|qsub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)(.*)")
+
+
+def _is_elsewhere(script: Script) -> bool:
+    """Return whether a whole directive is to be filled in, or a submission of the script has the time limit: in
+    a comment, or a command that names it."""
+    fields = (line.rest for line in script.directives.live if not line.rest.startswith("-"))
+    if any(has_gap(rest) or has_variable(rest) for rest in fields):
+        return True
+    found = ((line, match[1]) for line in script.lines if (match := _SUBMISSION.search(line)))
+    return any(
+        line.lstrip().startswith("#") or {"$0", script.name} & set(re.split(r"[\s\"']+", rest))
+        for line, rest in found
+    )
 
 
 def _may_be_given(script: Script) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_scheduler.component_scripts import calls, parts_of
+from jobgen.convert.to_scheduler.component_scripts import of_ranks, parts_of
 from jobgen.jobfile.schema import COMPONENT_KEYS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -32,7 +32,8 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
             one.values.setdefault("gpus_per_node", 0)
     kinds = {str(one.values.get("accelerator", "cuda")) for one in files}
     if len(kinds) > 1:
-        file.remarks = [one for one in file.remarks if one.what != "accelerators"]
+        for one in files:
+            one.remarks = [remark for remark in one.remarks if remark.what != "accelerators"]
         file.values.pop("accelerator", None)
         if others := sorted(kinds - {"cpu", "cuda"}):
             file.values["accelerator"] = others[0]
@@ -57,7 +58,7 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
 
 def _of_program(script: Script) -> Iterator[Remark]:
     """Yield remarks on a program that is not that of all components."""
-    steps = [one for one in calls(script) if parts_of(one)[0].program]
+    steps = of_ranks(script)
     if not steps:
         return
     parts = parts_of(steps[-1])

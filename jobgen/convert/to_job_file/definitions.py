@@ -179,11 +179,22 @@ def exported_functions(script: Script, text: str) -> list[str]:
     return [*texts, f"export -f {' '.join(sorted(names))}"] if texts else []
 
 
+def _of_line(statement: Node) -> list[Node]:
+    """Return the assignments of a line with several, which may be read as a part of the next command."""
+    found = [one for one in statement.children if one.type == "variable_assignment"]
+    name = statement.get("name")
+    ends = statement.type == "variable_assignments" or (
+        name is not None and found and name.line > found[-1].line
+    )
+    return found if ends else [statement]
+
+
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     """Return the statements that set IFS, options of bash, aliases and the function conda before these
     commands."""
     first = min((one.start for one in nodes), default=0)
     top = [one for one in script.tree.children if one.start < first]
+    top = [part for one in top for part in _of_line(one)]
     found = [one.text for one in top if _IFS.match(one.text) or one.text.startswith(("shopt ", "alias "))]
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import directive_options, request_reader
+from jobgen.convert import directive_options, request_reader, start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.launch.accelerators import GENERIC_RESOURCES
@@ -28,7 +28,9 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
     Add a remark on the file of errors that the scheduler writes without a directive.
     """
     request = script.request
-    if source.copies_logs and not (request.join or request.error) and script.is_batch:
+    joined = script.heeded.get("-j")
+    into_error = joined is not None and joined.value == "eo"
+    if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
         first = script.directives.live[0].number if script.directives.live else 1
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
         file.remarks.append(Remark(first, f"the error file {name}", _ONE_LOG, lost=False))
@@ -127,6 +129,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         others += _output(file, script, source, content)
     elif read := re.search(source.own_logs, script.tree.text):
         _own_log(file, script, source, read)
+    file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)

@@ -61,6 +61,7 @@ _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
 _SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
+_QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
@@ -146,6 +147,10 @@ class Environment:
                 continue
             for setting in settings:
                 self._set(one, *setting)
+            prints = [kind for kind, _ in settings if kind in ("source", "module")]
+            if prints and one.type == "redirected_statement" and _QUIET_OUTPUT.search(one.text):
+                why = "its text is in the log of the job, and not in /dev/null"
+                self.remarks.append(Remark(one.line, one.text.split("\n")[0][:60], why, lost=False))
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
                 self.reports |= {one.node.line: one.node for one in self.block if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)

@@ -207,10 +207,11 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
         ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
-        if not given and (ranks < 2 or (not is_mpi and _meets_by_address(script))):
+        if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return
+        alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
-        if in_shell or not is_mpi:
+        if in_shell or alone or not is_mpi:
             why = "it starts without an MPI (--mpi=none): set mpi in [launch] if it uses one"
             file.remarks.append(Remark(launch.line, words[:60], why, lost=False))
             return

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
+from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, narrow_export
 from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
@@ -69,6 +70,12 @@ def shell(script: Script) -> Iterator[Remark]:
         yield Remark(
             1, first, "jobgen's script does not print its commands: put set -x into setup", lost=False
         )
+    traces = (
+        one for one in script.named("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
+    )
+    if (trace := next(traces, None)) and not trace.node.under("function_definition"):
+        why = "holds for setup at most: jobgen's script does not print its commands"
+        yield Remark(trace.line, trace.node.text, why, lost=False)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
             why = "the job runs the commands in bash"
@@ -188,6 +195,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
+        if _in_conditions(script, name, program):
+            why = "is set in a condition only: if it is unset the job ends, and the script would go on"
+            yield Remark(program.line, f"${name}", why, lost=False)
     in_words = any(name.isdigit() for name in names(file.list("command")))
     found = [] if in_words or ARGUMENTS in script.changed else script.expansions
     plain = [
@@ -196,6 +206,22 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if plain and plain[0].text in str(file.values.get("setup", "")):
         why = "is an argument of the script: if it is missing the job ends, and the script would go on"
         yield Remark(plain[0].line, plain[0].text, f"{why}; in the program it is one word", lost=False)
+
+
+_CONDITIONS = ("if_statement", "case_statement")
+
+
+def _in_conditions(script: Script, name: str, program: Command) -> bool:
+    """Return whether only some branches before a program set a variable."""
+    sets = [node for one, _, node in script.assignments if one == name and node.start < program.node.start]
+    around = {one.start for one in program.node.above()}
+    for node in sets:
+        tops = [one for one in node.above() if one.type in _CONDITIONS and one.start not in around]
+        branches = [one for one in node.above() if one.type in ("else_clause", "case_item")]
+        others = any(one.type == "else_clause" or one.text.startswith("*)") for one in branches)
+        if not tops or others:
+            return False
+    return bool(sets)
 
 
 def set_again(script: Script, program: Command) -> Iterator[Remark]:
@@ -445,12 +471,10 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
         launch = launch.outer
     if launch is None:
         return
-    option, own = script.heeded.get("--export"), launch.options.get("--export")
-    of_job = option.value if option is not None and "SLURM_EXPORT_ENV" not in script.tree.text else "ALL"
-    value = own if launch.has("--export") else of_job
-    if "ALL" not in (value or "ALL").strip("\"'").upper().split(","):
-        why = f"the ranks get the environment of the script, too, which --export={value} keeps from it"
-        yield Remark(launch.line, launch.kind, why, lost=False)
+    own = launch.options.get("--export")
+    value = own if launch.has("--export") else narrow_export(script)
+    if value and "ALL" not in value.strip("\"'").upper().split(","):
+        yield Remark(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value), lost=False)
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:

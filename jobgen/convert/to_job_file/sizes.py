@@ -65,7 +65,9 @@ def _of_whole_nodes(
         yield Remark(line, "exclusive", why, lost=False)
     ranks = launch is not None and not launch.row.once_a_node
     own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
-    if script.request.exclusive and no_cores and ranks and not (own or script.dialect.sets_threads):
+    step = script.dialect.scheduler.node_step
+    unbound = no_cores or (step and launch is not None and launch.kind != step)
+    if script.request.exclusive and unbound and ranks and not (own or script.dialect.sets_threads):
         why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
         yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
 

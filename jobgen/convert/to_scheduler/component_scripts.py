@@ -18,6 +18,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 
 _GROUP = ("--het-group", "--pack-group")
+_DEVICES = re.compile(r"--g(res|pus)[\w-]*=|-G\d")
 _SIZES = ("--ntasks", "--nodes", "--ntasks-per-node", "--cpus-per-task")
 
 
@@ -70,6 +71,11 @@ def calls(script: Script) -> Iterator[launch_calls.Call]:
     return launch_calls.calls(script, (NAME,))
 
 
+def of_ranks(script: Script) -> list[launch_calls.Call]:
+    """Return the last call of srun with a program, which starts the ranks; the others stay as they are."""
+    return [one for one in calls(script) if parts_of(one)[0].program][-1:]
+
+
 def _of_chunk(script: Script, option: DirectiveOption, chunk: str) -> Script:
     start = script.start_of(option.line)
     end = script.start_of(option.line + 1)
@@ -104,7 +110,7 @@ def _of_component(script: Script, at: int) -> Script:
         for one in script.options
         if not begin < one.line < end
     ]
-    parts = [edit for call in calls(script) for edit in _part(script, call, at)]
+    parts = [edit for call in of_ranks(script) for edit in _part(script, call, at)]
     return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
 
 
@@ -150,7 +156,10 @@ def parts_of(call: launch_calls.Call) -> list[Part]:
 def _part(script: Script, call: launch_calls.Call, component: int) -> Iterator[Edit]:
     """Yield the edits that leave of a command the part for a component, without the option for it."""
     parts = parts_of(call)
-    own = next((one for at, one in enumerate(parts) if one.is_for(component, at)), parts[0])
+    own = next((one for at, one in enumerate(parts) if one.is_for(component, at)), None)
+    if own is None:  # then the component has no devices for it
+        own = parts[0]
+        yield from (_blank(script, one) for one in own.words if _DEVICES.match(one.text))
     others = [word for one in parts if one is not own for word in one.words]
     colons = [word for word in call.words if word.text == ":"]
     for word in (*others, *colons, *own.options):

@@ -65,8 +65,15 @@ def _all(script: Script) -> Iterator[Call]:
             continue
         word = command.words[at]
         first, *more = expanded(word, script.constants) or [word]
-        if name := os.path.basename(script.constants.value(first) or ""):
+        if name := os.path.basename(script.constants.value(first) or "") or _other_in_variable(first):
             yield Call(command, word, name, command.words[:at], (*more, *command.words[at + 1 :]))
+
+
+def _other_in_variable(word: Node) -> str:
+    """Return the name of a launcher that stays unchanged, and whose folder is in a variable."""
+    name = word.text.strip("'\"").rpartition("/")[2]
+    other = name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name)
+    return name if other else ""
 
 
 def beside_others(script: Script) -> set[int]:
@@ -133,6 +140,9 @@ def completed(
         if line is None:
             yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
         else:
+            if _has_one_slot(line, given, script):
+                why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
+                yield Remark(call.command.line, call.what, why, lost=False)
             new += _ranks(line, given, script, target, mpi)
             short[_cores(line, request)[0]] = list(shortage(call, line, request))
         if passed and named_mpi(script) is None:
@@ -189,6 +199,15 @@ def _ranks(
     ):
         found.append(f"-ppn {each}" if mpi.passes_all else f"--map-by ppr:{each}:node")
     return found
+
+
+def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> bool:
+    """Return whether mpirun finds one slot: that of a job on one node that counts no ranks."""
+    request = script.request
+    several = request.several or request.submitted or request.exclusive or (request.ranks or 1) > 1
+    named = {"ranks", "each"} & set(line.values) or _HOSTS.intersection(given) or ":" in given
+    known = line.program is not None and not line.program.text.startswith(("$", '"$'))
+    return known and not several and not named and (request.ranks_per_node or 1) == 1
 
 
 def unknown(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.convert import misreadings
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -92,7 +93,7 @@ def _replaced(
         return
     yield from _remarks(call, line, script, to_srun)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
-    for remark in of_all:
+    for remark in (*of_all, *_environment(call, line, script, to_srun)):
         if remark.why not in general:
             general.add(remark.why)
             yield remark
@@ -169,16 +170,18 @@ def _of_all(
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
         yield Remark(call.command.line, call.name, why, lost=False)
-    if mpirun_line.ranks_of(line, script.request) == "1":
+    several = mpirun_line.ranks_of(line, script.request) != "1"
+    if not several and _program_name(call, line, script) in TOOLS:
         return
     if (
-        not to_srun
+        several
+        and not to_srun
         and "kill" not in line.values
         and not end_together(script, _program_name(call, line, script))
     ):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
         yield Remark(call.command.line, call.name, why, lost=False)
-    if not to_srun and not mpi.passes_all and script.request.nodes != 1:
+    if several and not to_srun and not mpi.passes_all and script.request.nodes != 1:
         why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
         for name in sorted(script.exported_functions):
             named = names_command(call.command.node.text, name)
@@ -189,6 +192,12 @@ def _of_all(
         old = ", ".join(name for name in own if not name.endswith("_SIZE"))
     why = f"programs that read {'them' if to_srun else 'it'} find {new}, and so on"
     yield Remark(call.command.line, old, why, lost=False)
+
+
+def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
+    """Yield a remark on variables that a directive keeps from the ranks of srun."""
+    if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
+        yield Remark(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value), lost=False)
 
 
 def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:

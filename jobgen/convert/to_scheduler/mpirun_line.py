@@ -14,7 +14,7 @@ from jobgen.script.dialects.base import Dialect
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
-    r"\w*(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe"
+    r"\w*(mpiexec|mpirun)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd"
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
 EXPORTS = "mpi_exports"
@@ -142,18 +142,22 @@ def _map(line: LaunchLine, name: str, value: Value) -> None:
             line.set("cpus", Value(match[3], match[3]))
     elif value.text.lower() == "node":
         line.values["cyclic"] = ""
+    elif value.text.lower() in ("slot", "core"):
+        line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:
     """Read the binding of PALS: https://cpe.ext.hpe.com/docs/latest/pals/index.html"""
-    text = (value.known or value.text).removeprefix("verbose,")
+    given = value.known or value.text
+    text = re.sub("^(verbose|v),?", "", given)
+    line.values |= {"verbose": ""} if text != given else {}
     if mask := srun_line.masks(text):
         line.values["mask"] = mask
     elif text in ("none", "depth", "core", "cpu", "socket", "numa", "thread"):
         line.values["bind"] = {"cpu": "core"}.get(text, text)
-    else:
+    elif text:
         line.lost.append(f"{name} {value.text}")
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-from jobgen.convert import misreadings
+from jobgen.convert import misreadings, start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import is_printed
@@ -73,6 +73,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
     yield from _logs(script, source, target, content)
+    if target.copies_logs > source.copies_logs:
+        yield from start_directory.default_log(script, content.directory)
     yield from _shared_log(script, source, target)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"

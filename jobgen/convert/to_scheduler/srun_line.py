@@ -117,6 +117,7 @@ def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
 def _export(line: LaunchLine, value: Value, text: str) -> None:
     """Keep the variables of --export that are added to all others."""
     names = value.text.split(",")
+    line.values["export"] = value.text
     if "ALL" in map(str.upper, names):
         line.exports += [one for one in names if "=" in one]
     else:
@@ -129,6 +130,8 @@ def _bind(line: LaunchLine, value: Value, text: str) -> None:
         line.lost.append(text)
     elif any(found):
         line.values["bind"] = next(filter(None, found), "none")
+    if {"v", "verbose"} & set(value.text.lower().split(",")):
+        line.notes.append((text, "the binding of the ranks is not printed"))
 
 
 def _stream(line: LaunchLine, meaning: str, value: Value, text: str) -> None:
@@ -179,11 +182,13 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     if nodes := _fewer_nodes(line, request):
         words.append(f"--nodes={nodes}")
     words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
+    words += ["--distribution=block:block"] * ("in_turn" in line.values and line.values.get("bind") != "none")
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     words += ["--overlap"] * ("overlap" in line.values)
     bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
-    words += [f"--cpu-bind={bind}"] * bool(bind)
+    binds = ["verbose"] * ("verbose" in line.values) + [bind] * bool(bind)
+    words += [f"--cpu-bind={','.join(binds)}"] * bool(binds)
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
     words += ["--mem-bind=local"] * ("near" in line.values) + ["--quiet"] * ("quiet" in line.values)
     if "chdir" in line.values:

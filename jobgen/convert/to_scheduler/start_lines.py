@@ -150,9 +150,11 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    if own or _starts_threads(script):
-        return [f"unset OMP_NUM_THREADS{why}"]
     several = threads_of_ranks(script, source, target, content)
+    whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
+    whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
+    if own or _starts_threads(script) or whole:
+        return [f"unset OMP_NUM_THREADS{why}"]
     least = min(one.cpus_per_rank or 1 for one in content.components or [request])
     return [f"export OMP_NUM_THREADS={least}{why}"] if several else []
 

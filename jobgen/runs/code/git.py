@@ -51,12 +51,16 @@ def state(directory: str) -> GitState | None:
         checkout = _checkout(directory)
         if checkout is None:
             return None
-        commit = (_git(directory, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
+        commit = _commit(directory)
         branch = (_git(directory, "symbolic-ref", "--short", "--quiet", "HEAD") or "").strip() or None
         diff = _diff(checkout, commit)
     except (OSError, SchedulerError, ValueError):
         return None
     return None if diff is None else GitState(commit, branch, diff.encode("utf-8", "surrogateescape"))
+
+
+def _commit(directory: str) -> str | None:
+    return (_git(directory, "rev-parse", "--verify", "--quiet", "HEAD") or "").strip() or None
 
 
 def top_of(directory: str) -> str | None:
@@ -73,8 +77,8 @@ def top_of(directory: str) -> str | None:
         done = call(("git", "rev-parse", "--show-toplevel"), directory, _PATIENCE, {"LC_ALL": "C"})
     except SchedulerError as error:
         raise JobgenError(f"the files of the checkout {shown(directory)} cannot be listed: {error}") from None
-    if done.status != 0 and "not a git repository" in done.err:
-        return None
+    if done.status != 0 and "not a git repository (or any" in done.err:
+        return None  # and not: the repository that a file .git names is gone
     top = done.out.removesuffix("\n")
     if done.status != 0 or not os.path.lexists(os.path.join(top, ".git")) or top not in parents:
         why = complaint(done) if done.status != 0 else f"git says that its files are in {shown(top)}"
@@ -141,10 +145,21 @@ def _listed(checkout: _Checkout, *words: str) -> set[str]:
     return set(done.out.split("\0")) - {""}
 
 
-def _diff(checkout: _Checkout, commit: str | None) -> str | None:
-    """Return the changes of tracked files; None if they cannot be read."""
+def _diff(checkout: _Checkout, commit: str | None, inside: str = "") -> str | None:
+    """Return the changes of tracked files, also in submodules; None if they cannot be read. ``inside`` is the
+    path of a submodule, with a slash."""
+    prefixes = (f"--src-prefix=a/{inside}", f"--dst-prefix=b/{inside}")
     with _repository(checkout, commit) as places:
-        return _git(checkout.top, "diff", *_PLAIN, *(("HEAD",) if commit else ("--cached",)), **places)
+        since = ("HEAD",) if commit else ("--cached",)
+        own = _git(checkout.top, "diff", *_PLAIN, *prefixes, *since, **places)
+        has_modules = own is not None and os.path.exists(os.path.join(checkout.top, ".gitmodules"))
+        known = _git(checkout.top, "ls-files", "--stage", "-z", **places) if has_modules else ""
+    for path in re.findall(r"(?:^|\0)160000 [^\t\0]*\t([^\0]+)", known or ""):
+        folder = os.path.join(checkout.top, path)
+        module = _checkout(folder) if os.path.isdir(folder) else None
+        if module and module.top == folder:
+            own = f"{own}{_diff(module, _commit(folder), f'{inside}{path}/') or ''}"
+    return own
 
 
 @contextmanager

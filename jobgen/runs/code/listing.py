@@ -86,7 +86,11 @@ class _Walk:
         self.stays: dict[str, list[str]] = {}
 
     def checkout(self, folder: str) -> Iterator[Entry]:
-        """Yield what git knows or does not ignore in a checkout, and in those that lie in it."""
+        """Yield what git knows or does not ignore in a checkout and in those that lie in it, without what the
+        files .jobgenignore exclude."""
+        yield from self._without_excluded(folder, list(self._known(folder)))
+
+    def _known(self, folder: str) -> Iterator[Entry]:
         for path in git.files(os.path.join(self._root, folder)):
             inner = os.path.join(folder, path.rstrip("/"))
             entry = self._entry(inner)
@@ -100,7 +104,9 @@ class _Walk:
 
     def plain(self, folder: str) -> Iterator[Entry]:
         """Yield all in a folder but what the files .jobgenignore exclude."""
-        entries = list(self._all(folder))
+        yield from self._without_excluded(folder, list(self._all(folder)))
+
+    def _without_excluded(self, folder: str, entries: Sequence[Entry]) -> Iterator[Entry]:
         if not any(os.path.basename(entry.path) == IGNORE for entry in entries):
             yield from entries
             return
@@ -136,11 +142,13 @@ class _Walk:
         if path != ".":
             yield Entry(path, source, status)
         for inner in sorted(os.listdir(source)):
+            if inner in kinds.UNSAID:
+                continue
             one = os.path.normpath(os.path.join(path, inner))
             about = os.lstat(os.path.join(source, inner))
             if stat.S_ISDIR(about.st_mode):
                 kind = kinds.of_folder(os.path.join(source, inner))
-                if inner not in kinds.UNSAID and kind != "environments":
+                if kind != "environments":
                     yield from self.below(one)
             elif stat.S_ISREG(about.st_mode) or stat.S_ISLNK(about.st_mode):
                 yield Entry(one, os.path.join(source, inner), about)
@@ -151,7 +159,7 @@ class _Walk:
 
     def _entry(self, path: str) -> Entry | None:
         """Return what lies at a path; None if it does not exist, or never travels."""
-        if self._kind(os.path.dirname(path)):
+        if self._kind(os.path.dirname(path)) or os.path.basename(path) in kinds.UNSAID:
             return None
         source = os.path.join(self._root, path)
         try:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.hosts.calls import SchedulerError
 from jobgen.runs.code.digests import sha256_of
-from jobgen.runs.remote.mirror import LOGS, is_growing, may_have, pull_from
+from jobgen.runs.remote.mirror import GONE, LOGS, GoneError, is_growing, linked, may_have, pull_from
 from jobgen.runs.remote.place import Place
 from jobgen.runs.run_directory import METRICS
 
@@ -75,8 +75,11 @@ def _lacking(place: Place, files: Sequence[RemoteFile]) -> list[RemoteFile]:
 
 def listed(place: Place) -> list[RemoteFile]:
     """Return the files of a run at its host, by name; those with a line break in their path are left out."""
-    directory = shlex.quote(place.directory)
-    answer = place.host.run(f"cd {directory} && find . -type f ! -path '*\n*' -exec wc -c {{}} +")
+    directory, tasks = shlex.quote(place.directory), "".join(f" ./{name}" for name in linked(place))
+    find = f"find -H .{tasks} -type f ! -path '*\n*' -exec wc -c {{}} +"
+    answer = place.host.run(f"cd {directory} || exit {GONE}; {find}")
+    if answer.status == GONE:
+        raise GoneError(f"{shown(place.directory)} is not at {place.host_name} any more")
     files = []
     for line in answer.out.decode("utf-8", "surrogateescape").split("\n"):
         size, _, name = line.lstrip().partition(" ")
@@ -91,7 +94,10 @@ def _matches(name: str, pattern: str) -> bool:
     if folder in _NAMED_ONLY and not pattern.startswith(folder):
         return False
     pattern = pattern.rstrip("/")
-    return any(fnmatchcase(one, pattern) for one in (name, name.rsplit("/", 1)[-1], *_folders(name)))
+    return any(
+        one == pattern or fnmatchcase(one, pattern)
+        for one in (name, name.rsplit("/", 1)[-1], *_folders(name))
+    )
 
 
 def _folders(name: str) -> Iterator[str]:
@@ -110,9 +116,9 @@ def _download(place: Place, file: RemoteFile, progress: Callable[[RemoteFile, in
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600)
     more = True
-    while more:
+    while more:  # not to the end of a file that grows as fast as it is fetched
         progress(file, path.stat().st_size)
-        more = pull_from(place, f"{place.directory}/{file.name}", path)
+        more = pull_from(place, f"{place.directory}/{file.name}", path) and path.stat().st_size < file.size
 
 
 def _different(place: Place, files: Mapping[RemoteFile, Path]) -> list[RemoteFile]:

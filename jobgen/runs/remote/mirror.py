@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, shown
 from jobgen.hosts.calls import SchedulerError
 from jobgen.runs import intent, regular_file
 from jobgen.runs.remote import place as places
@@ -31,15 +31,20 @@ _OWN = (  # files of the mirror itself
     *(AS_OF, LAST_STATE, _CLOSED, intent.NAME, intent.UNUSED, PLAN, SCRIPT, START),
 )
 CHUNK = 4 << 20  # bytes of a file that one command fetches: what a broken connection loses
+GONE = 3  # the exit status of a script whose file does not exist
 _SMALL = 256  # blocks of 512 bytes
 _STATE = (
     *("job-id", "cancelled", "status.json", "hosts", "hostfile", "bad-hosts", "sweep.json", "saved-step"),
     *("events", "control", "statuses", "*.ranks"),
 )
-LOGS = ("*.log", "*.o[0-9]*", "*.devices")
+LOGS = ("*.log", "log", "*.o[0-9]*", "*.devices")
 _PRUNED = ("code", "checkpoints", ".submission")  # folders that hold none of these
 _SAFE = re.compile(r"(?:[\w.%+=@:,-]+/)*[\w.%+=@:,-]+")
 _FRAME = re.compile(rb"(grow|log) (\d+) (\d+) ([^\n]+)\n")
+
+
+class GoneError(JobgenError):
+    """A file is not at the host any more."""
 
 
 class _Frame(NamedTuple):
@@ -124,14 +129,20 @@ def _files_script(some: Sequence[Place]) -> str:
     """Return the commands that print the names of the logs of runs, and their small files as an archive, if
     there is any. Each command is one for all runs: processes are the costs of a look."""
     logs, state = (" -o ".join(f"-name {shlex.quote(name)}" for name in names) for names in (LOGS, _STATE))
-    folders = " ".join(shlex.quote(place.directory.lstrip("/")) for place in some)
+    paths = (f"{place.directory.lstrip('/')}/{name}" for place in some for name in ("", *linked(place)))
+    folders = " ".join(shlex.quote(path.rstrip("/")) for path in paths)
     return f"""\
 cd / || exit
-find {folders} {_pruned()} -o -type f ! -path '*
+find -H {folders} {_pruned()} -o -type f ! -path '*
 *' \\( {logs} \\) -exec printf 'log 0 0 /%s\\n' {{}} + 2> /dev/null
-find {folders} {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} + 2> /dev/null
+find -H {folders} {_pruned()} -o -type f -size -{_SMALL} \\( {state} \\) -exec tar cf - {{}} + 2> /dev/null
 :
 """
+
+
+def linked(place: Place) -> list[str]:
+    """Return the names of the tasks of a run that go on in the directories of an earlier run."""
+    return sorted(path.name for path in place.mirror.glob("task-*") if path.is_symlink())
 
 
 def _pruned() -> str:
@@ -201,6 +212,7 @@ def pull(path: Path) -> bool:
     """Fetch what was added to a growing file of a mirror, at most CHUNK bytes; return whether there is more.
 
     Raises:
+        GoneError: the file was removed at the host.
         UnreachableError: the host does not answer; what was fetched before stays.
     """
     place = places.of_file(path)
@@ -212,13 +224,15 @@ def pull_from(place: Place, name: str, path: Path) -> bool:
     at = path.stat().st_size if path.is_file() else 0
     there = shlex.quote(name)
     script = f"""\
-[ -f {there} ] || exit 0
+[ -f {there} ] || exit {GONE}
 n=$(wc -c < {there}); k={at}
 [ "$n" -ge "$k" ] || k=0
 printf '%d %d\\n' "$k" "$n"; tail -c +$((k + 1)) < {there} | head -c {CHUNK}
 """
-    out = place.host.run(script, patience=600).out
-    head, newline, data = out.partition(b"\n")
+    answer = place.host.run(script, patience=600)
+    if answer.status == GONE:
+        raise GoneError(f"{shown(name)} is not at {place.host_name} any more")
+    head, newline, data = answer.out.partition(b"\n")
     if not newline:
         return False
     start, size = map(int, head.split())
@@ -258,8 +272,8 @@ def pull_end(path: Path) -> None:
 
 
 def try_end(path: Path) -> None:
-    """Fetch the end of a file as `pull_end`; nothing if the host does not answer."""
-    with suppress(SchedulerError):
+    """Fetch the end of a file as `pull_end`; nothing if the host does not answer, or has it no more."""
+    with suppress(SchedulerError, GoneError):
         pull_end(path)
 
 

@@ -105,6 +105,17 @@ def host_named(name: str) -> SshHost:
     return _hosts[name]
 
 
+def check_kept(run: Path, place: Place | None) -> None:
+    """Check that a run is still here, while a command waits for it.
+
+    Raises:
+        JobgenError: its directory was removed.
+    """
+    if not run.is_dir():
+        job = f"; its job goes on at {place.host_name}, in {place.directory}" if place else ""
+        raise JobgenError(f"{run} was removed meanwhile{job}")
+
+
 def host_of(run: Path) -> Host:
     """Return the machine of a run."""
     place = of(run)
@@ -112,10 +123,18 @@ def host_of(run: Path) -> Host:
 
 
 def touch(path: Path) -> None:
-    """Make an empty file of a run, where the run is."""
+    """Make an empty file of a run, where the run is.
+
+    Raises:
+        JobgenError: it cannot be written.
+        UnreachableError: the host does not answer.
+    """
     if place := of_file(path):
         _run(place, f": >> {shlex.quote(place.there(path))}", path)
-    path.touch()
+    try:
+        path.touch()
+    except OSError as error:
+        raise JobgenError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def append(path: Path, text: str) -> None:
@@ -141,6 +160,7 @@ def of_file(path: Path) -> Place | None:
 
 
 def _run(place: Place, script: str, path: Path) -> None:
-    answer = place.host.run(script)
+    gone = "echo the directory of the run is gone >&2; exit 1"
+    answer = place.host.run(f"[ -d {shlex.quote(place.directory)} ] || {{ {gone}; }}\n{script}")
     if answer.status:
         raise JobgenError(f"{place.there(path)} at {place.host_name} cannot be written: {answer.err.strip()}")

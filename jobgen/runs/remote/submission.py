@@ -63,16 +63,22 @@ def folder_of_runs(host: str, command: str) -> str:
 
 
 def send(
-    place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None, progress: Progress
+    place: Place,
+    files: Mapping[str, bytes],
+    group: bool,
+    code: Selection | None,
+    progress: Progress,
+    links: Mapping[str, str],
 ) -> None:
-    """Make the directory of a run at its host, with its files and its code.
+    """Make the directory of a run at its host, with its files, its code, and ``links`` to folders there that
+    exist.
 
     Raises:
         JobgenError: it cannot be made; nothing is left of it.
         UnreachableError: the host does not answer.
     """
     try:
-        _send_files(place, files, group, code)
+        _send_files(place, files, group, code, links)
         if code:
             travel(place.host, os.path.dirname(place.directory), place.directory, code, progress)
     except BaseException:
@@ -81,27 +87,34 @@ def send(
         raise
 
 
-def _send_files(place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None) -> None:
+def _send_files(
+    place: Place, files: Mapping[str, bytes], group: bool, code: Selection | None, links: Mapping[str, str]
+) -> None:
     directory = shlex.quote(place.directory)
     script = f"""\
 umask {"027" if group else "077"}; mkdir {directory} && cd {directory} || exit
-umask 077; tar xpf - && mkdir {TRIES}
+umask 077; tar xpf - && mkdir {TRIES} || exit
+{"find . -type l ! -exec test -d {} ';' -exec rm -f {} +" if links else ""}
 """
     start = f"{place.directory}/{CODE}/{code.start}" if code else place.directory
     files = {**files, START: os.fsencode(f"{os.path.normpath(start)}\n")}
-    answer = place.host.run(script, _archive(files, group))
+    answer = place.host.run(script, _archive(files, group, links))
     if answer.status:
         why = complaint(Done(answer.status, "", answer.err))
         raise JobgenError(f"{shown(place.directory)} at {place.host_name} cannot be written: {why}")
 
 
-def _archive(files: Mapping[str, bytes], group: bool) -> bytes:
+def _archive(files: Mapping[str, bytes], group: bool, links: Mapping[str, str]) -> bytes:
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         for name, content in files.items():
             about = tarfile.TarInfo(name)
             about.size, about.mode, about.mtime = len(content), mode_of(name, group), int(time.time())
             archive.addfile(about, io.BytesIO(content))
+        for name, target in links.items():
+            about = tarfile.TarInfo(name)
+            about.type, about.linkname, about.mtime = tarfile.SYMTYPE, target, int(time.time())
+            archive.addfile(about)
     return data.getvalue()
 
 

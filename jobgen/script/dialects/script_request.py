@@ -42,6 +42,5 @@ class ScriptRequest:
     index_later: bool = False  # the script reads the index of an array that only the submission names
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
     components: list[Request] = field(default_factory=list)  # those of a job with several
-    unconverted: list[tuple[DirectiveOption, str, str]] = field(
-        default_factory=list
-    )  # the option, its text, and why
+    # The option, its text, and why.
+    unconverted: list[tuple[DirectiveOption, str, str]] = field(default_factory=list)

@@ -21,6 +21,7 @@
 # not translated: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in PBS Pro
 # shellcheck disable=SC2046  # the words of $(mpi_exports)
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
+unset OMP_NUM_THREADS  # PBS Pro sets it to the cores of a node
 exec > "told-${PBS_JOBID%%[!0-9]*}-$PBS_ARRAY_INDEX.out" 2>&1
 # Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.
 mpi_exports() {

@@ -12,7 +12,7 @@
 # not translated: a100:ib of -l nodes: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # not translated: -l qos=high: PBS Pro has no equivalent; use a queue
 # not translated: -W x=FLAGS:ADVRES:night.1: reservations of PBS Pro are queues with names such as R12
-export OMP_NUM_THREADS=1  # PBS Pro sets it to the cores of a node
+unset OMP_NUM_THREADS  # PBS Pro sets it to the cores of a node
 exec > "told-${PBS_JOBID%%[!0-9]*}.out-$PBS_ARRAY_INDEX" 2>&1
 cd "$PBS_O_WORKDIR" || exit 1
 mpirun -np 8 python train.py

@@ -151,6 +151,27 @@ def test_the_changes_are_those_that_git_prints(options: tuple[str, ...], reposit
     assert (made / ".git/index").read_bytes() == index
 
 
+def test_the_changes_of_submodules_are_among_them(repository: Path) -> None:
+    inner, outer = checkout(repository.parent / "inner"), checkout(repository.parent / "outer")
+    add = ("-c", "protocol.file.allow=always", "submodule", "add", "--quiet")
+    run(outer, *add, str(inner), "the module")
+    run(outer, "commit", "--quiet", "--message", "module")
+    (outer / "the module/a.txt").write_text("changed\n")
+    (outer / "a.txt").write_text("changed, too\n")
+    found = git.state(str(outer))
+    assert found
+    copy = repository.parent / "copy"
+    shutil.copytree(outer, copy)
+    for place in (copy, copy / "the module"):
+        run(place, "checkout", "--quiet", "--", "a.txt")
+    (copy / "the module/.git").rename(copy / "the module/git")
+    subprocess.run(["git", "apply"], input=found.diff, cwd=copy, check=True)
+    assert [(copy / name).read_text() for name in ("a.txt", "the module/a.txt")] == [
+        "changed, too\n",
+        "changed\n",
+    ]
+
+
 def test_what_is_no_checkout(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "new").mkdir()
     assert git.state(str(tmp_path / "new")) is None

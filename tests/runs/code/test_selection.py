@@ -116,11 +116,35 @@ def test_without_git_all_but_jobgenignore(work: Path) -> None:
     assert paths(work) == {"train.py", ".jobgenignore", "a/.jobgenignore", "a/keep.log"}
 
 
+def test_jobgenignore_in_a_checkout(checkout: Path) -> None:
+    write(
+        checkout,
+        "data/big.bin",
+        "data/keep",
+        "a/notes.ipynb",
+        ".jobgenignore",
+        text="data/*\n!keep\n*.ipynb\n",
+    )
+    git(checkout, "add", ".")
+    write(checkout, "new.ipynb", "new.py")
+    assert paths(checkout) == {"train.py", ".jobgenignore", "data/keep", "new.py"}
+    assert paths(checkout, "a") >= {"a/notes.ipynb"}
+
+
 def test_a_checkout_without_git_here(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "cannot find git" in refusal(checkout)
     shutil.rmtree(checkout / ".git")
     assert paths(checkout) == {"train.py"}
+
+
+def test_a_checkout_whose_repository_is_gone(work: Path) -> None:
+    """It has moved, or is not in the container: without it nobody knows what git ignores."""
+    write(work, ".git", text="gitdir: /nowhere\n")
+    assert "cannot be listed: fatal: not a git repository: /nowhere" in refusal(work)
+    (work / ".git").rename(work / "git")
+    write(work, "inner/.git", "inner/a.py")
+    assert paths(work) == paths(work, "inner") - {"inner"} == {"train.py", "git", "inner/a.py"}
 
 
 @pytest.mark.parametrize("kind", ["checkout", "work"])
