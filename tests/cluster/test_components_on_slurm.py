@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from support.jobs import PROBE, probing
 from support.mpich import mpich_bin
 from support.processes import gone
 from support.waiting import wait_for
+
+from jobgen.config import read_spec
+from jobgen.errors import JobgenError
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.plan.plan import resolve
 
 pytestmark = [pytest.mark.usefixtures("warm_python"), pytest.mark.timeout(600)]
 
@@ -40,7 +46,10 @@ def rendered(folder: Path, launcher: str, *words: object, program: object = PROB
     return jobs.render(*options, program=[program])
 
 
-@pytest.mark.parametrize("launcher", ["srun", "mpirun", "torchrun"])
+LAUNCHERS_ALONE = ("srun", "mpirun", "torchrun")
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS_ALONE)
 def test_one_world_over_all_components(each_slurm: Cluster, launcher: str) -> None:
     one_world(each_slurm, launcher)
 
@@ -55,14 +64,14 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_one_world_of_other_launchers(slurm_cluster: Cluster, tmp_path: Path, name: str) -> None:
+def test_one_world_of_other_launchers(each_slurm: Cluster, tmp_path: Path, name: str) -> None:
     launcher, first, words = OTHERS[name]
-    path = slurm_cluster.env["PATH"]
+    path = each_slurm.env["PATH"]
     if first == "debian":
         path = jobs.debian_path(tmp_path / "bin")
     elif first == "mpich":
         path = f"{mpich_bin()}:{path}"
-    one_world(slurm_cluster, launcher, *words, path=path)
+    one_world(each_slurm, launcher, *words, path=path)
 
 
 def one_world(cluster: Cluster, launcher: str, *words: str, path: str = "") -> None:
@@ -125,3 +134,40 @@ def test_an_array_of_them_is_refused_by_slurm_too(each_slurm: Cluster) -> None:
     done = each_slurm.exec("head", command, cwd=folder, check=False)
     assert (done.returncode, done.stdout) != (0, ""), done
     assert "array" in done.stderr.lower()
+
+
+def planned(scheduler: str, words: str) -> str:
+    """The sentence that refuses components under a launcher; empty if they are planned."""
+    launcher, _, mpi = words.partition(" --mpi ")
+    settings = {
+        "launcher": launcher,
+        "nodes": "1x1+2x2",
+        "accelerator": "cpu",
+        **({"mpi": mpi} if mpi else {}),
+    }
+    try:
+        resolve(read_spec(scheduler, settings, ("./a",)))
+    except JobgenError as error:
+        return str(error)
+    return ""
+
+
+def test_the_table_of_launchers_holds() -> None:
+    """Each launcher and each MPI is in one row; those with a column "tested" run above, the others are refused by name."""
+    text = (ROOT / "docs/request.md").read_text()
+    rows = re.findall(
+        r"^\| (`[^|]*) \| ([^|]*) \| ([^|]*) \| ([^|]*)\|$", text.partition("| tested with")[2], re.M
+    )
+    cells = {name: row for names, *row in rows for name in re.findall(r"`([^`]+)`", names)}
+    known = {*LAUNCHERS, *(f"mpirun --mpi {name}" for name in MPI_FLAVOURS)} - {"mpirun"}
+    assert cells.keys() == known
+    for name, (on_slurm, on_pbs, tested) in cells.items():
+        for scheduler, cell in (("slurm", on_slurm), ("pbs", on_pbs)):
+            refusal = planned(scheduler, name)
+            assert (refusal != "") == (cell == "refused"), (name, scheduler, refusal)
+            assert not refusal or name.split()[-1] in refusal.lower()
+        own = name.removesuffix(" --mpi openmpi")
+        runs = own in LAUNCHERS_ALONE or any(
+            " ".join((one, *words)) == own for one, _, words in OTHERS.values()
+        )
+        assert tested.startswith("Slurm 22.05 and 24.11") == runs, name

@@ -357,14 +357,16 @@ def test_the_scheduler_s_way_is_missing(slurm_cluster: Cluster, tmp_path: Path, 
 
 
 def test_the_rendezvous_is_at_an_interface_of_the_first_host_that_takes_part(cluster: PbsCluster) -> None:
-    """On OpenPBS it is not the host of the script."""
+    """On OpenPBS it is not the host of the script. The job has all nodes: which of them two would be, depends on other jobs."""
     folder = cluster.folder("address")
     options = [*path_file(folder, "deepspeed"), "--launcher", "deepspeed", "--exclude", cluster.nodes[0]]
     options += ["--master-addr", "interface:eth0"]
     program = ["bash", "-c", "echo rendezvous of $RANK at $MASTER_ADDR on $(hostname)"]
-    script = jobs.render(*cluster.words, *TWO_BY_TWO, *options, program=program)
+    script = jobs.render(*cluster.words, *TWO_BY_TWO, "--nodes", "3", *options, program=program)
     done = cluster.wait(cluster.submit(script, folder))
     assert done.ok, done.output
     found = re.findall(r"^rendezvous of (\d) at ([\d.]+) on (\S+)$", done.output, re.M)
-    own = cluster.exec(cluster.nodes[1], ["hostname", "-I"]).stdout.split()
-    assert sorted(found) == [(rank, own[0], cluster.nodes[1]) for rank in "01"]
+    allocated = [host for host, _ in jobs.hosts_in(jobs.run_dir(folder / "runs"))]
+    hosts = [host for host in allocated if host != cluster.nodes[0]]
+    own = cluster.exec(hosts[0], ["hostname", "-I"]).stdout.split()
+    assert sorted(found) == [(str(rank), own[0], hosts[rank // 2]) for rank in range(4)]

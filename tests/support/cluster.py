@@ -149,7 +149,7 @@ class Cluster:
         self.exec("head", ["scancel", job_id])
 
     def purge(self, job_id: str) -> None:
-        """End a job at once, without a word to it."""
+        """End a job at once, whatever its script does with the TERM that it gets."""
         self.exec("head", ["scancel", "--full", "--signal=KILL", job_id])
 
     def requeue(self, job_id: str) -> None:
