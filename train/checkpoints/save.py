@@ -65,7 +65,8 @@ class Saver(Publisher):
     @property
     def needed(self) -> float:
         """The seconds that another save would take, after the one that is under way."""
-        return self.seconds * (2 if self._thread and self._thread.is_alive() else 1)
+        busy = any(thread and thread.is_alive() for thread in (self._thread, self.removal))
+        return self.seconds * (2 if busy else 1)
 
     @property
     def saved_step(self) -> int:
@@ -110,10 +111,12 @@ class Saver(Publisher):
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the save that is under way, if there is one, is complete. Raise its error."""
+        """Wait until the save that is under way, and the removal of older checkpoints, are complete. Raise the
+        error of the save."""
         thread, self._thread = self._thread, None
-        if thread:
-            thread.join()
+        for one in (thread, self.removal):
+            if one:
+                one.join()
         error, self._error = self._error, None
         if error:
             raise error
@@ -177,7 +180,7 @@ class Saver(Publisher):
         entries = self.agree(name, writer.failure, writer.entries, draft)
         files = {file: entry for some in entries for file, entry in some.items()}
         record, keep = self.record(name, progress, files), self.facts["settings"]["keep"]
-        self.finish(draft, name, record, progress.step, keep, best)
+        self.finish(draft, name, record, progress.step, keep, best, verified=self.group is not None)
         self.mark(progress)
         self.latest, self.seconds = name, time.monotonic() - start
         seconds = round(self.seconds, 3)
