@@ -18,7 +18,8 @@ class Publisher:
     """The base of the classes that save checkpoints. All ranks call `begin`, `agree` and `finish` together.
 
     directory: of the checkpoints; latest: the id of the last intact one; its path if it is in another
-    directory; group: all ranks, with messages on the host (None: the default group, on the device)
+    directory; group: all ranks, with messages on the host (None: the default group, on the device); stops: the
+    run has little time left, and leaves the removal of older checkpoints to the next one
     """
 
     device: Device
@@ -26,6 +27,7 @@ class Publisher:
     directory: Path
     latest: str | None
     group: Any = None
+    stops = False
     removal: Thread | None = None  # of older checkpoints, on rank 0
 
     def begin(self, name: str) -> Path:
@@ -78,7 +80,10 @@ class Publisher:
     def _remove(self, final: Path, entries: Entries, keep: int | None) -> None:
         """Remove older checkpoints if the files of the new one are intact."""
         try:
-            verify(final, entries, from_disk=True)
+            for one in entries.items():
+                if self.stops:
+                    return
+                verify(final, dict([one]), from_disk=True)
             prune(self.directory, keep)
         except BadInput as error:
             report.complain(f"warning: {error}; the checkpoints before it are kept")

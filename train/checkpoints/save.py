@@ -65,8 +65,7 @@ class Saver(Publisher):
     @property
     def needed(self) -> float:
         """The seconds that another save would take, after the one that is under way."""
-        busy = any(thread and thread.is_alive() for thread in (self._thread, self.removal))
-        return self.seconds * (2 if busy else 1)
+        return self.seconds * (2 if self._thread and self._thread.is_alive() else 1)
 
     @property
     def saved_step(self) -> int:
