@@ -224,8 +224,7 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
             _remove(directory, handle)
             return earlier
         if place:
-            earlier_place = places.of(order.rest_of) if order.rest_of else None
-            targets = {name: f"{earlier_place.directory}/{name}" for name in links} if earlier_place else {}
+            targets = _targets(order, links)
             with order.progress("sending the code, in KiB") as work:
                 remote.send(place, files, group, code, work, targets)
     except BaseException:
@@ -244,6 +243,12 @@ def submit(order: Order, text: str, patience: float, new: bool = False) -> Submi
         raise
     intent.record(directory, made)
     return Submission(made, directory, remark, handle)
+
+
+def _targets(order: Order, links: Sequence[str]) -> dict[str, str]:
+    """Return the directory at the host of each task that goes on where it was."""
+    earlier = places.of(order.rest_of) if order.rest_of else None
+    return {name: f"{earlier.directory}/{name}" for name in links} if earlier else {}
 
 
 def explanation(order: Order) -> list[str]:

@@ -42,7 +42,7 @@ def joined(script: Script, parts: Sequence[Script]) -> Script:
     if len(parts) == 1:
         return script
     if script.components:
-        blanks = [_blank(parts[0], one) for call in calls(parts[0]) for one in Part(call.words).sizes]
+        blanks = [_blank(parts[0], one) for call in calls(parts[0]) for one in SrunPart(call.words).sizes]
         whole = replace(script, source=apply(parts[0].source, blanks))
     else:
         option = chunks_option(script)
@@ -114,7 +114,7 @@ def _of_component(script: Script, at: int) -> Script:
     return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
 
 
-class Part:
+class SrunPart:
     """A part of a command of srun: its options, those of them that are sizes, its program, and the components
     that it is for."""
 
@@ -143,12 +143,12 @@ class Part:
         )
 
 
-def parts_of(call: launch_calls.Call) -> list[Part]:
+def parts_of(call: launch_calls.Call) -> list[SrunPart]:
     """Return the parts of a command of srun, which colons divide."""
     words = list(call.words)
     ends = [at for at, word in enumerate(words) if word.text == ":"]
     return [
-        Part(words[begin:end])
+        SrunPart(words[begin:end])
         for begin, end in zip([0, *(at + 1 for at in ends)], [*ends, len(words)], strict=True)
     ]
 
