@@ -18,8 +18,8 @@ class Publisher:
     """The base of the classes that save checkpoints. All ranks call `begin`, `agree` and `finish` together.
 
     directory: of the checkpoints; latest: the id of the last intact one; its path if it is in another
-    directory; group: all ranks, with messages on the host (None: the default group, on the device); stops: the
-    run has little time left, and leaves the removal of older checkpoints to the next one
+    directory; group: all ranks, with messages on the host (None: the default group, on the device);
+    stops: the run has little time left, and leaves the removal of older checkpoints to the next one
     """
 
     device: Device

@@ -110,8 +110,10 @@ class Saver(Publisher):
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the save that is under way, and the removal of older checkpoints, are complete. Raise the
-        error of the save."""
+        """Wait until the save and the removal of older checkpoints that are under way are complete.
+
+        Raise the error of the save.
+        """
         thread, self._thread = self._thread, None
         for one in (thread, self.removal):
             if one:
