@@ -1278,3 +1278,20 @@ def test_no_remark_that_is_false(text: str, target: str) -> None:
 def test_the_path_of_a_program_in_a_variable_is_none_of_the_launcher() -> None:
     code = 'RUN="srun --mpi=pmi2"\nPROGRAM="/opt/bin/lmp -screen none"\n$RUN $PROGRAM -in a'
     assert not [one for one in job_file(SLURM.format("-N 1 -n 2", code)).remarks if "in PATH" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("setting", "several"),
+    [("ARGUMENTS=${@:2}", True), ("X=$*", True), ("X=$1", False), ("X=${1:-a}", False)],
+)
+def test_a_variable_with_several_arguments_of_the_script(setting: str, several: bool) -> None:
+    name = setting.partition("=")[0]
+    done = job_file(SLURM.format("-n 1", f"{setting}\npython3 a.py ${name}"))
+    assert (values(done.text)["command"][:2] == ["bash", "-c"]) == several
+
+
+def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
+    code = "export LOG=$PLACE/log\nPLACE=/data\nexport OUT=$PLACE/out\npython3 a.py"
+    found = values(job_file(SLURM.format("-n 1", code)).text)
+    assert found["env"] == {"OUT": "/data/out"}
+    assert "export LOG=$PLACE/log" in found["setup"]
