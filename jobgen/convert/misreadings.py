@@ -123,9 +123,10 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     step = source.scheduler.node_step
     launches = [one for one in script.launches if one.kind == step and one.program]
     starts = {one.command.node.start for one in launches}
-    words = (word for one in script.commands if one.node.start not in starts for word in one.arguments)
-    files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
-    sources = script.named("module", "ml", "source", ".", "conda", "mamba", "spack", "eval")
+    modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
+    others = [one for one in script.commands if one.node.start not in starts and one not in modules]
+    files = {word.text.strip("'\"").rpartition("/")[2] for one in others for word in one.arguments}
+    sources = [*modules, *script.named("source", ".", "eval")]
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
     for launch in launches:

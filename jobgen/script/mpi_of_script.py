@@ -16,17 +16,22 @@ _BUILT = re.compile(
     r"(?:\S*/)?(?:p?hdf|fftw|p?netcdf|petsc|slepc|boost|lammps|gromacs|namd|esmf|vasp|espresso|quantum|openfoam"
     r"|scotch|metis|parmetis|scalapack|mumps|hypre|trilinos|cp2k|amber|relion|tensorflow|python|mpi4py|elpa|wrf)"
 )
+# Open MPI before PMIx, which version 2 brought.
+_OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
 _PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 
 
-def mpi_of(script: Script, options: Collection[str] = ()) -> str:
-    """Return the key of an MPI in MPI_FLAVOURS: by what names it, by the launchers or by their options."""
-    return recognized_mpi(script, options) or DEFAULT_MPI
+def mpi_of(script: Script, options: Collection[str] = (), at: int | None = None) -> str:
+    """Return the key of an MPI in MPI_FLAVOURS: by what names it, by the launchers or by their options.
+
+    ``at`` is the offset of a launcher: the modules that are loaded there come before later ones.
+    """
+    return recognized_mpi(script, options, at) or DEFAULT_MPI
 
 
-def recognized_mpi(script: Script, options: Collection[str] = ()) -> str | None:
+def recognized_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
     """Return the key of the MPI that something in a script shows; None without one."""
-    if named := named_mpi(script):
+    if named := named_mpi(script, at):
         return named
     values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
     used = {command.name for command in script.commands} | {words[0] for words in values if words}
@@ -35,14 +40,14 @@ def recognized_mpi(script: Script, options: Collection[str] = ()) -> str | None:
     return found[0] if found else None
 
 
-def named_mpi(script: Script) -> str | None:
+def named_mpi(script: Script, at: int | None = None) -> str | None:
     """Return the key of the MPI that a module or a variable of the script names; None without one."""
-    loaded = _loaded(script)
-    for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
-        for word in reversed(words):
-            for key, mpi in MPI_FLAVOURS.items():
-                if mpi.modules and re.search(rf"(?:^|/)(?:{mpi.modules})(?![a-z])", word):
-                    return key
+    for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
+        for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
+            for word in reversed(words):
+                for key, mpi in MPI_FLAVOURS.items():
+                    if mpi.modules and re.search(rf"(?:^|/)(?:{mpi.modules})(?![a-z])", word):
+                        return key
     for name, _, _ in script.assignments:
         for prefix, key in _PREFIXES.items():
             if name.startswith(prefix):
@@ -64,10 +69,22 @@ def end_together(script: Script, name: str) -> bool:
     return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
 
 
-def _loaded(script: Script) -> list[str]:
-    """Return the words of the modules that a script loads and does not unload, in lower case."""
+def first_open_mpi(script: Script, at: int) -> str:
+    """Return the module or the part of a path that names an Open MPI 1 at an offset; empty without one."""
+    texts = [word for word in _loaded(script, at) if re.search(r"(^|/)open-?mpi", word)]
+    texts = texts or [value.text for _, value, _ in script.assignments]
+    texts += [word.text for one in script.commands for word in one.words[:1]]
+    found = (match for text in texts if (match := _OPEN_MPI_1.search(text)))
+    return next((match[0] for match in found), "")
+
+
+def _loaded(script: Script, at: int | None = None) -> list[str]:
+    """Return the words of the modules that a script loads, and does not unload before an offset, in lower
+    case."""
     words: list[str] = []
     for command in script.named("module", "ml"):
+        if at is not None and command.node.start > at:
+            break
         first, *rest = [word.lower() for word in command.literals] or [""]
         if first in ("purge", "reset"):
             words.clear()

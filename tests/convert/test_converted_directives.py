@@ -46,7 +46,7 @@ from jobgen.script.script import Script
         ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
         ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
         ("#SBATCH --output=%x-%t.log", "pbspro", "the output file %x-%t.log"),
-        ("#SBATCH --array=1-4 --output=%x-%j.log", "pbspro", "the output file %x-%j.log"),
+        ("#SBATCH --array=1-4 --output=a-%j.log", "pbspro", "the output file a-%j.log"),
         ("#SBATCH --mem=0", "pbspro", "--mem=0"),
         ("#SBATCH --gres=dcu:4", "pbspro", "--gres=dcu:4"),
         ("#SBATCH --cpus-per-task=$N", "pbspro", "--cpus-per-task=$N"),

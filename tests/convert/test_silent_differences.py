@@ -1159,3 +1159,139 @@ def test_a_launcher_that_the_environment_in_a_container_has() -> None:
     line = 'srun singularity exec a.sif bash -c "source /env.sh; torchrun --nproc_per_node 1 t.py"'
     done = job_file(SLURM.format("-N 2 --gres=gpu:1", line))
     assert any("has to find without it" in one.why for one in done.remarks)
+
+
+TWO = "#SBATCH -N 1 -n 2\nmodule load openmpi\nsrun ./a\nmodule unload openmpi\nmodule load {}\nsrun ./a"
+
+
+@pytest.mark.parametrize(
+    ("module", "second"), [("intel-oneapi-mpi", "mpirun -n 2 -ppn 2"), ("gcc", "mpirun -np 2")]
+)
+def test_each_launcher_has_the_options_of_the_mpi_that_is_loaded_there(module: str, second: str) -> None:
+    lines = [one for one in convert(TWO.format(module), "torque").text.splitlines() if "mpirun" in one]
+    assert [line.startswith(start) for line, start in zip(lines, ("mpirun -np 2", second), strict=True)] == [
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "old"),
+    [
+        ("MPI=/opt/openmpi1.4.2-intel\n$MPI/bin/mpirun -np 4 ./a", "openmpi1.4.2"),
+        ("module load openmpi/1.10.1-gcc\nmpirun -np 4 ./a", "openmpi/1.10.1"),
+        ("/opt/openmpi-1.6/bin/mpirun -np 4 ./a", "openmpi-1.6"),
+        ("module load openmpi/3.1.6\nmpirun -np 4 ./a", ""),
+        ("module load openmpi/4.1.1\nOLD=/opt/openmpi-1.6\nmpirun -np 4 ./a", ""),
+        ("module load openmpi/1.10.1 mpich/3\nmpirun -np 4 ./a", ""),
+    ],
+)
+def test_open_mpi_1_has_no_pmix(code: str, old: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=4\n{code}", "slurm")
+    assert [one.what for one in done.remarks if "no PMIx" in one.why] == [old] * bool(old)
+    assert ("--mpi=pmix" in done.text) == ("openmpi/3" in code or "openmpi/4" in code)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [("/opt/openmpi", True), ('"/opt/openmpi/bin/mpirun -np 4"', False)]
+)
+def test_a_variable_with_a_folder_keeps_its_value(value: str, kept: bool) -> None:
+    call = "$RUN/bin/mpirun -np 4" if kept else "$RUN"
+    done = convert(f"#PBS -l nodes=1:ppn=4\nRUN={value}\n{call} ./a", "slurm")
+    assert (f"RUN={value}\n" in done.text) == kept
+    assert "srun --ntasks=4" in done.text
+
+
+NAMES = [
+    ("#SBATCH -a 1-3\ncp $SLURM_JOB_NAME.csv x", "torque", "SLURM_JOB_NAME=${PBS_JOBNAME%-$PBS_ARRAYID}\n"),
+    ("#SBATCH -n 1\ncp $SLURM_JOB_NAME.csv x", "torque", "cp $PBS_JOBNAME.csv x\n"),
+    ("#SBATCH -a 1-3\ncp $SLURM_JOB_NAME.csv x", "pbspro", "cp $PBS_JOBNAME.csv x\n"),
+    ("#SBATCH -a 1-3 -o %x_%a.log\n./a", "torque", '"${PBS_JOBNAME%-$PBS_ARRAYID}_$PBS_ARRAYID.log"'),
+    ("#SBATCH -a 1-3 -o %x.log\n./a", "pbspro", 'exec > "$PBS_JOBNAME.log"'),
+    ("#SBATCH -a 1-3 -o %x_%j.log\n./a", "pbspro", "${PBS_ARRAY_INDEX:+_$PBS_ARRAY_INDEX}.log"),
+    ("#PBS -t 1-3\ncp $PBS_JOBNAME.csv x", "slurm", "PBS_JOBNAME=$SLURM_JOB_NAME-$SLURM_ARRAY_TASK_ID\n"),
+]
+
+
+@pytest.mark.parametrize(("text", "target", "line"), NAMES)
+def test_torque_adds_the_index_to_the_name_of_a_task(text: str, target: str, line: str) -> None:
+    """qsub -N given -t 3: PBS_JOBNAME is given-3."""
+    assert line in convert(text, target).text
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "named"),
+    [
+        ("-J a -o %x.out", "sed -n 2p a.out > b", True),
+        ("-o out_%j.txt", "./a\nwc -l < out_${SLURM_JOB_ID}.txt", True),
+        ("-N 1", "grep -c done slurm-$SLURM_JOB_ID.out", True),
+        ("-o out.txt", "cp out.txt results", False),
+        ("-o out.txt", "grep -c done other.txt", False),
+    ],
+)
+def test_lines_of_jobgen_in_a_log_that_the_script_reads(option: str, code: str, named: bool) -> None:
+    done = job_file(SLURM.format(option, f"./b\n{code}"))
+    assert any("lines of its own" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("./a\nsbatch next.sh", True),
+        ("./a\nsbatch --export=NONE next.sh", False),
+        ("export OMP_NUM_THREADS=4\n./a\nsbatch next.sh", False),
+    ],
+)
+def test_threads_of_a_job_that_the_script_submits(code: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", code))
+    assert any("the new job gets OMP_NUM_THREADS" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize("options", ["-n _N_", "-N _N_", "-n 2 -c _C_"])
+def test_a_number_that_cannot_be_read_in_a_job_file(options: str) -> None:
+    done = job_file(SLURM.format(options, "./a"))
+    assert [one.lost for one in done.remarks if one.why.startswith("is no number")] == [False]
+
+
+def test_the_plugin_for_mpi_that_a_variable_names() -> None:
+    done = job_file(SLURM.format("-N 1 -n 2", "export SLURM_MPI_TYPE=pmix_v3\nsrun ./a"))
+    whats = [one.what for one in done.remarks if one.why == "becomes --mpi=pmix"]
+    assert whats == ["SLURM_MPI_TYPE=pmix_v3"]
+    assert not [one for one in done.remarks if "is a guess" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("#PBS -l nodes=1:ppn=4\nmpirun --version", "slurm"),
+        ("#PBS -l nodes=1:ppn=4 -j oe\n#PBS -o /data/logs\ncd /data/logs\n./a", "slurm"),
+        ("#SBATCH -N 1 -n 2\nmodule load ior\nsrun ior", "torque"),
+    ],
+)
+def test_no_remark_that_is_false(text: str, target: str) -> None:
+    whys = " ".join(one.why for one in convert(text, target).remarks)
+    assert "has no counterpart" not in whys
+    assert "has ended" not in whys
+    assert "in the working directory" not in whys
+
+
+def test_the_path_of_a_program_in_a_variable_is_none_of_the_launcher() -> None:
+    code = 'RUN="srun --mpi=pmi2"\nPROGRAM="/opt/bin/lmp -screen none"\n$RUN $PROGRAM -in a'
+    assert not [one for one in job_file(SLURM.format("-N 1 -n 2", code)).remarks if "in PATH" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("setting", "several"),
+    [("ARGUMENTS=${@:2}", True), ("X=$*", True), ("X=$1", False), ("X=${1:-a}", False)],
+)
+def test_a_variable_with_several_arguments_of_the_script(setting: str, several: bool) -> None:
+    name = setting.partition("=")[0]
+    done = job_file(SLURM.format("-n 1", f"{setting}\npython3 a.py ${name}"))
+    assert (values(done.text)["command"][:2] == ["bash", "-c"]) == several
+
+
+def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
+    code = "export LOG=$PLACE/log\nPLACE=/data\nexport OUT=$PLACE/out\npython3 a.py"
+    found = values(job_file(SLURM.format("-n 1", code)).text)
+    assert found["env"] == {"OUT": "/data/out"}
+    assert "export LOG=$PLACE/log" in found["setup"]

@@ -19,6 +19,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 
+_NO_NUMBER = "is no number: set nodes, ranks_per_node and cpus_per_rank, with which jobgen counts"
 _ONE_LOG = "jobs of jobgen have one log file"
 
 
@@ -142,6 +143,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     for option, text, why in content.unconverted:
         if option.flag == "--signal" and _signal(file, request, option.value):
             continue
+        if why.endswith(" number"):
+            file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):

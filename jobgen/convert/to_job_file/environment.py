@@ -25,7 +25,7 @@ from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported
+from jobgen.script.syntax import Node, assignments, expansions, exported
 
 _STAGES = (
     "module_init",
@@ -288,8 +288,12 @@ class Environment:
         return value if one_by_one or all(other == value for other, _ in sets) else None
 
     def _constant(self, node: Node) -> str | None:
-        """Return the value of an assignment; None if it is not known, or begins with a home directory."""
+        """Return the value of an assignment; None if it is not known, or begins with a home directory, or has
+        a variable that is set only after it."""
         value = self.script.constants.value(node)
+        parts = [self.script.constants.node(name) for name, _ in expansions(node)]
+        if any(one is not None and one.start > node.start for one in parts):
+            return None
         if value is not None and re.match(r"~|.*:~", value) and node.type in ("word", "concatenation"):
             return None
         return value if value is not None or node.type != "variable_assignment" else ""

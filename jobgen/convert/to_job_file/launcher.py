@@ -172,10 +172,17 @@ def _written(launch: Launch) -> str:
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     """Set the MPI; add a remark if srun gets another plugin for it."""
     _choose_mpi(file, script, launch, kind)
-    plugin = launch.options.get("--mpi")
+    plugin, by = _plugin(script, launch)
     new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
     if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
-        file.remarks.append(Remark(launch.line, f"--mpi={plugin}", f"becomes --mpi={new}", lost=False))
+        file.remarks.append(Remark(launch.line, f"{by}={plugin}", f"becomes --mpi={new}", lost=False))
+
+
+def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
+    """Return the plugin for MPI of srun, and the option or the variable that names it."""
+    of_option, name = launch.options.get("--mpi"), "SLURM_MPI_TYPE"
+    value = None if of_option else script.constants.node(name)
+    return (script.constants.value(value), name) if value is not None else (of_option, "--mpi")
 
 
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
@@ -196,7 +203,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     options = [name for one in (launch, launch.outer) if one for name in one.options]
     named = recognized_mpi(script, options)
     if LAUNCHERS[kind].mpi_plugin:
-        plugin = re.sub(r"_v\d+$", "", launch.options.get("--mpi") or "none")
+        plugin = re.sub(r"_v\d+$", "", _plugin(script, launch)[0] or "none")
         known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
         given = next(known, None)
         named = given or named

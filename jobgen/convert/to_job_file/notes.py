@@ -51,6 +51,7 @@ _WATCH = ("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "v
 _OUTPUT = re.compile(
     r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
 )
+_READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 
@@ -282,6 +283,39 @@ def own_text(script: Script) -> Iterator[Remark]:
         ):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield Remark(one.line, shown(one.node), why, lost=False)
+
+
+def log_text(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too."""
+    request, dialect = script.request, script.dialect
+    codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
+    paths = [request.output] if request.output else [*dialect.own_log_names]
+    logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
+    for one in script.commands:
+        above = one.node.parent
+        files = [script.constants.value(word) or word.text.strip("\"'") for word in one.arguments]
+        if above is not None and above.type == "redirected_statement":
+            files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
+        read = {re.sub(codes, "*", os.path.basename(name)) for name in files} & logs
+        if (one.name in _READS_TEXT or "<" in (above.text if above else "")) and read - {"", "*", "null"}:
+            why = "reads the log, in which the job of jobgen writes lines of its own, too"
+            yield Remark(one.line, shown(one.node), why, lost=False)
+            return
+
+
+def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
+    if "OMP_NUM_THREADS" in {*file.variables, *(name for name, _, _ in script.assignments)}:
+        return
+    blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
+    code = "\n".join([*blocks, *_shell_code(file)])
+    scheduler = script.dialect.scheduler
+    for one in script.named(scheduler.command):
+        passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
+        if passes and one.node.text in code:
+            why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
+            yield Remark(one.line, shown(one.node), why, lost=False)
+            return
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

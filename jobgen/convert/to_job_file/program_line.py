@@ -33,7 +33,7 @@ _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
 _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 # Names of variables with options, which may be several words or none.
 _OF_OPTIONS = re.compile(
-    r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter)s?$|(^|_)(extra|command|cmd)$"
+    r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter|string)s?$|(^|_)(extra|command|cmd)$"
 )
 _GIVEN = f"{OF_ARRAY}script_arguments"  # the variable with the arguments that the script sets
 ARGUMENT = re.compile(r"\"?\$([1-9]|\{[1-9]\d*\})\"?")  # of the script, as a value
@@ -249,7 +249,7 @@ def _several(value: Node) -> bool:
     """Return whether the value of a variable may have blanks in it, or be empty."""
     if value.type in ("array", "command_substitution"):
         return not _PRINTS.match(value.text)
-    if value.type == "variable_assignment":
+    if value.type == "variable_assignment" or re.search(r"\$\{?[@*]", value.text):
         return True
     return not value.text.strip("\"'") or bool(
         re.search(r"\s", re.sub(r"\$\([^)]*\)|`[^`]*`|\$\{[^}]*\}", "", value.text))

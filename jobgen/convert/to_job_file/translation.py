@@ -190,6 +190,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [
         *notes.shell(script),
         *notes.own_text(script),
+        *notes.log_text(script),
+        *notes.child_jobs(script, file),
         *notes.run_directory(script, file),
         *notes.environment(script, launch),
         *notes.index(script),

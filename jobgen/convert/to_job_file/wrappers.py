@@ -141,7 +141,17 @@ def launcher_word(launch: Launch) -> Node:
     above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
     inner = next(above, launch.command.node)
     words = next(commands(inner), launch.command).words
+    if words[0].source is not launch.command.node.source and _known(launch).isdisjoint(_names(words)):
+        words = launch.command.words  # the launcher, and the program with its options, are in two variables
     return words[launcher_in(launch, words)]
+
+
+def _known(launch: Launch) -> set[str]:
+    return {*launch.row.names, *launch.row.line.modules}
+
+
+def _names(words: Sequence[Node]) -> list[str]:
+    return [os.path.basename(word.text) for word in words]
 
 
 def launcher_in(launch: Launch, words: Sequence[Node]) -> int:
@@ -151,8 +161,7 @@ def launcher_in(launch: Launch, words: Sequence[Node]) -> int:
 
 def _place_of(launch: Launch, texts: Sequence[str]) -> int:
     """Return the index of the first word of a launcher; 0 if it is in none of them."""
-    names = [os.path.basename(text) for text in texts]
-    known = {*launch.row.names, *launch.row.line.modules}
+    names, known = [os.path.basename(text) for text in texts], _known(launch)
     at = next((i for i, name in enumerate(names) if name in known), 0)
     if names[at : at + 1] and names[at] in launch.row.line.modules:  # python3 -u -m MODULE
         return next((i for i in range(at, -1, -1) if is_python(names[i])), at)

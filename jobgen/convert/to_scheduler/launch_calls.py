@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from jobgen.script.word_lists import expanded
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 _MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
 IN_CONTAINER = "is in the container: the line is unchanged"
+_LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -104,11 +106,11 @@ def _loop_in_background(node: Node) -> Node | None:
 
 
 def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:
-    """Yield edits that empty the variables with a launcher which nothing reads any more."""
+    """Yield edits that empty the variables with a launcher which nothing reads any more, but no folders."""
     words = {id(node) for one in done for node in one.word.all()}
     names = {node.text for one in done for node in one.word.all("variable_name")}
     for name, value, node in script.assignments:
-        if name in names and value is not node:
+        if name in names and value is not node and _LAUNCHER.search(value.text):
             uses = [use for read, use in script.expansions if read == name]
             if all(id(use) in words for use in uses):
                 yield Edit(value.start, value.end, "")
@@ -133,7 +135,7 @@ def completed(
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
-        mpi = MPI_FLAVOURS[mpi_of(script, given)]
+        mpi = MPI_FLAVOURS[mpi_of(script, given, call.start)]
         passed = exports(call, mpi)
         hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []

@@ -18,11 +18,12 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.mpi_of_script import end_together, mpi_of, named_mpi, names_mpi_of_python
+from jobgen.script.mpi_of_script import end_together, first_open_mpi, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
+_QUERIES = ("--version", "-version", "-V", "--help", "-h", "-help")
 
 
 def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
@@ -37,6 +38,8 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     general: set[str] = set()
     beside = launch_calls.beside_others(script) if source.scheduler.node_step is None else set()
     for call in launch_calls.calls(script, old):
+        if [word.text for word in call.words] and all(word.text in _QUERIES for word in call.words):
+            continue
         found = list(_replaced(call, general, script, source, target, call.start in beside))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
@@ -82,11 +85,11 @@ def _replaced(
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
-            text = _as_srun(line, script)
+            text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
         else:
-            mpi = MPI_FLAVOURS[mpi_of(script)]
+            mpi = MPI_FLAVOURS[mpi_of(script, at=call.start)]
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
@@ -160,9 +163,12 @@ def _of_all(
     call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Remark]:
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
-    key = mpi_of(script, line.marks)
+    key = mpi_of(script, line.marks, call.start)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
-    if named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
+    if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
+        why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
+        yield Remark(call.command.line, old, why, lost=False)
+    elif named_mpi(script) is None and not (to_srun and mpi.srun == "none"):
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
@@ -250,8 +256,10 @@ def _has_input(call: Call) -> bool:
     return above is not None and above.type == "pipeline" and above.children[0] is not node
 
 
-def _as_srun(line: LaunchLine, script: Script) -> str:
-    return srun_line.write(line, script.request, MPI_FLAVOURS[mpi_of(script, line.marks)].srun)
+def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:
+    mpi = MPI_FLAVOURS[mpi_of(script, line.marks, call.start)]
+    plugin = "pmi2" if mpi.srun == "pmix" and first_open_mpi(script, call.start) else mpi.srun
+    return srun_line.write(line, script.request, plugin)
 
 
 def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:

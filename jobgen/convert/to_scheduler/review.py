@@ -37,6 +37,7 @@ _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|host
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
+_FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
@@ -178,7 +179,7 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.commands:
-        if command.line in {one.line for one in swept}:
+        if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
         words = [word.text.strip("'\"").rpartition("/")[2] for word in command.arguments]
         patterns = [word for word in words if re.search(r"\w", word)]

@@ -189,10 +189,11 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
 def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
     """Return the lines that write the output to files whose names the scheduler does not support."""
     logs, index = content.script_logs, target.variable("array_index")
+    of_array = content.index_later or content.request.array
     codes = {
         **dict.fromkeys("jJA", target.job_number),
         "a": f"${{{index}:-{source.no_index}}}" if content.index_later else f"${index}",
-        "x": f"${target.variable('job_name')}",
+        "x": (of_array and target.name_of_array) or f"${target.variable('job_name')}",
         "N": "$(hostname -s)",
         "u": f"${target.variable('user')}",
         "%": "%",
@@ -201,7 +202,7 @@ def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> l
     lines = []
     for key, path in logs.items():
         quoted = re.sub(r'([\\$`"])', r"\\\1", path)
-        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if content.index_later else {}
+        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if of_array else {}
         name = fill(quoted, codes if "%a" in path else codes | own)
         joined = " 2>&1" if key == "output" and content.request.join else ""
         lines.append(f'exec {signs[key]} "{name}"{joined}')

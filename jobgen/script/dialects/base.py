@@ -126,6 +126,7 @@ class Dialect:
     own_logs = NEVER  # a pattern of the names of its logs, if a script names none
     own_log_names = ("", "")  # those of a job and of a task of an array, with Slurm's filename patterns
     directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs
+    name_of_array = ""  # the name of the job in a task of an array, if its variable has the index, too
     no_index = ""  # the index in the names of a job that is no array
     default_mail = "none"  # the event of which it sends mail to an address
     mail_joint = ""  # between the events of mail

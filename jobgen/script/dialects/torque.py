@@ -56,6 +56,7 @@ class TorqueDialect(PbsDialect):
     directive_attributes = r"(?:FLAGS:)?(ADVRES|QOS)[:=]([\w.-]+)"
     array_kinds = ARRAY_KINDS
     task_suffix = "-%a"
+    name_of_array = "${PBS_JOBNAME%-$PBS_ARRAYID}"
     job_variables = {
         **PbsDialect.job_variables, "PBS_ARRAYID": "array_index", "PBS_NP": "slots",
         "PBS_NUM_NODES": "chunks", "PBS_NUM_PPN": "slots_per_node", "PBS_GPUFILE": "gpu_file",
