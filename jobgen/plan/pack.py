@@ -60,8 +60,10 @@ def check_pack(spec: Specification) -> None:
             raise spec.refuse(
                 key, "is once a node, and the points of --pack begin and end alone; use --setup"
             )
-    if not isinstance(spec.nodes, int) or not spec.nodes or spec.components:
+    if not spec.nodes:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
+    if not isinstance(spec.nodes, int):  # check_groups refuses them
+        return
     each = max(1, spec.nodes // spec.pack)
     if spec.min_nodes and spec.min_nodes >= each:
         raise spec.refuse("min_nodes", f"must be less than the nodes of a point, which has {each}")

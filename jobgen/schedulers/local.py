@@ -43,7 +43,9 @@ class Local(Scheduler):
         **dict.fromkeys(("requeue", "requeue_on"), "a local run has no queue"),
         **dict.fromkeys(("spare_nodes", "min_nodes"), "a local run has only this node"),
     }
-    lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ, or --hostfile"}
+    lacks_if_mixed = {
+        "nodes": "a local run has only this node; use pbs or slurm for nodes that differ, or --hostfile"
+    }
     allocation = "This machine is the allocation."
     default_cpus_per_rank = 1
 
