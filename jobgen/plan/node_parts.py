@@ -14,6 +14,8 @@ from jobgen.topology.cpus import write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobgen.spec import Specification
+
 Amount = int | tuple[int, ...]  # how many, the next free ones; or which
 
 
@@ -123,3 +125,19 @@ class _Supply(NamedTuple):
 
 def _text(amount: Amount) -> str:
     return str(amount) if isinstance(amount, int) else write(amount)
+
+
+def check_variable(spec: Specification, part: NodePart, owner: str, remedy: str) -> None:
+    """Refuse the variable of the devices in the environment of a job; ``remedy`` helps where a site sets it.
+
+    Raises:
+        JobgenError: it would replace the devices of the part.
+    """
+    if part.variable not in dict(spec.env):
+        return
+    reason = f"{part.variable} would replace the devices of {owner}; leave it out"
+    if not (origin := spec.origin("env")).startswith("site "):
+        raise spec.refuse("env", reason)
+    raise JobgenError(
+        f"env {part.variable} ({origin}): {reason}, or, where the site sets it, {remedy}", "env"
+    )

@@ -8,7 +8,7 @@ from jobgen.errors import counted, one_of
 from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import start_nodes
-from jobgen.plan.node_parts import NodePart, PartRequest, divide
+from jobgen.plan.node_parts import NodePart, PartRequest, check_variable, divide
 from jobgen.plan.node_work import KEYS
 from jobgen.plan.site_binding import rank_binding
 from jobgen.values.arrays import Array
@@ -224,8 +224,7 @@ def _check_side_by_side(own: Specification, scheduler: Scheduler, part: NodePart
         )
     if part is None:
         return
-    if part.variable in dict(own.env):
-        raise own.refuse("env", f"{part.variable} would replace the devices of each point; leave it out")
+    check_variable(own, part, "each point", "leave out --pack")
     if own.cpu_bind and own.cpu_bind[0] == "list":
         raise own.refuse("cpu_bind", "lists are for whole nodes, and a point of --pack has a part of one")
     if own.master_port:

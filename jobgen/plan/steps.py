@@ -9,7 +9,7 @@ from jobgen.errors import JobgenError, nearest
 from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import start_nodes
-from jobgen.plan.node_parts import NodePart, PartRequest, divide
+from jobgen.plan.node_parts import NodePart, PartRequest, check_variable, divide
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, step_words
 from jobgen.spec import NO_CONTAINER, first_nodes
@@ -314,13 +314,10 @@ def _check_side_by_side(
         )
     if part is None:
         return
-    if part.variable in dict(own.env):
+    if part.variable in dict(step.own_env):
         reason = f"{part.variable} would replace the devices of {number}; leave it out"
-        raise (
-            JobgenError(f"env ({number}): {reason}")
-            if part.variable in dict(step.own_env)
-            else own.refuse("env", reason)
-        )
+        raise JobgenError(f"env ({number}): {reason}")
+    check_variable(own, part, number, "leave out gpus and cores")
     ranks = own.ranks_per_node or 1
     if ranks > len(part.cores):
         raise JobgenError(

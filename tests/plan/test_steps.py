@@ -279,6 +279,13 @@ REFUSED: dict[str, tuple[str, ...]] = {
         *("--master-addr", "n1"),
     ),
     '`--rank-logs none` and `ready = { line = "TEXT" }`': (SIDE, "--rank-logs", "none"),
+    "a site that sets `CUDA_VISIBLE_DEVICES`, with a part": (
+        SIDE,
+        "--site",
+        "juwels-booster",
+        "--account",
+        "a",
+    ),
     "a site whose srun options give each rank a GPU, with a part": (SIDE, "--site", "./site.toml"),
 }
 
