@@ -81,7 +81,7 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     if isinstance(spec.nodes, int) and not spec.components:
         return
     for key, users in _EQUAL.items():
-        if getattr(spec, key):
+        if getattr(spec, key) and not spec.hostfile:
             raise spec.refuse("nodes", f"{users} need a number of equal nodes")
     for key, reason in scheduler.lacks_if_mixed.items():
         if getattr(spec, key) is not None:

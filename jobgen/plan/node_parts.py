@@ -114,12 +114,13 @@ class _Supply(NamedTuple):
     def _too_many(self, requests: Sequence[tuple[str, Amount]]) -> JobgenError:
         sizes = [len(one) if isinstance(one, tuple) else one for _, one in requests]
         name, last = next(one for one in reversed(requests) if one[1])
+        more = "gpus_per_node" if self.key == "gpus" else "cpus_per_rank or cpus_per_node"
         total = " + ".join(str(size) for size in sizes if size)
         total += f" = {sum(sizes)}" if "+" in total else ""
         return JobgenError(
             f"{self.key} = {_text(last)} ({name}): programs at the same time need {total} {self.unit} of "
             f"each node, but the job has {counted(self.total, self.unit[:-1])}; give each fewer, "
-            "or the job more in [resources]"
+            f"or the job more, by {more} in [resources]"
         )
 
 

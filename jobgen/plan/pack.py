@@ -148,17 +148,18 @@ def _misfit(size: int, resources: Resources, spec: Specification) -> tuple[str, 
     each = size // nodes
     ranks = 0 if LAUNCHERS[spec.launcher].one_process else resources.ranks_per_node
     cores = resources.cpus.node if ranks or "cpus_per_node" in spec.origins else 0  # else those of each point
+    of_ranks = ("--ranks", nodes) if spec.ranks else ("--ranks-per-node", 1)
     amounts = (
-        (resources.gpus_per_node, "GPU", "--gpus-per-node"),
-        (ranks, "rank", "--ranks-per-node"),
-        (cores, "core", "--cpus-per-node"),
+        (resources.gpus_per_node, "GPU", ("--gpus-per-node", 1)),
+        (ranks, "rank", of_ranks),
+        (cores, "core", ("--cpus-per-node", 1)),
     )
-    for amount, unit, option in amounts:
+    for amount, unit, (option, times) in amounts:
         if amount % each:
             why = (
                 f"{counted(amount, unit)} of a node / {counted(each, 'point')} is no whole number of {unit}s"
             )
-            return why, f"{option} {each}" if amount < each else ""
+            return why, f"{option} {each * times}" if amount < each else ""
     return None
 
 

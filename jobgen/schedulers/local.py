@@ -30,7 +30,7 @@ class Local(Scheduler):
         "account": "a local run has no account",
         "mail": "a local run sends no mail",
         "mem": "a local run reserves no memory",
-        "cpus_per_node": "a local run reserves no cores",
+        "cpus_per_node": "a local run reserves no cores; use --cpus-per-rank",
         "array": "a local run is one job; run one task with its options",
         "after": "a local run waits for no job",
         **dict.fromkeys(
