@@ -89,7 +89,7 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     if spec.site is not None:
         raise spec.refuse("nodes", f"{spec.site.title} allocates equal nodes only; give a number of nodes")
     if spec.restarts and scheduler.component_line:
-        reason = f"{scheduler.title} ends a job with components that loses a node; remove it"
+        reason = f"{scheduler.title} ends a job with components that loses a node, unlike one of equal nodes; remove it"
         raise spec.refuse("restarts", reason)
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None and not (spec.components and key in _OF_COMPONENTS):
