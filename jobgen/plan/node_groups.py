@@ -89,8 +89,8 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     if spec.site is not None:
         raise spec.refuse("nodes", f"{spec.site.title} allocates equal nodes only; give a number of nodes")
     if spec.restarts and scheduler.component_line:
-        reason = f"{scheduler.title} ends a job with components that loses a node, unlike one of equal nodes; remove it"
-        raise spec.refuse("restarts", reason)
+        reason = "ends a job with components that loses a node, unlike one of equal nodes; remove it"
+        raise spec.refuse("restarts", f"{scheduler.title} {reason}")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None and not (spec.components and key in _OF_COMPONENTS):
             nodes = f"--nodes {groups_text(spec.nodes)}" if not spec.components else "[[component]]"
