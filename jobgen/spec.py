@@ -11,7 +11,7 @@ from jobgen.schedulers.table import scheduler_of
 from jobgen.secrets import masked_data
 from jobgen.values.arrays import Array
 from jobgen.values.devices import Devices
-from jobgen.values.node_groups import Group, total
+from jobgen.values.node_groups import Group, groups_text, total
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
@@ -304,6 +304,8 @@ class Specification(_Values):
         name = setting(key, origin)
         if isinstance(value, bool) and name.startswith("--"):
             return f"{name if value else name.replace('--', '--no-')} ({origin})"
+        if key == "nodes" and not isinstance(value, int):
+            value = groups_text(value)
         return f"{name} {self.texts.get(key, masked_data(value))} ({origin})"
 
     def refuse(self, key: str, reason: str) -> JobgenError:

@@ -250,7 +250,6 @@ LAUNCHERS = {
         ranks=RankVariables("$SLURM_PROCID", "$SLURM_NTASKS", "$SLURM_LOCALID"),
         mpi_plugin=True,
         by_scheduler=True,
-        start="one launcher a node, started by srun",
         line=CommandLine(
             nodes=("-N", "--nodes"),
             ranks=("-n", "--ntasks"),

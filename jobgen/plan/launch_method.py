@@ -139,15 +139,16 @@ def _check_remote(spec: Specification, scheduler: Scheduler, mpi: MpiFlavour | N
 
 
 def _check_master_addr(spec: Specification) -> None:
-    """Refuse an address that other nodes cannot reach, and that of one node if a spare one may replace it."""
+    """Refuse an address that other nodes cannot reach, and that of one node if others begin."""
     address = spec.master_addr or ""
     if re.fullmatch(r"localhost|127\.[\d.]+|::1|interface:lo", address) and not alone(spec):
         raise spec.refuse("master_addr", "is an address at which each node reaches only itself")
-    if address and (spec.spare_nodes or spec.min_nodes) and not re.search(r"\{host\}|^interface:", address):
-        raise spec.refuse(
-            "master_addr",
-            "is the address of one node, which the job may leave out; use {host} or interface:NAME",
-        )
+    if not address or re.search(r"\{host\}|^interface:", address):
+        return
+    why = "which the job may leave out" if spec.spare_nodes or spec.min_nodes else ""
+    why = "and programs at the same time begin on others, too" if spec.away else why
+    if why:
+        raise spec.refuse("master_addr", f"is the address of one node, {why}; use {{host}} or interface:NAME")
 
 
 def _check_one_process(spec: Specification, launcher: Launcher) -> None:

@@ -67,6 +67,8 @@ _AGAINST = {
 }
 
 
+# What needs equal nodes, by its field.
+_EQUAL = {"pack": "the points of a task", "steps": "the steps of a job"}
 _OF_COMPONENTS = ("ranks_per_node", "gpus_per_node", "cpus_per_node")  # their defaults
 
 
@@ -78,11 +80,17 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
     """
     if isinstance(spec.nodes, int) and not spec.components:
         return
+    for key, users in _EQUAL.items():
+        if getattr(spec, key) and not spec.hostfile:
+            raise spec.refuse("nodes", f"{users} need a number of equal nodes")
     for key, reason in scheduler.lacks_if_mixed.items():
         if getattr(spec, key) is not None:
             raise spec.refuse(key, reason)
     if spec.site is not None:
         raise spec.refuse("nodes", f"{spec.site.title} allocates equal nodes only; give a number of nodes")
+    if spec.restarts and scheduler.component_line:
+        reason = "ends a job with components that loses a node, unlike one of equal nodes; remove it"
+        raise spec.refuse("restarts", f"{scheduler.title} {reason}")
     for key, reason in _AGAINST.items():
         if getattr(spec, key) is not None and not (spec.components and key in _OF_COMPONENTS):
             nodes = f"--nodes {groups_text(spec.nodes)}" if not spec.components else "[[component]]"

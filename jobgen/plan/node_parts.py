@@ -14,6 +14,8 @@ from jobgen.topology.cpus import write
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jobgen.spec import Specification
+
 Amount = int | tuple[int, ...]  # how many, the next free ones; or which
 
 
@@ -112,14 +114,31 @@ class _Supply(NamedTuple):
     def _too_many(self, requests: Sequence[tuple[str, Amount]]) -> JobgenError:
         sizes = [len(one) if isinstance(one, tuple) else one for _, one in requests]
         name, last = next(one for one in reversed(requests) if one[1])
+        more = "gpus_per_node" if self.key == "gpus" else "cpus_per_rank or cpus_per_node"
         total = " + ".join(str(size) for size in sizes if size)
         total += f" = {sum(sizes)}" if "+" in total else ""
         return JobgenError(
             f"{self.key} = {_text(last)} ({name}): programs at the same time need {total} {self.unit} of "
             f"each node, but the job has {counted(self.total, self.unit[:-1])}; give each fewer, "
-            "or the job more in [resources]"
+            f"or the job more, by {more} in [resources]"
         )
 
 
 def _text(amount: Amount) -> str:
     return str(amount) if isinstance(amount, int) else write(amount)
+
+
+def check_variable(spec: Specification, part: NodePart, owner: str, remedy: str) -> None:
+    """Refuse the variable of the devices in the environment of a job; ``remedy`` helps where a site sets it.
+
+    Raises:
+        JobgenError: it would replace the devices of the part.
+    """
+    if part.variable not in dict(spec.env):
+        return
+    reason = f"{part.variable} would replace the devices of {owner}; leave it out"
+    if not (origin := spec.origin("env")).startswith("site "):
+        raise spec.refuse("env", reason)
+    raise JobgenError(
+        f"env {part.variable} ({origin}): {reason}, or, where the site sets it, {remedy}", "env"
+    )

@@ -8,7 +8,7 @@ from jobgen.errors import counted, one_of
 from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import start_nodes
-from jobgen.plan.node_parts import NodePart, PartRequest, divide
+from jobgen.plan.node_parts import NodePart, PartRequest, check_variable, divide
 from jobgen.plan.node_work import KEYS
 from jobgen.plan.site_binding import rank_binding
 from jobgen.values.arrays import Array
@@ -60,8 +60,10 @@ def check_pack(spec: Specification) -> None:
             raise spec.refuse(
                 key, "is once a node, and the points of --pack begin and end alone; use --setup"
             )
-    if not isinstance(spec.nodes, int) or not spec.nodes or spec.components:
+    if not spec.nodes:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
+    if not isinstance(spec.nodes, int):  # check_groups refuses them
+        return
     each = max(1, spec.nodes // spec.pack)
     if spec.min_nodes and spec.min_nodes >= each:
         raise spec.refuse("min_nodes", f"must be less than the nodes of a point, which has {each}")
@@ -146,17 +148,18 @@ def _misfit(size: int, resources: Resources, spec: Specification) -> tuple[str, 
     each = size // nodes
     ranks = 0 if LAUNCHERS[spec.launcher].one_process else resources.ranks_per_node
     cores = resources.cpus.node if ranks or "cpus_per_node" in spec.origins else 0  # else those of each point
+    of_ranks = ("--ranks", nodes) if spec.ranks else ("--ranks-per-node", 1)
     amounts = (
-        (resources.gpus_per_node, "GPU", "--gpus-per-node"),
-        (ranks, "rank", "--ranks-per-node"),
-        (cores, "core", "--cpus-per-node"),
+        (resources.gpus_per_node, "GPU", ("--gpus-per-node", 1)),
+        (ranks, "rank", of_ranks),
+        (cores, "core", ("--cpus-per-node", 1)),
     )
-    for amount, unit, option in amounts:
+    for amount, unit, (option, times) in amounts:
         if amount % each:
             why = (
                 f"{counted(amount, unit)} of a node / {counted(each, 'point')} is no whole number of {unit}s"
             )
-            return why, f"{option} {each}" if amount < each else ""
+            return why, f"{option} {each * times}" if amount < each else ""
     return None
 
 
@@ -222,8 +225,7 @@ def _check_side_by_side(own: Specification, scheduler: Scheduler, part: NodePart
         )
     if part is None:
         return
-    if part.variable in dict(own.env):
-        raise own.refuse("env", f"{part.variable} would replace the devices of each point; leave it out")
+    check_variable(own, part, "each point", "leave out --pack")
     if own.cpu_bind and own.cpu_bind[0] == "list":
         raise own.refuse("cpu_bind", "lists are for whole nodes, and a point of --pack has a part of one")
     if own.master_port:

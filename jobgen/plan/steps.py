@@ -9,7 +9,7 @@ from jobgen.errors import JobgenError, nearest
 from jobgen.launch.containers import DAEMONS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.launch_method import start_nodes
-from jobgen.plan.node_parts import NodePart, PartRequest, divide
+from jobgen.plan.node_parts import NodePart, PartRequest, check_variable, divide
 from jobgen.plan.site_binding import rank_binding
 from jobgen.plan.site_directives import SiteWords, step_words
 from jobgen.spec import NO_CONTAINER, first_nodes
@@ -57,7 +57,7 @@ def step_requests(spec: Specification, scheduler: Scheduler, resources: Resource
     for key in _AGAINST:
         if getattr(spec, key):
             raise spec.refuse(key, "is for a job without [[step]]")
-    if resources.mixed or not resources.nodes:
+    if not resources.nodes:
         raise spec.refuse("nodes", "the steps of a job need a number of equal nodes")
     check = "preflight" if spec.preflight else "spare_nodes"
     if getattr(spec, check) and "launcher" not in spec.origins:
@@ -179,8 +179,9 @@ def _check_nodes(spec: Specification, resources: Resources, group: list[int]) ->
     if len(group) > 1 and sum(sizes.values()) > resources.nodes:
         total = " + ".join(map(str, sizes.values()))
         total += f" = {sum(sizes.values())}" if len(sizes) > 1 else ""
+        key = "starts" if spec.steps[group[-1] - 1].starts else "parallel = true"
         raise JobgenError(
-            f"parallel = true ([[step]] {group[-1]}): steps at the same time need {total} nodes, "
+            f"{key} ([[step]] {group[-1]}): steps at the same time need {total} nodes, "
             f"but the job has {resources.nodes}; give each fewer nodes, or a part of each with gpus or "
             "cores, or increase nodes in [resources]"
         )
@@ -215,9 +216,7 @@ def _places(spec: Specification) -> Iterator[StepPlace]:
             names[step.name] = number
     groups = {number: group for group in _groups(spec) for number in group}
     firsts = first_nodes(spec.steps, spec.nodes if isinstance(spec.nodes, int) else 0)
-    ports: dict[
-        tuple[int, int, int], int
-    ] = {}  # the group, the first node and the port of a step; its number
+    ports: dict[tuple[int, int, int], int] = {}  # the group, the first node and a port of a step; its number
     for (number, step), first in zip(enumerate(spec.steps, 1), firsts, strict=True):
         waits = tuple(_number(spec, names, number, "starts", name) for name in step.starts)
         ends = _number(spec, names, number, "ends", step.ends) if step.ends else None
@@ -230,15 +229,30 @@ def _places(spec: Specification) -> Iterator[StepPlace]:
                 )
         _check_order(spec, number, waits, ends)
         _check_ready(spec, number, step)
-        if step.ready and step.ready.port:
-            place = (groups[number][0], first, step.ready.port)
-            if place in ports:
-                raise JobgenError(
-                    f"port = {step.ready.port} ([[step]] {number}, ready): is that of [[step]] "
-                    f"{ports[place]} on the same node, too; give each its own, or true"
-                )
-            ports[place] = number
+        _add_ports(spec, number, (groups[number][0], first), ports)
         yield StepPlace(number, step.name, first, waits, ends, step.ready)
+
+
+def _add_ports(
+    spec: Specification, number: int, place: tuple[int, int], ports: dict[tuple[int, int, int], int]
+) -> None:
+    """Add the fixed ports of a step to those of its group on its first node; refuse one that is there."""
+    step = spec.steps[number - 1]
+    fixed = [(step.ready.port, False)] if step.ready and step.ready.port else []
+    if spec.master_port and not LAUNCHERS[spec.launcher_of(step)].one_process:
+        fixed.append((spec.master_port, True))
+    for port, of_master in fixed:
+        other = ports.get((*place, port))
+        if other and of_master:
+            raise spec.refuse(
+                "master_port", f"is a port of [[step]] {other} on the same node, too; remove it"
+            )
+        if other:
+            raise JobgenError(
+                f"port = {port} ([[step]] {number}, ready): is that of [[step]] {other} on the same node, "
+                "too; give each its own, or true"
+            )
+        ports[(*place, port)] = number
 
 
 def _number(spec: Specification, names: dict[str, int], number: int, key: str, name: str) -> int:
@@ -300,13 +314,10 @@ def _check_side_by_side(
         )
     if part is None:
         return
-    if part.variable in dict(own.env):
+    if part.variable in dict(step.own_env):
         reason = f"{part.variable} would replace the devices of {number}; leave it out"
-        raise (
-            JobgenError(f"env ({number}): {reason}")
-            if part.variable in dict(step.own_env)
-            else own.refuse("env", reason)
-        )
+        raise JobgenError(f"env ({number}): {reason}")
+    check_variable(own, part, number, "leave out gpus and cores")
     ranks = own.ranks_per_node or 1
     if ranks > len(part.cores):
         raise JobgenError(

@@ -54,11 +54,6 @@ def survival(spec: Specification, scheduler: Scheduler, program: Program, wallti
     """
     limited = scheduler.behaviour.limits_time or spec.walltime is not None
     _check(spec)
-    if spec.restarts and scheduler.component_line and not isinstance(spec.nodes, int):
-        title = scheduler.title
-        raise spec.refuse(
-            "restarts", f"{title} ends a job with components that loses a node; use equal nodes"
-        )
     name, seconds = spec.signal or ("USR1", None)
     if seconds and spec.grace not in (None, seconds):
         raise spec.refuse("grace", f"{spec.setting_text('signal')} sets another time: leave out one of them")

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from jobgen.errors import visible
+from jobgen.errors import counted, visible
 from jobgen.options import OPTIONS, PLACES, PROSE
 from jobgen.plan.launch_method import note as launcher_note
+from jobgen.plan.node_parts import NodePart
 from jobgen.plan.plan import Plan
 from jobgen.schedulers.base import clock
 from jobgen.secrets import masked_data, masked_prose
@@ -60,10 +61,10 @@ def _resolved(plan: Plan) -> dict[str, Any]:
         "nodes": mixed or resources.nodes or "submitted",
         "gpus_per_node": None if mixed else _devices(plan),
         "ranks_per_node": None if mixed else resources.ranks_per_node,
-        "cpus_per_rank": resources.cpus.rank,
+        "cpus_per_rank": None if plan.components else resources.cpus.rank,
         "cpus_per_node": None if mixed or "cpus_per_node" in lacks else resources.cpus.node,
         "cpu_bind": ";".join(resources.cpus.lists) or resources.cpus.bind,
-        "mem": resources.memory,
+        "mem": None if plan.components else resources.memory,
         "accelerator": resources.accelerator_name,
         "mpi": plan.launch.mpi_name,
         "include": resources.active.text if spec.include else None,
@@ -119,13 +120,48 @@ def _derived(plan: Plan) -> list[Row]:
         ("program", shlex.join(plan.program.words), f"What every rank runs: {what}."),
         ("output", directory, "The run directory: hostfile, environment, metrics and status."),
     )
-    order = "Run one after another, those with parallel = true together with the one before."
-    more = (("steps", [one.title for one in plan.steps], order),) if plan.steps else ()
+    more = _programs(plan)
     swept = (("sweep", plan.sweep.title, "Each point is a task of the array."),) if plan.sweep else ()
     return [
         Row(name, value, spec.origins.get(name, "derived"), meaning)
         for name, value, meaning in (*values, *more, *swept)
     ]
+
+
+def _programs(plan: Plan) -> list[tuple[str, list[str], str]]:
+    """Return the rows of the steps, the components, and the points of a task: what each has."""
+    first = f"; the first: {_part_text(plan.pack.parts[0])}" if plan.pack and plan.pack.parts else ""
+    order = "Run one after another, those with parallel = true together with the one before."
+    found = (
+        ("steps", [_step_text(one) for one in plan.steps], order),
+        (
+            "components",
+            [_component_text(one) for one in plan.components],
+            "Parts of one job, from rank 0 on.",
+        ),
+        (
+            "points",
+            [plan.title + first] if plan.pack else [],
+            "Side by side in each task of the array.",
+        ),
+    )
+    return [row for row in found if row[1]]
+
+
+def _step_text(step: Plan) -> str:
+    name = f"{step.place.name}: " if step.place and step.place.name else ""
+    part = f"; {_part_text(step.part)}" if step.part else ""
+    return name + step.title + part
+
+
+def _part_text(part: NodePart) -> str:
+    return f"devices {part.device_text}, cores {part.core_text} of a node"
+
+
+def _component_text(part: Plan) -> str:
+    more = (("queue", part.queue), ("memory", part.resources.memory), ("constraint", part.spec.constraint))
+    words = "".join(f", {name} {value}" for name, value in more if value)
+    return f"{part.title}, {counted(part.resources.cpus.rank, 'core')} a rank{words}"
 
 
 def _start(plan: Plan) -> str:

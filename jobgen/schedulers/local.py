@@ -30,7 +30,7 @@ class Local(Scheduler):
         "account": "a local run has no account",
         "mail": "a local run sends no mail",
         "mem": "a local run reserves no memory",
-        "cpus_per_node": "a local run reserves no cores",
+        "cpus_per_node": "a local run reserves no cores; use --cpus-per-rank",
         "array": "a local run is one job; run one task with its options",
         "after": "a local run waits for no job",
         **dict.fromkeys(
@@ -43,7 +43,9 @@ class Local(Scheduler):
         **dict.fromkeys(("requeue", "requeue_on"), "a local run has no queue"),
         **dict.fromkeys(("spare_nodes", "min_nodes"), "a local run has only this node"),
     }
-    lacks_if_mixed = {"nodes": "a local run has only this node; use pbs for nodes that differ, or --hostfile"}
+    lacks_if_mixed = {
+        "nodes": "a local run has only this node; use pbs or slurm for nodes that differ, or --hostfile"
+    }
     allocation = "This machine is the allocation."
     default_cpus_per_rank = 1
 

@@ -416,9 +416,14 @@ def stage(text: str) -> tuple[str, str]:
     is_file = re.fullmatch(rf"(?:~/)?(?!~){_PATH}(?<![/.])", source)
     if not is_file or (colon and not re.fullmatch(_PATH, place)):
         raise ValueError("must be PATH or PATH:DEST, a file and its place on the node, without other colons")
+    if source.startswith("$"):
+        raise ValueError("must be a path without variables, which nothing expands; ~/ is the home directory")
     if re.search(r"^[/~]|(^|/)\.\.(/|$)", place):
         raise ValueError("must have a DEST below $JOBGEN_STAGE, not one with / or ~ in front, or with ..")
     name = os.path.basename(source)
+    folder = "/" * bool(re.search(r"(^|/)\.?$", place))
+    place = os.path.normpath(place)
+    place = "" if place == "." else place + folder
     if source.startswith("-"):  # which commands read as an option
         source = f"./{source}"
     if re.fullmatch(_UNPACKED, name) and not re.fullmatch(_UNPACKED, place):

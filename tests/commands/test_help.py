@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import click
 import pytest
@@ -68,6 +70,36 @@ def test_explain_tells_what_is_derived_then_what_is_set() -> None:
     assert "\nqueue " in every
     assert "\nqueue " not in short
     assert max(map(len, every.splitlines())) <= 90
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "texts"),
+    [
+        (
+            "[resources]\ngpus_per_node = 4\n[[step]]\nname = 'server'\ncommand = ['x']\ngpus = 1\n[[step]]\ncommand = ['y']\ngpus = 3\nparallel = true",
+            "steps",
+            ["server: 1 node x 1 rank, 1 rank in all, by srun on NVIDIA GPUs; devices 0, cores 0-1 of a node", "1 node x 3 ranks, 3 ranks in all, by srun on NVIDIA GPUs; devices 1,2,3, cores 2-7 of a node"],
+        ),
+        (
+            "[resources]\ngpus_per_node = 4\n[job]\narray = '0-7'\npack = 2",
+            "points",
+            ["2 points a task, each 1 node x 2 ranks, 2 ranks in all, by srun on NVIDIA GPUs; the first: devices 0,1, cores 0-3 of a node"],
+        ),
+        (
+            "[[component]]\ngpus_per_node = 0\ncpus_per_rank = 32\nmem = '9G'\nqueue = 'cpu'\n[[component]]\ngpus_per_node = 4\nmem = '8G'\nqueue = 'gpu'",
+            "components",
+            ["1 node x 1 rank, 1 rank in all, by srun on CPUs, 32 cores a rank, queue cpu, memory 9G", "1 node x 4 ranks, 4 ranks in all, by srun on NVIDIA GPUs, 2 cores a rank, queue gpu, memory 8G"],
+        ),
+    ],
+)  # fmt: skip
+def test_explain_has_the_programs_of_a_job(job: str, name: str, texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_text(job)
+    own = () if name == "steps" else ("--", "./x")
+    options = ("--job", tmp_path / "job.toml", "--launcher", "srun", "--explain", "--json")
+    rows = json.loads(jobgen("slurm", *options, *own).stdout)
+    assert rows[name]["value"] == texts
+    assert rows["cpus_per_rank"]["value"] == (None if name == "components" else 2)
+    assert rows["start"]["value"] == "started by srun"
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ def test_the_hosts_of_a_file(text: str, options: str, listed: str, tmp_path: Pat
         ("a\nb\n", "--nodes 3", "--nodes 3 (command line): the hostfile has only 2 hosts"),
         ("a:4\nb:2\n", "--ranks-per-node 3", "--ranks-per-node 3 (command line): b has fewer slots in the hostfile"),
         ("a:4\nb:2\n", "--nodes 1x4+1x2", "the hostfile has the slots of each host"),
+        ("a:4\nb:2\n", "--launcher none", "nodes = 1x2+1x4 (--hostfile): has several ranks, and --launcher none starts one process"),
     ],
 )  # fmt: skip
 def test_a_fault_is_one_sentence(text: str | None, options: str, fault: str, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from jobgen.rendering.explanation import as_table
         ("--stage /a/x --stage /b/x", "has two files for the place x"),
         ("--stage /a/x.tar:d --stage /b/y:d", "has a file and a folder for the place d"),
         ("--stage /b/y:d --stage /c/z:d/e", "has a file and a folder for the place d"),
+        ("--stage /a/x:d//e --stage /b/y:d/./e", "has two files for the place d/e"),
+        ("--stage '$DATA/x'", "must be a path without variables, which nothing expands"),
         ("--local-dir tmp --stage /a", "must be an absolute path"),
         ("--local-dir / --stage /a", "must be an absolute path"),
         ("--local-dir '$(id)' --stage /a", "must be an absolute path"),
@@ -52,6 +54,8 @@ def test_refusals(options: str, reason: str) -> None:
         ("-b.bin", ("./-b.bin", "-b.bin")),
         ("/a/b.bin:sub/", ("/a/b.bin", "sub/b.bin")),
         ("/a/b.bin", ("/a/b.bin", "b.bin")),
+        ("/a/b.bin:.", ("/a/b.bin", "b.bin")),
+        ("/a/x.tar:.hidden/.", ("/a/x.tar", ".hidden/")),
     ],
 )
 def test_places_of_staged_files(text: str, pair: tuple[str, str]) -> None:

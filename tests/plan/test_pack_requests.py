@@ -102,6 +102,8 @@ MISTAKES = [
         "--min-nodes 3 (command line): must be less than the nodes of a point, which has 2",
     ),
     ({"ranks": 12, "gpus_per_node": 8, "launcher": "srun"}, 2, "--ranks 12 (command line)"),
+    ({"ranks": 2, "gpus_per_node": 4, "launcher": "srun"}, 4, "; use --pack 2, or --ranks 4"),
+    ({"ranks": 4, "nodes": 2, "gpus_per_node": 8}, 8, "; use --pack 4, or --ranks 8"),
     ({"gpus_per_node": 4, "stage": ["data.tar"]}, 4, "--stage data.tar (command line): is once a node"),
 ]
 

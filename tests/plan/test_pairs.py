@@ -35,6 +35,7 @@ PACKS = {
     "nodes that differ, `--nodes submitted`": "slurm --array 0-9 --nodes submitted --pack 4 --launcher srun",
     "`--launcher none` with several nodes": "slurm --array 0-9 --nodes 4 --pack 2 --launcher none",
     "`--master-port` with several points a node": f"{FOUR} --master-port 29500 --launcher srun",
+    "`--master-addr` of one node with several nodes": f"{FOUR} --nodes 4 --master-addr n1 --launcher srun",
     "`--remote ssh` and deepspeed with several points a node": (
         f"{FOUR} --nodes 2 --remote ssh --launcher deepspeed"
     ),

@@ -82,6 +82,8 @@ def test_the_nodes_of_a_site(
         ("slurm", {"ranks": 12, "gpus_per_node": 8, "spare_nodes": 1}, "needs 1 node of 8 ranks and 1 of 4, but --spare-nodes 1 (command line): a spare node cannot replace every node; use --ranks 8 or 16, or --nodes 2 for 6 a node, or remove --spare-nodes"),
         ("slurm", {"ranks": 12, "gpus_per_node": 8, "launcher": "colossalai"}, "needs 1 node of 8 ranks and 1 of 4, but --launcher colossalai (command line): colossalai supports only equal nodes; use deepspeed, mpirun, torchrun, srun or accelerate; use --ranks 8 or 16, or --nodes 2 for 6 a node"),
         ("slurm", {"ranks": 12, "gpus_per_node": 8, "launcher": "none"}, "--launcher none starts one process, and no ranks; remove it"),
+        ("slurm", {"ranks": 12, "gpus_per_node": 8, "restarts": 1}, "needs 1 node of 8 ranks and 1 of 4, but --restarts 1 (command line): Slurm ends a job with components that loses a node, unlike one of equal nodes; use --ranks 8 or 16, or --nodes 2 for 6 a node, or remove --restarts"),
+        ("pbs", {"ranks": 6, "gpus_per_node": 4, "array": "0-9", "pack": 2}, "needs 1 node of 4 ranks and 1 of 2, but the points of a task need a number of equal nodes; use --ranks 4 or 8, or --nodes 2 for 3 a node"),
         ("slurm", {"ranks": 16, "nodes": 2, "ranks_per_node": 4}, "2 nodes x 4 ranks are 8; remove one of them"),
         ("slurm", {"ranks": 2, "nodes": 3}, "does not fill 3 nodes; use --nodes 2, or fewer"),
         ("pbs", {"ranks": 8, "nodes": "2x4+1x8"}, "--nodes 2x4+1x8 has 16 ranks; remove one of the two"),

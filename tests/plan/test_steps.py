@@ -144,6 +144,8 @@ TRAINER = '[[step]]\ncommand = ["train.py"]\nname = "trainer"\nparallel = true\n
         (SERVER.replace("port = true", "file = '$HOME/up'"), "file = $HOME/up ({file}, line 9, [[step]] 1, ready): must be a path without variables and ~"),
         (SERVER.replace("port = true", "port = 70000"), "must be true, or a number from 1 to 65535"),
         (SERVER.replace("port = true", "port = 80") + "gpus = 1\n" + SERVER.replace("server", "judge", 1).replace("port = true", "port = 80") + "gpus = 1\nparallel = true", "port = 80 ([[step]] 2, ready): is that of [[step]] 1 on the same node, too; give each its own, or true"),
+        ("master_port = 8080\n" + SERVER.replace("port = true", "port = 8080") + "gpus = 1", "master_port = 8080 ({file}, line 9): is a port of [[step]] 1 on the same node, too; remove it"),
+        (SERVER + TRAINER.replace("parallel = true", "starts = 'after server is ready'"), "starts ([[step]] 2): steps at the same time need 2 + 2 = 4 nodes, but the job has 2"),
         (SERVER.replace("name = \"server\"\n", ""), "ready ([[step]] 1): a step with a port needs a name"),
         (SERVER.replace("port = true", "line = 'up'"), "ready ([[step]] 1): no step starts after it"),
         (SERVER + "gpus = 1\ncontainer = 'docker'\nimage = 'x'\n" + TRAINER + "gpus = 1", "container = docker ([[step]] 1): its containers are ended for all steps at once"),
@@ -161,6 +163,8 @@ def test_a_wrong_division_is_one_sentence(text: str, fault: str, tmp_path: Path)
         (("--gpus-per-node", "shard:8"), "a shard is a part of a GPU, which steps cannot divide"),
         (("--cpu-bind", "0-1:2-3:4-5:6-7:8-9:10-11:12-13:14-15"), "lists are for whole nodes, but [[step]] 1 has a part; use cores in it"),
         (("--remote", "ssh", "--launcher", "deepspeed"), "starts deepspeed on whole nodes, but [[step]] 2 has a part; use auto"),
+        (("--master-port", "29500", "--launcher", "torchrun"), "--master-port 29500 (command line): is a port of [[step]] 1 on the same node, too; remove it"),
+        (("--ranks", "15"), "--ranks 15 (command line): needs 1 node of 8 ranks and 1 of 7, but the steps of a job need a number of equal nodes; use --ranks 14 or 16, or --nodes 3 for 5 a node"),
         (("--rank-logs", "none"), "the line of [[step]] 1 is read in a log; use node or rank"),
         (("--accelerator", "cpu", "--gpus-per-node", "0"), "gpus = 2 ([[step]] 1): the job has no devices; use cores"),
     ],
@@ -269,7 +273,19 @@ REFUSED: dict[str, tuple[str, ...]] = {
     ),
     "`--env CUDA_VISIBLE_DEVICES` with a part": (SIDE, "--env", "CUDA_VISIBLE_DEVICES=0"),
     "shards of a GPU with a part": (SIDE, "--gpus-per-node", "shard:8"),
+    "`--master-port` with parts of one node": (SIDE, "--master-port", "29500"),
+    "`--master-addr` of one node, away from the first node": (
+        SERVER + "nodes = 1\n" + TRAINER + "nodes = 1\n",
+        *("--master-addr", "n1"),
+    ),
     '`--rank-logs none` and `ready = { line = "TEXT" }`': (SIDE, "--rank-logs", "none"),
+    "a site that sets `CUDA_VISIBLE_DEVICES`, with a part": (
+        SIDE,
+        "--site",
+        "juwels-booster",
+        "--account",
+        "a",
+    ),
     "a site whose srun options give each rank a GPU, with a part": (SIDE, "--site", "./site.toml"),
 }
 
