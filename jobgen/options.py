@@ -613,7 +613,13 @@ OPTIONS = (
         place=THERE,
     ),
     Option(
-        "venv", _ENVIRONMENT, parsers.path, "DIR", "Python virtual environment.", example=".venv", place=THERE
+        "venv",
+        _ENVIRONMENT,
+        parsers.directory,
+        "DIR",
+        "Python virtual environment.",
+        example=".venv",
+        place=THERE,
     ),
     Option(
         "env",
@@ -720,7 +726,7 @@ OPTIONS = (
     Option(
         "workdir",
         _FILES,
-        parsers.path,
+        parsers.directory,
         "DIR",
         "Working directory of the program.  [default: the directory of submission]",
         example="/scratch/me",
