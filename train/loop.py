@@ -323,6 +323,7 @@ class Training:
 
 def _stop(reason: Reason, here: Progress, saver: Saver, run: Run) -> NoReturn:
     """Save a checkpoint and stop, on all ranks: raise Resumable."""
+    saver.stops = True
     saver.save(here)
     saver.wait()
     message = f"stopped after step {here.step}, because {reason.text}; the run can resume from {saver.latest}"

@@ -110,6 +110,42 @@ def test_an_asynchronous_save_is_read_again_before_it_is_the_latest(
         distributed.destroy_process_group()
 
 
+def test_an_older_checkpoint_is_removed_only_for_an_intact_one(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A save without a thread is read again before --keep 1 removes the checkpoint before it."""
+    from crashes import Engine
+    from jobgen.train import device, report
+    from jobgen.train.checkpoints import publication, save
+    from torch import distributed
+
+    replace = publication.os.replace
+
+    def damaged(draft: Path, final: Path) -> None:
+        replace(draft, final)
+        if final.name == "step-000008":
+            content = (final / "model.pt").read_bytes()
+            (final / "model.pt").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+        run = report.Run({"JOBGEN_RUN_DIR": str(place)}, report.Clock(), 0)
+        facts = {"world_size": 1, "settings": {"keep": 1}}
+        engine, mine = Engine(), device.Device("cpu", 0)
+        saver = save.Saver(engine, mine, run, place, facts, checkpoints.Progress(), latest="step-000006")  # type: ignore[arg-type]
+        before = checkpoints.ids(place)
+        monkeypatch.setattr(publication.os, "replace", damaged)
+        saver.save(checkpoints.Progress(1, 8, 1))
+        saver.wait()
+        assert checkpoints.ids(place) == [*before, "step-000008"]
+        assert "model.pt is damaged: its SHA-256" in capsys.readouterr().err
+        saver.save(checkpoints.Progress(1, 9, 2))
+        saver.wait()
+        assert checkpoints.ids(place) == ["step-000009"]
+    finally:
+        distributed.destroy_process_group()
+
+
 def names(paths: tuple[Path, ...]) -> list[str]:
     return [path.name for path in paths]
 

@@ -169,6 +169,11 @@ def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_remove(tmp_path:
         run.kill()
         run.wait()
         assert list(Path(temporary).rglob("listener-*"))
+        workers = set((tmp_path / "pids").read_text().split()) - {str(run.pid)}
+        patience = time.monotonic() + 60
+        while any(Path(f"/proc/{pid}").exists() for pid in workers):
+            assert time.monotonic() < patience, "a worker has not ended"
+            time.sleep(0.1)
         done = start(tmp_path, "one", [*words, "1"], 1, env)
         assert done.returncode == 0, done.stderr
         left = [each.name for each in Path(temporary).rglob("*")]

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 from shutil import rmtree
+from threading import Thread
 from typing import Any
 
 from .. import atomic, peers, report
@@ -10,14 +11,15 @@ from ..device import Device
 from ..errors import BadInput, CannotSave
 from ..report import Run
 from . import storage
-from .directory import BEST, LATEST, RECORD, REPLACED, WRITING, prune, verify_sizes
+from .directory import BEST, LATEST, RECORD, REPLACED, WRITING, Entries, ids, prune, verify, verify_sizes
 
 
 class Publisher:
     """The base of the classes that save checkpoints. All ranks call `begin`, `agree` and `finish` together.
 
     directory: of the checkpoints; latest: the id of the last intact one; its path if it is in another
-    directory; group: all ranks, with messages on the host (None: the default group, on the device)
+    directory; group: all ranks, with messages on the host (None: the default group, on the device); stops: the
+    run has little time left, and leaves the removal of older checkpoints to the next one
     """
 
     device: Device
@@ -25,9 +27,13 @@ class Publisher:
     directory: Path
     latest: str | None
     group: Any = None
+    stops = False
+    removal: Thread | None = None  # of older checkpoints, on rank 0
 
     def begin(self, name: str) -> Path:
         """Create a draft directory, whose name no other run uses, and return its path."""
+        if self.removal:
+            self.removal.join()
         draft, failure = self.directory / f".{name}.{self.run.host}-{os.getpid()}{WRITING}", None
         if self.run.is_main:
             try:
@@ -38,9 +44,20 @@ class Publisher:
         return self.directory / str(self.agree(name, failure, draft.name)[0])
 
     def finish(
-        self, draft: Path, name: str, record: dict[str, Any], step: int, keep: int | None, best: bool = False
+        self,
+        draft: Path,
+        name: str,
+        record: dict[str, Any],
+        step: int,
+        keep: int | None,
+        best: bool = False,
+        verified: bool = False,
     ) -> None:
-        """Write checkpoint.json, publish the draft, and remove all but the `keep` newest checkpoints."""
+        """Write checkpoint.json, publish the draft, and remove all but the `keep` newest checkpoints.
+
+        verified: its files have been read again. Otherwise a thread of rank 0 reads them before it removes
+        an older checkpoint.
+        """
         failure = None
         if self.run.is_main:
             try:
@@ -53,10 +70,25 @@ class Publisher:
                 failure = {"reason": str(error), "file": str(draft), "free": None}
         self.agree(name, failure, None, draft)
         if self.run.is_main:
-            try:
-                prune(self.directory, keep)
-            except OSError as error:
-                report.complain(f"warning: older checkpoints cannot be removed: {error}")
+            unread = keep and not verified and len(ids(self.directory)) > keep
+            arguments = self.directory / name, record["files"] if unread else {}, keep
+            self.removal = Thread(target=self._remove, args=arguments)  # the end of the process waits for it
+            self.removal.start()
+            if not unread:
+                self.removal.join()
+
+    def _remove(self, final: Path, entries: Entries, keep: int | None) -> None:
+        """Remove older checkpoints if the files of the new one are intact."""
+        try:
+            for one in entries.items():
+                if self.stops:
+                    return
+                verify(final, dict([one]), from_disk=True)
+            prune(self.directory, keep)
+        except BadInput as error:
+            report.complain(f"warning: {error}; the checkpoints before it are kept")
+        except OSError as error:
+            report.complain(f"warning: older checkpoints cannot be removed: {error}")
 
     def publish(self, draft: Path, final: Path, step: int, best: bool = False) -> None:
         """Rename the draft to `final`, and only then make it the latest, and the best. Called on rank 0."""

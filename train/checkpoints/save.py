@@ -110,10 +110,12 @@ class Saver(Publisher):
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the save that is under way, if there is one, is complete. Raise its error."""
+        """Wait until the save that is under way, and the removal of older checkpoints, are complete. Raise the
+        error of the save."""
         thread, self._thread = self._thread, None
-        if thread:
-            thread.join()
+        for one in (thread, self.removal):
+            if one:
+                one.join()
         error, self._error = self._error, None
         if error:
             raise error
@@ -177,7 +179,7 @@ class Saver(Publisher):
         entries = self.agree(name, writer.failure, writer.entries, draft)
         files = {file: entry for some in entries for file, entry in some.items()}
         record, keep = self.record(name, progress, files), self.facts["settings"]["keep"]
-        self.finish(draft, name, record, progress.step, keep, best)
+        self.finish(draft, name, record, progress.step, keep, best, verified=self.group is not None)
         self.mark(progress)
         self.latest, self.seconds = name, time.monotonic() - start
         seconds = round(self.seconds, 3)

@@ -11,8 +11,10 @@ import functools
 import io
 import mmap
 import multiprocessing
+import os
 import pickle
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from multiprocessing import util
@@ -124,6 +126,7 @@ class Processes:
             sampler=self._requests,
             num_workers=count,
             collate_fn=_unchanged,
+            worker_init_fn=_end_with_the_rank,
             multiprocessing_context=context,
             persistent_workers=True,
             prefetch_factor=ahead,
@@ -157,6 +160,17 @@ def _keep_files_together() -> None:
     finally:
         tempfile.tempdir = before
     util.Finalize(None, host_files.remove_temporary, exitpriority=-101)  # after that of get_temp_dir
+
+
+def _end_with_the_rank(number: int) -> None:
+    """Let a worker, and so its server, end when the rank is killed: torch watches the parent, the server."""
+
+    def wait() -> None:
+        if rank := multiprocessing.parent_process():
+            rank.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _unchanged(answer: Any) -> Any:
