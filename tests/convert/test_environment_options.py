@@ -399,7 +399,9 @@ def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_o
     assert got.get("source") == ([f"/c/{file}"] if is_option else None)
 
 
-@pytest.mark.parametrize("before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $HOME"])
+@pytest.mark.parametrize(
+    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $HOME"]
+)
 def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str) -> None:
     got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
     assert got["source"] == ["/s/share/spack/setup-env.sh"]
