@@ -613,7 +613,13 @@ OPTIONS = (
         place=THERE,
     ),
     Option(
-        "venv", _ENVIRONMENT, parsers.path, "DIR", "Python virtual environment.", example=".venv", place=THERE
+        "venv",
+        _ENVIRONMENT,
+        parsers.directory,
+        "DIR",
+        "Python virtual environment, or ~/DIR.",
+        example=".venv",
+        place=THERE,
     ),
     Option(
         "env",
@@ -720,9 +726,9 @@ OPTIONS = (
     Option(
         "workdir",
         _FILES,
-        parsers.path,
+        parsers.directory,
         "DIR",
-        "Working directory of the program.  [default: the directory of submission]",
+        "Working directory of the program, or ~/DIR.  [default: the directory of submission]",
         example="/scratch/me",
         place=THERE,
     ),

@@ -123,7 +123,7 @@ class Settings(TypedDict, total=False):
     conda: str | None
     r"""Conda environment, by name or path."""
     venv: str | os.PathLike[str] | None
-    r"""Python virtual environment."""
+    r"""Python virtual environment, or ~/DIR."""
     env: Mapping[str, str | int | float | None] | Sequence[str] | None
     r"""Environment variables of every rank: a table, or a list such as ["NAME=VALUE", "NAME"]."""
     env_file: Sequence[str] | str | None
@@ -149,7 +149,7 @@ class Settings(TypedDict, total=False):
     after_on_each_node: str | None
     r"""Shell code to run once on each node after the ranks have ended; JOBGEN_STATUS is their status."""
     workdir: str | os.PathLike[str] | None
-    r"""Working directory of the program. [default: the directory of submission]"""
+    r"""Working directory of the program, or ~/DIR. [default: the directory of submission]"""
     stage: Sequence[str] | str | None
     r"""File to copy to DEST in the folder $JOBGEN_STAGE on the disk of each node, or archive (.tar, .zip, .tar.gz, .tar.zst...) to unpack in the folder DEST there."""
     local_dir: str | None

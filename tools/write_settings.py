@@ -8,7 +8,7 @@ from pathlib import Path
 from jobgen.api.jobs import _TABLES
 from jobgen.jobfile.tables import meaning
 from jobgen.options import OPTIONS, Option
-from jobgen.values.parsers import Choice, Whole, absolute_path, path, time_limit, walltime
+from jobgen.values.parsers import Choice, Whole, absolute_path, directory, path, time_limit, walltime
 
 STUB = Path(__file__).resolve().parent.parent / "jobgen/settings.pyi"
 HEAD = '''"""The settings of a JobSpec, for editors; written by tools/write_settings.py from the table of options."""
@@ -52,6 +52,7 @@ def python_type(option: Option) -> str:
     scalar = {
         path: "str | os.PathLike[str]",
         absolute_path: "str | os.PathLike[str]",
+        directory: "str | os.PathLike[str]",
         walltime: "str | timedelta",
         time_limit: "str | timedelta",
     }

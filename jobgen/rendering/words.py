@@ -9,7 +9,7 @@ from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.environment import environment_lines
-from jobgen.rendering.quoting import each, item, quoted, sh
+from jobgen.rendering.quoting import each, item, quoted, sh, sh_path
 from jobgen.rendering.runtime import Setting, settings
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def assignment(setting: Setting) -> str:
     value = setting.value
     if isinstance(value, tuple):
         return f"{setting.name}=({' '.join(map(item, value))})"
+    if setting.name == "job_workdir":
+        return f"{setting.name}={sh_path(str(value))}"
     return f"{setting.name}={quoted(value) if setting.name in _QUOTED else sh(value)}"
 
 

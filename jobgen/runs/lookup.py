@@ -31,7 +31,7 @@ def root_of(runs_dir: str | None) -> Path:
     from jobgen.jobfile.reader import read_job
 
     values = read_job(_JOB_FILE, (), ()).values
-    return Path(str(values.get("workdir", "")), str(values.get("runs_dir", "runs")))
+    return Path(os.path.expanduser(str(values.get("workdir", ""))), str(values.get("runs_dir", "runs")))
 
 
 def born(run: Path) -> float:

@@ -31,6 +31,7 @@ from jobgen.runs.unfinished import link, points, without_finished
 from jobgen.schedulers.table import COMMANDS
 from jobgen.script.program_file import may_appear, missing_file
 from jobgen.spec import Layer, Specification
+from jobgen.values.parsers import is_whole
 
 
 def _unseen(what: str) -> AbstractContextManager[Progress]:
@@ -172,13 +173,13 @@ def without_met_dependencies(order: Order) -> Specification:
 
 def run_root(spec: Specification, directory: str) -> Path:
     """Return the directory for run directories, which is that of the script, too."""
-    return Path(directory, spec.workdir or "", spec.runs_dir)
+    return Path(directory, os.path.expanduser(spec.workdir or ""), spec.runs_dir)
 
 
 def _root(order: Order) -> Path:
     """Return the directory for the run directories of an order; an absolute --workdir is one of the host."""
     spec = order.plan.spec
-    if order.host and os.path.isabs(spec.workdir or ""):
+    if order.host and is_whole(spec.workdir or ""):
         return Path(order.directory, spec.runs_dir)
     return run_root(spec, order.directory)
 
@@ -271,7 +272,7 @@ def _code(order: Order) -> Selection | None:
     """
     spec = order.plan.spec
     if order.upload is None:
-        if not os.path.isabs(spec.workdir or ""):
+        if not is_whole(spec.workdir or ""):
             raise JobgenError(
                 "--no-upload needs --workdir with an absolute path: that of the code at the host"
             )
@@ -365,7 +366,7 @@ def finish(job: Submission) -> None:
 def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     """Return plan.json, and the diff to store next to it."""
     spec = order.plan.spec
-    about, diff = run_files.git_of(os.path.join(order.directory, spec.workdir or ""))
+    about, diff = run_files.git_of(os.path.join(order.directory, os.path.expanduser(spec.workdir or "")))
     sources = [plan_file.source("file", path) for path in order.files]
     if spec.site is not None:
         sources.append(plan_file.source("site", spec.site.path))

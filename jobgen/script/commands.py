@@ -91,7 +91,7 @@ def commands(root: Node) -> Iterator[Command]:
     """Yield all commands below a node."""
     for node in root.all("command"):
         name = node.get("name")
-        if name is None or _goes_on(name):
+        if name is None or _goes_on(name) or _is_sum(node):
             continue
         plain = literal(name) or ""
         words = (name, *(child for child in node.children if child.field == "argument"))
@@ -102,6 +102,13 @@ def _goes_on(name: Node) -> bool:
     """Return whether a line goes on with a part of the value above it: ``a="b "\\`` and ``"c"`` below."""
     before = name.previous()
     return before is not None and name.source[before.end : name.start] == b"\\\n"
+
+
+def _is_sum(command: Node) -> bool:
+    """Return whether tree-sitter has read a sum in an expansion, ``${A:-$((B / 2))}``, as a command."""
+    above = command.parent
+    whole = above.parent if above is not None and above.type == "subshell" else None
+    return whole is not None and whole.text.startswith("$((") and len(whole.children) == 3
 
 
 def _behind(command: Node) -> Iterator[Node]:

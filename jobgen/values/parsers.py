@@ -293,6 +293,16 @@ def path(text: str) -> str:
     return text
 
 
+def is_whole(text: str) -> bool:
+    """Return whether a path is the same in each directory: an absolute one, or ``~/PATH``."""
+    return text.startswith(("/", "~/"))
+
+
+def directory(text: str) -> str:
+    """Parse a path, absolute, relative, or one below the home directory of the job, ``~/PATH``."""
+    return text if re.match(r"~/.", text) else path(text)
+
+
 def log(text: str) -> str:
     """Parse the pattern of an output file."""
     if not re.fullmatch(r"(?=.*[^/]$)(?:[\w./+@=,:-]|%[xjAa])+", path(text), re.ASCII):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import ONE, convert, remarks
+from convert.conversions import ONE, convert, job_file, remarks
 
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -343,3 +343,9 @@ def test_features_of_torque_are_a_constraint(text: str, constraint: str) -> None
     done = convert(text, "slurm", "torque")
     assert f"#SBATCH --constraint={constraint}\n" in done.text
     assert not done.remarks or not [one for one in done.remarks if one.lost]
+
+
+def test_a_directory_at_home_in_a_directive_is_one_that_the_scheduler_does_not_find() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1 --chdir=~/a\nsrun ./b\n")
+    assert "workdir" not in done.text
+    assert (True, 2, "workdir ~/a") in remarks(done)

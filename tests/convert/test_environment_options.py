@@ -67,6 +67,14 @@ KINDS = {
     "the end of a list of folders": ("x/lib:/b/lib", ALL),
     "a variable of make": ("export A=$(HOME)/x", f"{MODULES} conda venv env workdir"),
     "a shell without a command": ("/bin/bash", ALL),
+    "a text without a command": ("<<NOTE\nfor x\nNOTE", ALL),
+    "a text of modulecmd": ("/m/bin/modulecmd bash load a", ALL),
+    "a sum in a value": ("N=${1:-$((SLURM_NTASKS / 2))}", f"{MODULES} conda venv env workdir"),
+    "a command in parentheses": ("N=$( (./prepare) )", ""),
+    "two commands in parentheses": ("N=$((./prepare); (./b))", ""),
+    "a random name": ("N=$(uuidgen)", f"{MODULES} conda venv env workdir"),
+    "the processors of the node": ("grep -c processor /proc/cpuinfo", ALL),
+    "a file system": ("lfs setstripe -c 1 x", f"{MODULES} conda venv env"),
     "a folder": ("/bin", ALL),
     "no alias": ("unalias pip", ALL),
     "a version in Python": ("python3 <<< 'import torch; print(torch.__version__)'", ALL),
@@ -138,6 +146,33 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "a file of the login by the name of the user": (
         "source /home/$USER/.bashrc\nconda activate b", {"source": None, "conda": "b"},
     ),
+    "the command module if its file is there": (
+        "if test -f /etc/profile.d/modules.sh ; then\n  . /etc/profile.d/modules.sh\nfi\nmodule load a",
+        {"module": ["a"], "source": None},
+    ),
+    "modules without a cache": ("module --ignore-cache load a", {"module": ["a"]}),
+    "a file of the login by a command": (
+        "source /home/$(whoami)/.bashrc\nconda activate b", {"source": None, "conda": "b"},
+    ),
+    "a file of the login before the environment of conda itself": (
+        "source /home/${USER}/.bashrc\nsource /o/miniconda3/bin/activate", {"source": None, "venv": "/o/miniconda3"},
+    ),
+    "a virtual environment at home": ("source ~/a/bin/activate", {"venv": "~/a"}),
+    "a virtual environment at home behind a directory": (
+        "cd /b\nsource $HOME/a/bin/activate", {"venv": "~/a", "workdir": "/b"},
+    ),
+    "an environment of conda at home": ("conda activate $HOME/a", {"conda": "~/a"}),
+    "an environment of a conda at home": (
+        "source ~/miniconda3/bin/activate ~/miniconda3/envs/a", {"conda": "~/miniconda3/envs/a"},
+    ),
+    "a directory at home": ("cd ~/a", {"workdir": "~/a"}),
+    "a directory at home in quotes": ('cd "$HOME/a"\ncd b', {"workdir": "~/a/b"}),
+    "a directory at home behind another one": ("cd /b\ncd ${HOME}/a", {"workdir": "~/a"}),
+    "a directory at home in a variable": ('D="$HOME/a"\ncd $D/b', {"workdir": "~/a/b"}),
+    "the directory of the submission in a variable": ('D="$SLURM_SUBMIT_DIR"\ncd $D', {"workdir": None}),
+    "a directory below that of the submission in a variable": (
+        "D=${SLURM_SUBMIT_DIR}/x\ncd $D/y", {"workdir": "x/y"},
+    ),
     "a conda at home": (
         "source ~/.conda/bin/activate b", {"source": ["~/.conda/etc/profile.d/conda.sh"], "conda": "b"},
     ),
@@ -186,7 +221,17 @@ def test_a_variable_of_the_ranks_behind_a_build() -> None:
 STAY = {
     "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
     "a file of a quoted home": "source '~/a.sh'",
-    "a file of an environment at home": "source ~/a/bin/activate",
+    "a file of an environment at a quoted home": "source '~/a/bin/activate'",
+    "a directory of a quoted home": 'cd "~/a"',
+    "a directory of a quoted home in a variable": 'D="~/a"\ncd $D',
+    "a directory of a home that the script sets": "HOME=/x\ncd ~/a",
+    "a directory of the job": "D=$SLURM_SUBMIT_DIR/$SLURM_JOB_ID\ncd $D",
+    "a module at home": "module load ~/a",
+    "a product behind a variable that it reads": "export SPACK_ROOT=$S\nsource /s/share/spack/setup-env.sh",
+    "a product behind a change of its file": "sed -i s/a/b/ /s/GMXRC\nsource /s/GMXRC",
+    "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
+    "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
+    "a file of the login behind an export": "export A=$HOME/b\nsource /home/b/.bashrc",
     "a file of a list of commands": "source ~/a.sh b",
     "a module behind an environment": "conda activate a\nmodule load b",
     "a module behind a file that modules precede": "module load a\nsource /b.sh\nmodule load c",
@@ -352,6 +397,15 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
 def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:
     got = found(f"A=$(date)\nsource /c/{file}\n./d $A")
     assert got.get("source") == ([f"/c/{file}"] if is_option else None)
+
+
+@pytest.mark.parametrize(
+    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $HOME"]
+)
+def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str) -> None:
+    got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
+    assert got["source"] == ["/s/share/spack/setup-env.sh"]
+    assert before in got["setup"]
 
 
 def test_a_file_is_read_in_the_directory_of_the_script() -> None:

@@ -279,6 +279,20 @@ def test_a_virtual_environment(tmp_path: Path) -> None:
     )
 
 
+def test_directories_below_the_home_directory_of_the_job(tmp_path: Path) -> None:
+    need_launcher("mpirun")
+    work, venv = tmp_path / "home/my 'work'", tmp_path / "home/v"
+    work.mkdir(parents=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    words = ("--workdir", "~/my 'work'", "--venv", "~/v", *probing(tmp_path))
+    done = run(jobs.render("local", "--launcher", "mpirun", *words, program=[PROBE]), tmp_path)
+    assert done.status == 0, done.output
+    [rank] = jobs.ranks_in(tmp_path / "seen")
+    assert (rank.cwd, rank.env["VIRTUAL_ENV"]) == (work, str(venv))
+    assert jobs.run_dir(work / "runs").is_dir()
+    assert "job_conda ~/'my env'\n" in jobs.render("local", "--conda", "~/my env", program=["true"])
+
+
 CONDA = """
 if [[ $* == "shell.bash hook" ]]; then
   printf '%s\\n' 'conda() { [[ $1 == activate && $2 == "my env" ]] || return 1;' \

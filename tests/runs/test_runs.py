@@ -727,3 +727,10 @@ def test_diff_of_scripts_submitted_by_hand(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "-#SBATCH --nodes=1\n+#SBATCH --nodes=2\n" in done.stdout
     assert "without plan.json: one, two" in done.stderr
+
+
+def test_the_runs_of_a_working_directory_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "jobgen.toml").write_text('scheduler = "local"\n[directories]\nworkdir = "~/w"\n')
+    assert lookup.root_of(None) == tmp_path / "w/runs"

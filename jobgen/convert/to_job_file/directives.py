@@ -73,6 +73,9 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
         "mem": f"{request.mem}M" if request.mem else None,
         "accelerator": GENERIC_RESOURCES.get(request.accelerator),
     }  # fmt: skip
+    if (content.directory or "").startswith("~"):
+        no_home = f"{source.title} does not expand ~: write the whole path"
+        file.remarks.append(Remark(line, f"workdir {plain.pop('workdir')}", no_home))
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line)

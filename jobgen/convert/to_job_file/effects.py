@@ -21,7 +21,8 @@ _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
-scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty""",
+scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty uuidgen
+modulecmd""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias unalias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -30,7 +31,7 @@ scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty""",
     "here": "pwd",
     "environment": "module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset",
     "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
-    "files": f"{' '.join(TOOLS - PRINT)} [ test stat realpath readlink mktemp md5sum sha256sum getent jq",
+    "files": f"{' '.join(TOOLS - PRINT)} [ test lfs stat realpath readlink mktemp md5sum sha256sum getent jq",
 }
 _KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
 # The kinds of commands by their words, before those by name.
@@ -46,6 +47,8 @@ _FORMS = (
     (r"conda info .*", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
+    (r"(cat|grep|head|awk|wc)\b[^/;|&>]* /proc/\w+", "text"),
+    ("", "text"),  # a here-document without a command
     (r"(/bin/)?bash", "text"),  # without a file or a text, it reads nothing in a job
     (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
     (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
@@ -61,10 +64,15 @@ _HARMLESS_REDIRECTION = re.compile(
 )
 # The names of files that only set variables.
 ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|module|conf|/etc/|setup")
-# Files of products, which read no variables of the script.
+# Files of the login and of products, which read no variables of the script, except exported ones: those of
+# products only these.
+OF_LOGIN = re.compile(r"/etc/(profile|bashrc|bash\.bashrc)|.*/\.(bashrc|bash_profile|bash_login|profile)")
 OF_PRODUCTS = re.compile(
-    r"/etc/(profile|bashrc|bash\.bashrc)"
-    r"|.*/(\.(bashrc|bash_profile|bash_login|profile)|GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
+    rf"{OF_LOGIN.pattern}|.*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
+)
+_READ_BY_PRODUCTS = re.compile(
+    r"SPACK_(?!VERSION|INSTANCE_\w+|PACKAGE|COMPILER|VARIANTS|DEPENDENCIES|SPEC)\w+"
+    r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
 )
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
@@ -88,7 +96,7 @@ LOGIN = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
-_HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "function"})
+_HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})
 _OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
 _HERE = {"directory", "here", "files"}
 # What a statement does in the current directory.
@@ -97,8 +105,9 @@ OF_DIRECTORY = frozenset({"here", "files", "copies", "build", "program"})
 _MAY_FOLLOW = {
     "workdir": _OTHERS,
     "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
-    "source": _HARMLESS - {"variable", "export"},  # the file may read them
-    "source of a product": _HARMLESS - {"export"},
+    "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
+    "source of a login": _HARMLESS - {"export", "product"},
+    "source of a product": (_HARMLESS | _HERE) - {"product"},
     "conda": _HARMLESS | _HERE | {"append", "library"},
     "venv": _HARMLESS | {"here", "files", "append", "library"},
     "env": _OTHERS | _HERE | {"copies", "install"},
@@ -170,9 +179,13 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
             yield "path" if re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
         else:
             yield "variable" if plain else "export"
+        if not plain and _READ_BY_PRODUCTS.fullmatch(name):
+            yield "product"
     for one in statement.all("unset_command", "declaration_command"):
         names = [child.text for child in one.children if child.type == "variable_name"]
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"
+        if names or one.type == "unset_command":
+            yield "product"
     yield from (
         "files" for one in statement.all("file_redirect") if not _HARMLESS_REDIRECTION.match(one.text)
     )

@@ -11,6 +11,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import (
     OF_INSTALLERS,
+    OF_LOGIN,
     OF_PRODUCTS,
     OF_RANKS,
     PATHS,
@@ -26,6 +27,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported
+from jobgen.values.parsers import is_whole
 
 _STAGES = (
     "module_init",
@@ -45,18 +47,18 @@ _MODULES = re.compile(
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 _LOGIN_FILES = re.compile(
-    r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}))/\.(bashrc|bash_profile|profile|bash_login)"
+    r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}|\$\(whoami\)|`whoami`))/\.(bashrc|bash_profile|profile|bash_login)"
 )
 # A file of the system, or of the login shell, that is read if it is there.
 _IF_THERE = re.compile(
-    r"if \[+ -[efr] (/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
-    r" \]+\s*;?\s*then\s+(?:source|\.) \1\s*;?\s*fi"
+    r"if (?:\[+|test) -[efr] "
+    r"(/etc/bashrc|/etc/profile(?:\.d/(?:\w+-)?(?:modules|lmod)\.sh)?|(?:~|\$HOME)/\.bashrc)"
+    r"(?: \]+)?\s*;?\s*then\s+(?:source|\.) \1\s*;?\s*fi"
 )
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
-_ACTIVATE_AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./-]+)/bin/activate ([\w./-]+)")
-_CONDA = re.compile(r"/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
+_CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
@@ -167,9 +169,8 @@ class Environment:
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
         uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.block)
         found = any(kind in self.values for kind in _OF_MODULES)
-        return not (texts and "conda" not in {*self.values, *self.file.values}) and not (
-            modules and uses and not found
-        )
+        has_conda = self._is_base or "conda" in {*self.values, *self.file.values}
+        return not (texts and not has_conda) and not (modules and uses and not found)
 
     def write(self) -> None:
         """Set the options in the job file."""
@@ -197,7 +198,7 @@ class Environment:
             if value:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
-            self.values["workdir"] = [os.path.join(self._directory, value)]
+            self.values["workdir"] = [value if is_whole(value) else os.path.join(self._directory, value)]
         elif kind != "threads":
             if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
                 self.values["module_init"] = self.values.pop("source")
@@ -304,18 +305,16 @@ class Environment:
             return found
         if name == "eval" and (match := _HOOK.search(command.node.text)):
             return _at(match[1]) if "hook" in self.preparations else None
-        match = _SUBMISSION.fullmatch(_given(command)) if name == "cd" else None
+        word = command.arguments[0] if name == "cd" and len(command.arguments) == 1 else None
+        match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
         if match and self._is_submission(match[1]) and not self._is_set(match[0]):
             return [("submission", (match[2] or "").strip("/"))]
         words = self._words(command)
-        if name in ("module", "ml") and "HOME" not in self.script.values:
-            start, _, folder = _given(command).rpartition(" ")
-            home = _AT_HOME.fullmatch(folder) if re.fullmatch(r"use( -a| --append)?", start) else None
-            words = [*start.split(), f"~{home[1]}"] if home else words
         if words is None:
             return None
         if name in ("module", "ml"):
-            return of_module(name, words)
+            at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
+            return None if at_home else of_module(name, words)
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
@@ -328,6 +327,20 @@ class Environment:
             here = words[0] in (".", "./") and not self.script.dialect.starts_at_home
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
+
+    def _below_home(self, word: Node) -> str | None:
+        """Return a word as ``~/PATH`` if it is a path below the home directory."""
+        home = _AT_HOME.fullmatch(self._resolved(word))
+        return f"~{home[1]}" if home and "HOME" not in self.script.values else None
+
+    def _resolved(self, word: Node) -> str:
+        """Return the text of a word without quotes, with the text of the variable that it begins with."""
+        text = word.text
+        name = re.match(r"\"?\$(\w+|\{\w+\})(?=[\"/]|$)", text)
+        node = self.script.constants.node(name[1].strip("{}")) if name else None
+        if name and node is not None and node.start < word.start:
+            text = node.text + text[name.end() :]
+        return "" if text.startswith('"~') else text.replace('"', "")
 
     def _is_submission(self, name: str) -> bool:
         """Return whether the scheduler of the script sets it to the directory of the submission."""
@@ -348,14 +361,9 @@ class Environment:
         path, _, name = given.partition(" ")
         if match := _CONDA_AT_HOME.fullmatch(path):
             activates = [("conda", name or "base")] * (match[3] == "bin/activate")
-            return [("hook", ""), *activates] if re.fullmatch("[\\w./-]*", name) else None
+            return [("hook", ""), *activates] if re.fullmatch("~?[\\w./-]*", name) else None
         if given.endswith("/etc/profile.d/conda.sh") and "conda info --base" in self._source(command):
             return [("hook", "")]
-        if (home := _AT_HOME.fullmatch(given)) and "HOME" not in self.script.values:
-            fits = not re.search(r"[\"']~|/bin/activate", command.node.text)
-            return [("source", f"~{home[1]}")] if fits else None
-        if match := _ACTIVATE_AT_HOME.fullmatch(given):
-            return [("source", f"~{match[1]}/etc/profile.d/conda.sh"), ("conda", match[2])]
         words = self._words(command)
         if not words or len(words) > 2:
             return None
@@ -364,7 +372,7 @@ class Environment:
             return [("conda", name if len(words) == 2 else "base")]
         if len(words) == 2:
             folder = path.removesuffix("/bin/activate")
-            fits = folder != path and path.startswith("/") and not name.startswith("-")
+            fits = folder != path and is_whole(path) and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
         venv = path.removesuffix("/bin/activate")
         return [("venv", venv)] if venv != path else [("source", path)]
@@ -379,6 +387,9 @@ class Environment:
         """Return the arguments of a command as the shell splits them; None if one is not known."""
         found: list[str] = []
         for node in command.arguments:
+            if home := self._below_home(node):
+                found.append(home)
+                continue
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")
             if value is None or value.startswith("~") or (bare and re.search(r"[*?{}~]|\[", value)):
@@ -405,8 +416,14 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        product = kind == "source" and OF_PRODUCTS.fullmatch(value)
-        option = "conda" if defines else "source of a product" if product else kind
+        login, product = (
+            kind == "source" and one.fullmatch(value) is not None for one in (OF_LOGIN, OF_PRODUCTS)
+        )
+        of_file = "source of a login" if login else "source of a product" if product else kind
+        option = "conda" if defines else of_file
+        file = os.path.basename(value)
+        if product and any(mentions(one.node, file) for one in self.block):
+            return False  # which may write it
         return fits and self._in_time(kind) and self._passes(option)
 
     @property
@@ -496,14 +513,12 @@ class Environment:
             not one.endswith("/conda.sh") for one in self.values.get("source", ())
         ):
             return False  # the script reads the file in the directory before
-        return self._passes("workdir") and not (
-            kind == "workdir" and not value.startswith("/") and self._at_home
-        )
+        return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
 
 
 def _is_relative(kind: str, value: str) -> bool:
     """Return whether an environment is a path below the current directory."""
-    return not value.startswith("/") and (kind == "venv" or (kind == "conda" and "/" in value))
+    return not is_whole(value) and (kind == "venv" or (kind == "conda" and "/" in value))
 
 
 def _kind_of_variable(name: str) -> str:

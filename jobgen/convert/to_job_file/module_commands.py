@@ -34,7 +34,11 @@ def in_order(kind: str, value: str, before: Collection[str]) -> Setting:
 
 def of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
     """Return the options that a command of environment modules is."""
-    words = [one for one in words if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f")]
+    words = [
+        one
+        for one in words
+        if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
+    ]
     verb = words[0] if words else ""
     if verb == "purge" and words[1:] in ([], ["all"]):
         return [("module_purge", "")]
