@@ -98,7 +98,7 @@ def test_a_host_that_stops_answering_is_left_in_time(laptop: Laptop, user: User)
             5,
             True,
         )
-    assert time.monotonic() - begin < 30
+    assert time.monotonic() - begin < 60  # 19 s on an idle machine
     assert not (laptop.work / "runs").exists()
 
 

@@ -195,7 +195,7 @@ def test_a_job_that_requeues_itself(laptop: Laptop, login: Login) -> None:
     add_login(laptop, login)
     script = 'echo "$JOBGEN_ATTEMPT" > "$JOBGEN_RUN_DIR/saved-step"; echo attempt $JOBGEN_ATTEMPT; '
     run = submitted(laptop, f"{script} [ $JOBGEN_ATTEMPT = 2 ] || exit 75", "--requeue", "2")
-    first = status(laptop)["id"]
+    first = (laptop.work / "runs" / run / "job-id").read_text().strip()  # before any look at the host
 
     def is_over() -> bool:
         state = status(laptop)

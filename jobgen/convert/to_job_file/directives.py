@@ -146,7 +146,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     for option, text, why in content.unconverted:
         if option.flag == "--signal" and _signal(file, request, option.value):
             continue
-        if why.endswith(" number"):
+        if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
