@@ -93,7 +93,7 @@ def one_world(cluster: Cluster, launcher: str, *words: str, path: str = "") -> N
     ]
     assert {rank.env["MASTER_ADDR"] for rank in ranks} == {hosts[0][0]}
     if "ssh" not in words:  # it passes nothing of Slurm
-        assert {rank.env["CUDA_VISIBLE_DEVICES"] for rank in ranks[1:]} == {"0,1"}
+        assert all(re.fullmatch(r"\d,\d", rank.env["CUDA_VISIBLE_DEVICES"]) for rank in ranks[1:])
 
 
 def test_a_killed_rank_of_the_last_component_ends_all(each_slurm: Cluster) -> None:
@@ -123,8 +123,9 @@ def test_status_and_cancel_know_it_by_the_id_of_the_first_component(each_slurm: 
     wait_for(lambda: state() == "running", 60)
     jobgen("cancel", job)
     wait_for(lambda: state() == "cancelled", 60)
-    shown = each_slurm.exec("head", ["squeue", "--noheader", "--states=R,CG,PD"]).stdout
-    assert shown.strip() == ""
+    queue = ["squeue", "--noheader", "--states=R,CG,PD", "--format=%i"]
+    shown = [one for one in each_slurm.exec("head", queue).stdout.split() if one.startswith(f"{job}+")]
+    assert shown == []
 
 
 def test_an_array_of_them_is_refused_by_slurm_too(each_slurm: Cluster) -> None:

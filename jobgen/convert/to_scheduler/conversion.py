@@ -116,7 +116,7 @@ def _requests(
     for one in (source, target):
         if one.scheduler.behaviour.hosts_by_core:
             line = parts[0].directives.live[0].number
-            why = f"the pbs_sched of {one.title} lists the last one first: rank 0 is there"
+            why = f"the pbs_sched of {one.title} often lists the last one first: rank 0 is then there"
             remarks.append(Remark(line, "the order of the nodes", why, lost=False))
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 

@@ -10,4 +10,4 @@ cd "$PBS_O_WORKDIR" || exit 1
 MASTER_ADDR=$(head -n 1 "$PBS_NODEFILE")
 export MASTER_ADDR
 mpirun -np 10 --hostfile "$PBS_NODEFILE" -x MASTER_ADDR ./solver "$PBS_JOBID" > solver.log
-# 2: look: the order of the nodes: the pbs_sched of Torque lists the last one first: rank 0 is there
+# 2: look: the order of the nodes: the pbs_sched of Torque often lists the last one first: rank 0 is then there

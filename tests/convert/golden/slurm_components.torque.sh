@@ -17,5 +17,5 @@ mpi_exports() {
 }
 module load openmpi
 mpirun -np 10 --hostfile "$PBS_NODEFILE" --bind-to none $(mpi_exports) ./solver "${PBS_JOBID%%[!0-9]*}" > solver.log
-# 2: look: the order of the nodes: the pbs_sched of Torque lists the last one first: rank 0 is there
+# 2: look: the order of the nodes: the pbs_sched of Torque often lists the last one first: rank 0 is then there
 # 7: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
