@@ -34,13 +34,16 @@ OLD_BASH ?= /opt/bash/4.2/bash
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
 ON_CLUSTERS := tests/cluster tests/hosts tests/docs/test_docs.py
+# They take the power of nodes on which the jobs of other tests run.
+KILLS_NODES := tests/cluster/test_side_by_side.py::test_a_lost_node_leaves_nothing
 TIMED := tests/local/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
 test-matrix:
-	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(OR_ALONE)
+	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(KILLS_NODES) $(OR_ALONE)
 
 test-clusters: test-matrix
-	$(PYTEST) -n 5 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' $(OR_ALONE)
+	$(PYTEST) -n 5 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' \
+	  --deselect $(KILLS_NODES) $(OR_ALONE)
 
 test-survival: test-matrix
 	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)

@@ -244,9 +244,15 @@ def test_an_end_leaves_nothing(request: pytest.FixtureRequest, scheduler: str, n
     assert end.saved is None or saved == (4 if end.saved else 0), job.output
 
 
-@pytest.mark.parametrize("scheduler", ["slurm", "openpbs", "torque"])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        pytest.param(name, marks=pytest.mark.xdist_group(f"matrix-{name}"))
+        for name in ("slurm", "openpbs", "torque")
+    ],
+)
 def test_a_lost_node_leaves_nothing(request: pytest.FixtureRequest, scheduler: str) -> None:
-    """The second node has two ranks of the trainer."""
+    """The second node has two ranks of the trainer. It runs with the matrix, as others use the node, too."""
     cluster: AnyCluster = request.getfixturevalue(f"{scheduler}_cluster")
     folder = cluster.folder("lost")
     job_id = submit(cluster, folder, "torchrun", "wait")
