@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 f7e09ea8fba63a298e233d85c98b8e207579b7595dcab0a1ca63dd920636d4ae ========
+# ======== jobgen runtime 0.2.0, SHA-256 19c75149997444892b9e4f492b4eef2e6e57662c715ff0574bbc788eab3ca406 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -568,7 +568,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   job_end_with_script &
   if [[ -n ${1:-} ]]; then
     job_later "${job_preflight_seconds:-60}" job_stop
-  elif ((${#job_hosts[@]} > 1)) || [[ ${job_hosts[*]} != "$JOBGEN_HERE" ]]; then
+  elif [[ ${job_hosts[*]} != "$JOBGEN_HERE" ]]; then  # not this host alone
     job_later 0 job_end_stragglers
   fi
   ! job_defined job_heed_control || job_later 0 job_heed_control

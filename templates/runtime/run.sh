@@ -8,7 +8,7 @@ job_run() { # [preflight]: sets job_status to the status of the launcher
   job_end_with_script &
   if [[ -n ${1:-} ]]; then
     job_later "${job_preflight_seconds:-60}" job_stop
-  elif ((${#job_hosts[@]} > 1)) || [[ ${job_hosts[*]} != "$JOBGEN_HERE" ]]; then
+  elif [[ ${job_hosts[*]} != "$JOBGEN_HERE" ]]; then  # not this host alone
     job_later 0 job_end_stragglers
   fi
   ! job_defined job_heed_control || job_later 0 job_heed_control

@@ -70,12 +70,13 @@ class Publisher:
                 failure = {"reason": str(error), "file": str(draft), "free": None}
         self.agree(name, failure, None, draft)
         if self.run.is_main:
-            unread = keep and not verified and len(ids(self.directory)) > keep
-            arguments = self.directory / name, record["files"] if unread else {}, keep
-            self.removal = Thread(target=self._remove, args=arguments)  # the end of the process waits for it
-            self.removal.start()
-            if not unread:
-                self.removal.join()
+            final = self.directory / name
+            if verified or not keep or len(ids(self.directory)) <= keep:
+                self._remove(final, {}, keep)
+            else:
+                # The end of the process waits for it.
+                self.removal = Thread(target=self._remove, args=(final, record["files"], keep))
+                self.removal.start()
 
     def _remove(self, final: Path, entries: Entries, keep: int | None) -> None:
         """Remove older checkpoints if the files of the new one are intact."""
