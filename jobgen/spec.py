@@ -292,6 +292,10 @@ class Specification(_Values):
         """Return the origin of the value of ``key``."""
         return self.origins.get(key, "default")
 
+    def is_of_site(self, key: str) -> bool:
+        """Return whether the value of ``key`` is that of the site."""
+        return self.origin(key).startswith("site ")
+
     @property
     def program_origin(self) -> str:
         """Return the origin of the program as errors name it."""

@@ -115,7 +115,7 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
     """Return accelerator, devices and ranks per node; an absent value follows from the others."""
     gpus, ranks = number_of(spec.gpus_per_node), spec.ranks_per_node or most_ranks(spec.nodes)
     if LAUNCHERS[spec.launcher].one_process:
-        if ranks not in (None, 1) and not spec.origin("ranks_per_node").startswith("site "):
+        if ranks not in (None, 1) and not spec.is_of_site("ranks_per_node"):
             raise spec.refuse("ranks_per_node", f"--launcher {spec.launcher} starts one process; remove it")
         ranks = 1
     name = spec.accelerator
@@ -141,7 +141,7 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
 
 
 def _check_telemetry(spec: Specification, accelerator: Accelerator) -> None:
-    of_site = spec.origin("gpu_telemetry").startswith("site ")  # for its jobs with devices
+    of_site = spec.is_of_site("gpu_telemetry")  # for its jobs with devices
     if spec.gpu_telemetry and not accelerator.telemetry and not of_site:
         able = one_of(row.title for row in ACCELERATORS.values() if row.telemetry)
         raise spec.refuse(

@@ -68,7 +68,7 @@ def launch_of(spec: Specification, scheduler: Scheduler) -> LaunchMethod:
 def note(spec: Specification) -> str:
     """Return a note on the launchers that no option names; empty if options do."""
     origin = spec.origin("launcher")
-    if origin.startswith("site "):
+    if spec.is_of_site("launcher"):
         return f"the launcher is {spec.launcher}, that of {origin}"
     if origin != "default":
         return ""

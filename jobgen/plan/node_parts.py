@@ -137,8 +137,7 @@ def check_variable(spec: Specification, part: NodePart, owner: str, remedy: str)
     if part.variable not in dict(spec.env):
         return
     reason = f"{part.variable} would replace the devices of {owner}; leave it out"
-    if not (origin := spec.origin("env")).startswith("site "):
+    if not spec.is_of_site("env"):
         raise spec.refuse("env", reason)
-    raise JobgenError(
-        f"env {part.variable} ({origin}): {reason}, or, where the site sets it, {remedy}", "env"
-    )
+    where = f"env {part.variable} ({spec.origin('env')})"
+    raise JobgenError(f"{where}: {reason}, or, where the site sets it, {remedy}", "env")

@@ -39,7 +39,7 @@ def check_node_work(spec: Specification) -> None:
     """
     if not works_on_nodes(spec):
         for key in ("node_limit", "local_dir"):
-            if getattr(spec, key) and not spec.origin(key).startswith("site "):  # of all its jobs
+            if getattr(spec, key) and not spec.is_of_site(key):  # of all its jobs
                 raise spec.refuse(key, f"needs {one_of(BY_KEY[one].flag for one in KEYS)}")
         return
     files = [place for _, place in spec.stage if not place.endswith("/")]

@@ -168,7 +168,7 @@ def _faults(spec: Specification, facts: Site, site: Site, queue: str, request: J
 def _elsewhere(spec: Specification, request: JobSize) -> JobSize:
     """Return a request without the cores and the memory that come from the nodes of its queue: those of
     another queue differ."""
-    by_site = {key for key in ("cpus_per_rank", "mem") if spec.origins.get(key, "").startswith("site ")}
+    by_site = {key for key in ("cpus_per_rank", "mem") if spec.is_of_site(key)}
     cores = 1 if "cpus_per_rank" in by_site else request.cpus_per_node
     return request._replace(cpus_per_node=cores, mem=None if "mem" in by_site else request.mem)
 

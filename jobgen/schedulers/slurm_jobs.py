@@ -210,9 +210,8 @@ def _tasks(job_id: str) -> list[str]:
 def _sacct_out(host: Host, cluster: str, *options: str, **variables: str) -> str:
     """Return what sacct prints; nothing if this Slurm has no accounting."""
     words = ("sacct", *_at(cluster), "--allocations", "--noheader", "--parsable2", *options)
-    done = host.call(
-        words, more={"SLURM_BITSTR_LEN": "0", **variables}
-    )  # the indices of an array at full length
+    whole = {"SLURM_BITSTR_LEN": "0"}  # the indices of an array at full length
+    done = host.call(words, more={**whole, **variables})
     if done.status != 0 and _NO_ACCOUNTING not in done.err:
         raise SchedulerError(f"sacct does not answer: {complaint(done)}")
     return done.out if done.status == 0 else ""

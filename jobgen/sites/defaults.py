@@ -116,7 +116,7 @@ def without(spec: Specification) -> Specification:
     """Return the specification without the values that its site added."""
     if spec.site is None:
         return spec
-    added = [key for key, origin in spec.origins.items() if origin.startswith("site ")]
+    added = [key for key in spec.origins if spec.is_of_site(key)]
     fresh: dict[str, Any] = {option.key: option.default for option in OPTIONS if option.key in added}
     origins = {key: origin for key, origin in spec.origins.items() if key not in added}
     if " and " in (both := spec.origins.get("env", "")):

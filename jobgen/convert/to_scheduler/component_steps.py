@@ -19,20 +19,10 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 
 # What the variables of a heterogeneous job of Slurm are for the first component only.
-_OF_NODES = frozenset(
-    (
-        *("nodes", "chunks", "ranks", "slots", "ranks_per_node", "slots_per_node", "cpus_per_rank"),
-        *(
-            "cpus_per_chunk",
-            "cpus_per_node",
-            "gpus_per_node",
-            "gpus",
-            "gpu_file",
-            "node_list",
-            "mem_per_node",
-        ),
-    )
-)
+_OF_NODES = {
+    *("nodes", "chunks", "ranks", "slots", "ranks_per_node", "slots_per_node", "cpus_per_rank"),
+    *("cpus_per_chunk", "cpus_per_node", "gpus_per_node", "gpus", "gpu_file", "node_list", "mem_per_node"),
+}
 # Options of a component of Slurm that become parts of a chunk.
 _SIZES = re.compile(r"--(nodes|ntasks.*|cpus-per-.*|gpus.*|gres|mem|mem-per-.*)")
 # Options of the target that a component has for itself; the others are those of the job.
