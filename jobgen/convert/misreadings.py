@@ -104,7 +104,12 @@ def narrow_export(script: Script) -> str:
     option = script.heeded.get("--export")
     if option is None or "SLURM_EXPORT_ENV" in script.tree.text:
         return ""
-    return "" if "ALL" in option.value.strip("\"'").upper().split(",") else option.value
+    return option.value if is_narrow(option.value) else ""
+
+
+def is_narrow(value: str) -> bool:
+    """Return whether a value of --export keeps variables of the script from what is started."""
+    return "ALL" not in value.strip("\"'").upper().split(",")
 
 
 _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docker", "podman"}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import submission
-from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, narrow_export
+from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
@@ -509,7 +509,7 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
         return
     own = launch.options.get("--export")
     value = own if launch.has("--export") else narrow_export(script)
-    if value and "ALL" not in value.strip("\"'").upper().split(","):
+    if value and is_narrow(value):
         yield Remark(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value), lost=False)
 
 

@@ -33,9 +33,8 @@ class ScriptRequest:
     directory: str | None = None
     own: list[str] = field(default_factory=list)  # directives that only the same scheduler has
     directives: dict[str, Directive] = field(default_factory=dict)  # by the keys of jobgen's options
-    unsure: list[tuple[DirectiveOption, str, str]] = field(
-        default_factory=list
-    )  # translated, but to be looked at
+    # Translated, but to be looked at.
+    unsure: list[tuple[DirectiveOption, str, str]] = field(default_factory=list)
     joined_as_error: bool = False  # the output goes to the file of the errors
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
     directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
