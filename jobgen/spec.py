@@ -1,5 +1,6 @@
 """The specification of a job, with the origin of each value."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -295,6 +296,10 @@ class Specification(_Values):
     def is_of_site(self, key: str) -> bool:
         """Return whether the value of ``key`` is that of the site."""
         return self.origin(key).startswith("site ")
+
+    def directory_on_this_machine(self, start: str = "") -> str:
+        """Return the directory of the job as a path of this machine, relative to ``start``."""
+        return os.path.join(start, os.path.expanduser(self.workdir or ""))
 
     @property
     def program_origin(self) -> str:

@@ -61,7 +61,7 @@ def secrets_of(spec: Specification) -> Iterator[Secret]:
         for one in secret_words(words):
             found = _in_script(one.text, origin, one.variable)
             yield found._replace(remedy=f"{found.remedy}; {SHOWN_BY_PS}")
-        for path in _config_files(words, os.path.expanduser(spec.workdir or "")):
+        for path in _config_files(words, spec.directory_on_this_machine()):
             yield from _in_file(path, origin)
     for option in OPTIONS:
         if option.key in ("env", "env_file"):

@@ -224,7 +224,7 @@ def packages(spec: Specification, directory: str, environ: Mapping[str, str] = o
     the job can find the environment."""
     conda = spec.conda if spec.conda and "/" in spec.conda else None
     root = spec.venv or conda or (None if spec.conda else environ.get("VIRTUAL_ENV"))
-    place = Path(directory, os.path.expanduser(spec.workdir or ""))
+    place = Path(spec.directory_on_this_machine(directory))
     found = (place / os.path.expanduser(root)).glob("lib/python3*/site-packages/*.dist-info") if root else ()
     names = (re.fullmatch(r"(.+)-([^-]+)\.dist-info", path.name) for path in found)
     return dict(sorted((name[1].replace("_", "-").lower(), name[2]) for name in names if name))

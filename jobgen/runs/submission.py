@@ -173,7 +173,7 @@ def without_met_dependencies(order: Order) -> Specification:
 
 def run_root(spec: Specification, directory: str) -> Path:
     """Return the directory for run directories, which is that of the script, too."""
-    return Path(directory, os.path.expanduser(spec.workdir or ""), spec.runs_dir)
+    return Path(spec.directory_on_this_machine(directory), spec.runs_dir)
 
 
 def _root(order: Order) -> Path:
@@ -366,7 +366,7 @@ def finish(job: Submission) -> None:
 def _plan_file(order: Order, text: str) -> tuple[PlanFile, bytes]:
     """Return plan.json, and the diff to store next to it."""
     spec = order.plan.spec
-    about, diff = run_files.git_of(os.path.join(order.directory, os.path.expanduser(spec.workdir or "")))
+    about, diff = run_files.git_of(spec.directory_on_this_machine(order.directory))
     sources = [plan_file.source("file", path) for path in order.files]
     if spec.site is not None:
         sources.append(plan_file.source("site", spec.site.path))

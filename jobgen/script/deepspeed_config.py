@@ -67,7 +67,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         named = file_in(words)
         if named is None or not world or PARALLEL.search(" ".join(words)):
             continue
-        config = read(os.path.join(os.path.expanduser(plan.spec.workdir or ""), named[1]))
+        config = read(os.path.join(plan.spec.directory_on_this_machine(), named[1]))
         if isinstance(config, dict) and (fault := batch_fault(named[1], config, world)):
             found.append("; ".join(fault))
     return tuple(found)

@@ -15,7 +15,7 @@ def missing_file(plan: Plan, why: str, directory: str = "") -> str:
 
     Files of a container, and names with ``--expand``, are not looked up.
     """
-    folder = os.path.join(directory, os.path.expanduser(plan.spec.workdir or ""))
+    folder = plan.spec.directory_on_this_machine(directory)
     if plan.container or not os.path.isdir(folder or "."):
         return ""
     for one in plan.steps or (plan,):
