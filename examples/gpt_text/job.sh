@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 19c75149997444892b9e4f492b4eef2e6e57662c715ff0574bbc788eab3ca406 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a5c616f7912be0decba1238ed9f948533ccf45e4c096a7fe008af9485e58b570 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -201,8 +201,20 @@ job_scheduler() {
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
     job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node: --exclusive requests whole nodes"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+  job_await_controller
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
+}
+
+job_await_controller() { # srun gives up when slurmctld, which may restart, has not answered for ten seconds
+  local end=$((SECONDS + 600)) answer
+  while answer=$(scontrol ping 2>&1) || true; [[ $answer == *' is DOWN'* && $answer != *' is UP'* ]]; do
+    ((SECONDS < end && job_signals == 0)) || return 0
+    [[ -n ${job_awaits_controller:-} ]] || job_say 'slurmctld does not answer: waiting for it, ten minutes at most'
+    job_awaits_controller=1
+    sleep 2 &
+    wait "$!" || true
+  done
 }
 
 job_field() { # NAME: of this job, in Slurm; the first line has the name of the job, which may contain anything
@@ -561,6 +573,7 @@ job_make_log_folders() {  # of 400 ranks each, which limits their entries
 # ---- run.sh: Run of the launcher, which the function launch of the job starts.
 
 job_run() { # [preflight]: sets job_status to the status of the launcher
+  job_optional job_await_controller
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

@@ -1,6 +1,7 @@
 # Run of the launcher, which the function launch of the job starts.
 
 job_run() { # [preflight]: sets job_status to the status of the launcher
+  job_optional job_await_controller
   # In a separate session: PBS signals every process of the job's session, which would kill mpirun.
   # Without input, which may be the rest of this script.
   setsid bash -c "umask ${job_umask:-$(umask)}; set -euo pipefail"$'\n'"$(declare -f launch)"$'\n''launch "$@"' launch "$@" < /dev/null &

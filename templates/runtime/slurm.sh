@@ -13,8 +13,20 @@ job_scheduler() {
   [[ ${SLURM_TASKS_PER_NODE:-} != *,* ]] ||
     job_die 70 "uneven allocation: Slurm allocated $SLURM_TASKS_PER_NODE tasks, expected $job_ranks_per_node on each node: --exclusive requests whole nodes"
   job_submit_dir=${SLURM_SUBMIT_DIR:-$PWD}
+  job_await_controller
   job_output=$(scontrol show job "$job_id" | awk 'sub(/^ *StdOut=/, "") && !n++') || true
   unset SLURM_EXPORT_ENV  # of sbatch --export=NONE; it would apply to the daemons that mpirun starts with srun
+}
+
+job_await_controller() { # srun gives up when slurmctld, which may restart, has not answered for ten seconds
+  local end=$((SECONDS + 600)) answer
+  while answer=$(scontrol ping 2>&1) || true; [[ $answer == *' is DOWN'* && $answer != *' is UP'* ]]; do
+    ((SECONDS < end && job_signals == 0)) || return 0
+    [[ -n ${job_awaits_controller:-} ]] || job_say 'slurmctld does not answer: waiting for it, ten minutes at most'
+    job_awaits_controller=1
+    sleep 2 &
+    wait "$!" || true
+  done
 }
 
 job_field() { # NAME: of this job, in Slurm; the first line has the name of the job, which may contain anything

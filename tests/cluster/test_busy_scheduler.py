@@ -23,6 +23,7 @@ pytestmark = pytest.mark.xdist_group("busy")
 
 SMALL = ("--nodes", "1", "--ranks-per-node", "1", "--accelerator", "cpu", "--no-preflight")
 HOLD = {"slurm": "--hold", "openpbs": "-h", "torque": "-h"}
+AWAY = "slurmctld does not answer: waiting for it"
 AGAIN = "there is no job yet, and it is submitted again for up to "
 
 
@@ -78,8 +79,8 @@ def control(cluster: Cluster, code: str) -> None:
     cluster.exec("head", ["bash", "-c", code])
 
 
-def stop(cluster: Cluster) -> None:
-    control(cluster, "kill -KILL $(pidof slurmctld); while pidof slurmctld; do sleep 0.1; done")
+def stop(cluster: Cluster, number: str = "KILL") -> None:
+    control(cluster, f"kill -{number} $(pidof slurmctld); while pidof slurmctld; do sleep 0.1; done")
 
 
 def start(cluster: Cluster) -> None:
@@ -149,6 +150,26 @@ def test_a_controller_that_hangs_may_have_the_job(slurm: Cluster) -> None:
     assert wait_until(lambda: queued(slurm, here), 30)
     again = call(slurm, here, *words(slurm))
     assert again.stdout.split() == queued(slurm, here), again.stderr
+
+
+@pytest.mark.parametrize("how", ["stopped", "hangs"])
+def test_a_controller_that_is_away_when_the_ranks_start(slurm: Cluster, how: str) -> None:
+    """srun would give up after ten seconds: Unable to confirm allocation."""
+    here = slurm.folder(f"start-{how}")
+    submitted = call(slurm, here, *words(slurm, "--setup", "touch begun; until [[ -e go ]]; do sleep 0.2; done"))
+    assert submitted.returncode == 0, submitted.stderr
+    job_id = submitted.stdout.strip()
+    slurm.exec("head", ["scontrol", "release", job_id])
+    assert wait_until((here / "begun").exists, 60)
+    control(slurm, "kill -STOP $(pidof slurmctld)") if how == "hangs" else stop(slurm, "TERM")
+    try:
+        (here / "go").touch()
+        assert wait_until(lambda: any(AWAY in text(log) for log in here.rglob("*.log")), 60)
+    finally:
+        control(slurm, "kill -CONT $(pidof slurmctld)") if how == "hangs" else start(slurm)
+    job = slurm.wait(job_id)
+    assert job.ok, job.output
+    assert job.output.count(AWAY) == 1
 
 
 def take_after_the_limit(cluster: AnyCluster, here: Path, *options: str) -> str:
