@@ -55,6 +55,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, script.line(at).strip()[:60], why)
+    yield from other_directives(script, source)
     errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
     errors += [node.parent or node for node in script.tree.all(MISSING)]
     if wrong := min((node.line for node in errors), default=0):
@@ -63,6 +64,26 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
+
+
+_MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
+
+
+def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each directive of another scheduler that the source reads, too."""
+    if source.ignores_others in script.heeded:
+        return
+    prefix = next((one for one in source.also_reads if any(map(re.compile(one).match, script.lines))), None)
+    commands = 0
+    for number, line in enumerate(script.lines, 1):
+        commands += not line.startswith("#")
+        if prefix is None or commands > _MOST_COMMANDS:
+            return
+        letters = set(re.findall(r"(?<=\s)-(\w)", line))
+        if line.startswith(prefix) and letters - {*source.also_reads[prefix]}:
+            own = source.scheduler.prefix
+            why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
+            yield Remark(number, line.strip(), why)
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.

@@ -1295,3 +1295,38 @@ def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
     found = values(job_file(SLURM.format("-n 1", code)).text)
     assert found["env"] == {"OUT": "/data/out"}
     assert "export LOG=$PLACE/log" in found["setup"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ("#PBS -l walltime=7:00\n#PBS -j oe", ["#PBS -l walltime=7:00"]),
+        ("#PBS -N name -V", ["#PBS -N name -V"]),
+        ("#BSUB -W 7\n#PBS -N name", ["#BSUB -W 7"]),
+        ("# PBS -N name\n##PBS -N name", []),
+        ("#SBATCH --ignore-pbs\n#PBS -N name", []),
+        ("\n" * 101 + "#PBS -N name", []),
+        ("\n" * 10 + "./a\n#PBS -N name", ["#PBS -N name"]),
+    ],
+)
+def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> None:
+    text = f"#!/bin/bash\n#SBATCH -t 10\n{lines}\n./a\n"
+    for done in (convert(text, "torque", "slurm"), job_file(text, "slurm")):
+        assert [one.what for one in done.remarks if "overrides #SBATCH" in one.why] == what
+    assert not any(line.startswith("#PBS -l walltime=7") for line in convert(text, "torque").text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("TMPDIR=/work\n./a", ["PBS exports it"]),
+        ("export TMPDIR=/work\n./a", []),
+        ("TMPDIR=/work\n./a\nexport TMPDIR", []),
+        ("mkdir ${TMPDIR:-/work}", ["PBS makes this directory"]),
+        ("TMPDIR=${TMPDIR:=$HOME/tmp}", ["PBS makes this directory"]),
+        ("cd $TMPDIR", []),
+    ],
+)
+def test_a_directory_that_only_pbs_makes(text: str, why: list[str]) -> None:
+    done = convert(SLURM.format("-N 1", text), "pbspro")
+    assert [one.why[: len(why[0])] for one in done.remarks if "TMPDIR" in one.what] == why

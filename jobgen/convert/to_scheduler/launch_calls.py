@@ -23,6 +23,7 @@ from jobgen.script.word_lists import expanded
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 _MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
 IN_CONTAINER = "is in the container: the line is unchanged"
+_QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
@@ -58,12 +59,13 @@ def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
 
 
 def _all(script: Script) -> Iterator[Call]:
-    """Yield all commands with a known name, except queries: ``command -v mpirun``."""
+    """Yield all commands with a known name, except queries: ``command -v mpirun``, ``mpirun --version``."""
     for command in script.commands:
         if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
             continue
         at = command_start([script.constants.value(word) for word in command.words])
-        if at >= len(command.words):
+        options = {word.text for word in command.words[at + 1 :]}
+        if at >= len(command.words) or (options and options <= _QUERIES):
             continue
         word = command.words[at]
         first, *more = expanded(word, script.constants) or [word]

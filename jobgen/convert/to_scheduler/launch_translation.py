@@ -23,7 +23,6 @@ from jobgen.script.script import Script
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
-_QUERIES = ("--version", "-version", "-V", "--help", "-h", "-help")
 
 
 def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
@@ -38,8 +37,6 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     general: set[str] = set()
     beside = launch_calls.beside_others(script) if source.scheduler.node_step is None else set()
     for call in launch_calls.calls(script, old):
-        if [word.text for word in call.words] and all(word.text in _QUERIES for word in call.words):
-            continue
         found = list(_replaced(call, general, script, source, target, call.start in beside))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []

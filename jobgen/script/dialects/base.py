@@ -99,6 +99,10 @@ class Dialect:
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
+    # Prefixes of directives of other schedulers that its command reads, too, after its own, and the letters of
+    # the options in them without effect. Only the first prefix that a script has counts.
+    also_reads: Mapping[str, str] = {}
+    ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
@@ -147,6 +151,7 @@ class Dialect:
     hosts = ""  # a command that prints each host of a job
     show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
+    node_file_command = ""  # that prints the name of a file with a line for each rank
     commands: tuple[str, ...] = ()  # only this scheduler has them
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
