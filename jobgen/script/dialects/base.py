@@ -99,8 +99,8 @@ class Dialect:
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
-    # Prefixes of directives of other schedulers that its command reads, too, after its own, and the letters of
-    # the options in them without effect. Only the first prefix that a script has counts.
+    # Prefixes of directives of other schedulers that its command reads, too, after its own, and the letters
+    # of the options in them without effect. Only the first prefix that a script has counts.
     also_reads: Mapping[str, str] = {}
     ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
