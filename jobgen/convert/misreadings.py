@@ -137,7 +137,7 @@ _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docke
 # Beginnings of programs that are installed, and not compiled beside the script.
 INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
-    r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|valgrind|spack|make|cmake|nextflow|snakemake"
+    r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
     r"|\w*Foam$|xhpl|ior|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
 )
 
@@ -147,7 +147,7 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
     step = source.scheduler.node_step
-    launches = [one for one in script.launches if one.kind == step and one.program]
+    launches = [one for one in script.launches if one.kind == step and one.program and not one.unknown]
     starts = {one.command.node.start for one in launches}
     modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
     others = [one for one in script.commands if one.node.start not in starts and one not in modules]

@@ -21,6 +21,7 @@ from jobgen.script.script import Script
             'exec > "n_${PBS_O_LOGNAME}_${PBS_JOBID%%[!0-9]*}.log" 2>&1',
             "--output=%x_%u_%j.log",
         ),
+        ("#SBATCH -o a-%n-%t-%s", "torque", "#PBS -o a-0-0-batch", ""),
         ("#SBATCH -o %x.log", "torque", 'exec > "$PBS_JOBNAME.log" 2>&1', "--output=%x.log"),
         ("#SBATCH -J n -o %x.log", "pbspro", "#PBS -o n.log", ""),
         ("#SBATCH -a 0-3 -o l/%A_%a.out", "torque", "#PBS -o l/${PBS_JOBID}_$PBS_ARRAYID.out", ""),

@@ -1321,6 +1321,7 @@ def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> 
     [
         ("TMPDIR=/work\n./a", ["PBS exports it"]),
         ("export TMPDIR=/work\n./a", []),
+        ("declare -xr TMPDIR=/work\n./a", []),
         ("TMPDIR=/work\n./a\nexport TMPDIR", []),
         ("mkdir ${TMPDIR:-/work}", ["PBS makes this directory"]),
         ("TMPDIR=${TMPDIR:=$HOME/tmp}", ["PBS makes this directory"]),
@@ -1330,3 +1331,19 @@ def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> 
 def test_a_directory_that_only_pbs_makes(text: str, why: list[str]) -> None:
     done = convert(SLURM.format("-N 1", text), "pbspro")
     assert [one.why[: len(why[0])] for one in done.remarks if "TMPDIR" in one.what] == why
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("srun -n $X foo.x", ["foo.x"]),
+        ("P=$HOME/x\nsrun $P foo.x", []),
+        ("P=`pwd`/x\nsrun $P foo.x", []),
+        ("P=$(which x)\nsrun $P foo.x", []),
+        ("srun nvprof ./a", []),
+    ],
+)
+def test_a_program_that_only_srun_finds(text: str, what: list[str]) -> None:
+    done = convert(SLURM.format("-N 2", text), "torque")
+    assert [one.what for one in done.remarks if "finds it" in one.why] == what
+    assert "mpirun" in done.text.rpartition("\n")[0]

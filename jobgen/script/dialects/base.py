@@ -87,6 +87,7 @@ class Dialect:
     log_options: tuple[str, ...] = ()
     log_words = ""  # names that it replaces in a path
     percent_codes = False  # it replaces Slurm's filename patterns
+    batch_codes: Mapping[str, str] = {}  # what it writes for those of steps in the log of a job
     looks_up_hosts = False  # in HOST:PATH at submission
     interactive_options: tuple[str, ...] = ()  # that no script may have
     log_variables = False  # it replaces variables in a path

@@ -72,6 +72,7 @@ class SlurmDialect(Dialect):
     log_options = ("--output", "--error", "--input")
     log_words = "%j and %x"
     percent_codes = True
+    batch_codes = {"n": "0", "t": "0", "s": "batch"}
     foreign_options = {"-l": ("PBS", "")}
     also_reads = {"#BSUB": "", "#PBS": "cCIjkrSuVz"}  # src/sbatch/xlate.c
     ignores_others = "--ignore-pbs"
