@@ -147,7 +147,11 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
     step = source.scheduler.node_step
-    launches = [one for one in script.launches if one.kind == step and one.program and not one.unknown]
+    launches = [
+        one
+        for one in script.launches
+        if one.kind == step and one.program and not one.unknown and "--multi-prog" not in one.options
+    ]
     starts = {one.command.node.start for one in launches}
     modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
     others = [one for one in script.commands if one.node.start not in starts and one not in modules]

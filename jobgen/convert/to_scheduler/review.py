@@ -402,6 +402,11 @@ def _names(
             "stays in this text",
             False,
         )
+    for command in script.named("module", "ml"):
+        loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
+        for word in command.arguments:
+            if loads and re.fullmatch(rf"(?i)({words})/\S+", word.text):
+                yield word.text, (f"names {source.title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)
