@@ -55,6 +55,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, script.line(at).strip()[:60], why)
+    yield from other_directives(script, source)
     errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
     errors += [node.parent or node for node in script.tree.all(MISSING)]
     if wrong := min((node.line for node in errors), default=0):
@@ -63,6 +64,26 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
+
+
+_MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
+
+
+def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each directive of another scheduler that the source reads, too."""
+    if source.ignores_others in script.heeded:
+        return
+    prefix = next((one for one in source.also_reads if any(map(re.compile(one).match, script.lines))), None)
+    commands = 0
+    for number, line in enumerate(script.lines, 1):
+        commands += not line.startswith("#")
+        if prefix is None or commands > _MOST_COMMANDS:
+            return
+        letters = set(re.findall(r"(?<=\s)-(\w)", line))
+        if line.startswith(prefix) and letters - {*source.also_reads[prefix]}:
+            own = source.scheduler.prefix
+            why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
+            yield Remark(number, line.strip(), why)
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
@@ -116,7 +137,7 @@ _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docke
 # Beginnings of programs that are installed, and not compiled beside the script.
 INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
-    r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|valgrind|spack|make|cmake|nextflow|snakemake"
+    r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
     r"|\w*Foam$|xhpl|ior|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
 )
 
@@ -126,7 +147,11 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
     step = source.scheduler.node_step
-    launches = [one for one in script.launches if one.kind == step and one.program]
+    launches = [
+        one
+        for one in script.launches
+        if one.kind == step and one.program and not one.unknown and "--multi-prog" not in one.options
+    ]
     starts = {one.command.node.start for one in launches}
     modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
     others = [one for one in script.commands if one.node.start not in starts and one not in modules]

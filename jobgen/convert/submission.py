@@ -105,8 +105,10 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
     own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1
+    comments = {one.line: one.text for one in script.tree.all("comment")}
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names:
-            if name not in own and not line.lstrip().startswith("#") and re.search(rf"\b{name}\b", line):
+            code = line.removesuffix(comments.get(number, ""))
+            if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
                 return number, name
     return None

@@ -52,6 +52,8 @@ class Request:
     accelerator: str = "gpu"
     gpu_type: str | None = None
     mem: int | None = None  # in MiB, per node
+    mem_per_node: int | None = None  # in MiB, if a directive requests this form
+    mem_per_cpu: int | None = None  # in MiB, if a directive requests this form
     ranks: int | None = None  # of all nodes
     gpus: int | None = None  # of all nodes
     array: str | None = None

@@ -271,11 +271,10 @@ def defaults(root: Node) -> dict[str, Node]:
 
 def exported(assignment: Node) -> bool:
     parent = assignment.parent
-    return (
-        parent is not None
-        and parent.type in ("declaration_command", "command")
-        and (parent.type == "command" or parent.children[0].type == "export" or "-x" in parent.text.split())
-    )
+    if parent is None or parent.type not in ("declaration_command", "command"):
+        return False
+    options = (re.fullmatch(r"-\w*x\w*", child.text) for child in parent.children)
+    return parent.type == "command" or parent.children[0].type == "export" or any(options)
 
 
 def statement(node: Node) -> Node:

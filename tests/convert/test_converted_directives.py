@@ -45,7 +45,7 @@ from jobgen.script.script import Script
         ("#SBATCH --gres=gpu:a100:4", "pbspro", "--gres=gpu:a100:4"),
         ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
         ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
-        ("#SBATCH --output=%x-%t.log", "pbspro", "the output file %x-%t.log"),
+        ("#SBATCH --output=%x-%5j.log", "pbspro", "the output file %x-%5j.log"),
         ("#SBATCH --array=1-4 --output=a-%j.log", "pbspro", "the output file a-%j.log"),
         ("#SBATCH --mem=0", "pbspro", "--mem=0"),
         ("#SBATCH --gres=dcu:4", "pbspro", "--gres=dcu:4"),

@@ -239,3 +239,36 @@ def test_a_directory_that_only_sites_of_pbs_make_is_named() -> None:
     [remark] = [one for one in done.remarks if one.what == "$SCRATCHDIR"]
     assert (remark.lost, remark.line) == (False, 3)
     assert "scratch_local" in remark.why
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "value"),
+    [
+        ("-N 2 --ntasks-per-node=4", "TASKS_PER_NODE", '"4(x2)"'),
+        ("-N 1 -n 4", "TASKS_PER_NODE", "4"),
+        ("-N 2 -n 5", "TASKS_PER_NODE", ""),
+        ("-N 2 --exclusive", "TASKS_PER_NODE", ""),
+        ("-N 2 --ntasks-per-node=4 -c 2", "JOB_CPUS_PER_NODE", '"8(x2)"'),
+        ("-N 1 --ntasks-per-node=4 -c 2", "JOB_CPUS_PER_NODE", "8"),
+        ("-n 4 --mem-per-cpu=1G", "MEM_PER_CPU", "1024"),
+        ("-n 4 --mem-per-cpu=1G", "MEM_PER_NODE", ""),
+        ("-N 1 --mem=1G", "MEM_PER_NODE", "1024"),
+        ("-A proj", "JOB_ACCOUNT", "proj"),
+        ("-A <project>", "JOB_ACCOUNT", ""),
+    ],
+)
+def test_what_the_directives_say_of_nodes(options: str, name: str, value: str) -> None:
+    done = convert(f"#SBATCH {options}\nx=$SLURM_{name}", "pbspro")
+    if value:
+        assert f"SLURM_{name}={value}\n" in done.text
+    assert (f"$SLURM_{name}" in [one.what for one in done.remarks]) == (not value)
+
+
+def test_the_file_of_the_ranks_is_the_node_file() -> None:
+    lines, of_lines = body("-N 2", "export F=`generate_pbs_nodefile`\ngenerate_pbs_nodefile -x")
+    assert lines == ['export F=`echo "$PBS_NODEFILE"`', "generate_pbs_nodefile -x"]
+    assert [line for _, line, what in of_lines if "generate" in what] == [5]
+
+
+def test_an_index_in_a_comment_makes_no_array() -> None:
+    assert not remarks(convert("#SBATCH -t 1\nls # $SLURM_ARRAY_TASK_ID", "pbspro"))

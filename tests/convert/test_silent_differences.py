@@ -1295,3 +1295,97 @@ def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
     found = values(job_file(SLURM.format("-n 1", code)).text)
     assert found["env"] == {"OUT": "/data/out"}
     assert "export LOG=$PLACE/log" in found["setup"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ("#PBS -l walltime=7:00\n#PBS -j oe", ["#PBS -l walltime=7:00"]),
+        ("#PBS -N name -V", ["#PBS -N name -V"]),
+        ("#BSUB -W 7\n#PBS -N name", ["#BSUB -W 7"]),
+        ("# PBS -N name\n##PBS -N name", []),
+        ("#SBATCH --ignore-pbs\n#PBS -N name", []),
+        ("\n" * 101 + "#PBS -N name", []),
+        ("\n" * 10 + "./a\n#PBS -N name", ["#PBS -N name"]),
+    ],
+)
+def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> None:
+    text = f"#!/bin/bash\n#SBATCH -t 10\n{lines}\n./a\n"
+    for done in (convert(text, "torque", "slurm"), job_file(text, "slurm")):
+        assert [one.what for one in done.remarks if "overrides #SBATCH" in one.why] == what
+    assert not any(line.startswith("#PBS -l walltime=7") for line in convert(text, "torque").text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("TMPDIR=/work\n./a", ["PBS exports it"]),
+        ("export TMPDIR=/work\n./a", []),
+        ("declare -xr TMPDIR=/work\n./a", []),
+        ("TMPDIR=/work\n./a\nexport TMPDIR", []),
+        ("mkdir ${TMPDIR:-/work}", ["PBS makes this directory"]),
+        ("TMPDIR=${TMPDIR:=$HOME/tmp}", ["PBS makes this directory"]),
+        ("cd $TMPDIR", []),
+    ],
+)
+def test_a_directory_that_only_pbs_makes(text: str, why: list[str]) -> None:
+    done = convert(SLURM.format("-N 1", text), "pbspro")
+    assert [one.why[: len(why[0])] for one in done.remarks if "TMPDIR" in one.what] == why
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("srun -n $X foo.x", ["foo.x"]),
+        ("P=$HOME/x\nsrun $P foo.x", []),
+        ("P=`pwd`/x\nsrun $P foo.x", []),
+        ("P=$(which x)\nsrun $P foo.x", []),
+        ("srun nvprof ./a", []),
+    ],
+)
+def test_a_program_that_only_srun_finds(text: str, what: list[str]) -> None:
+    done = convert(SLURM.format("-N 2", text), "torque")
+    assert [one.what for one in done.remarks if "finds it" in one.why] == what
+    assert "mpirun" in done.text.rpartition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "end"),
+    [
+        ("-N 2 -n 4", "srun -n1 ./a & srun -n1 ./b & wait", "at once, on the first node"),
+        ("-N 1 -n 4", "for i in 1 2; do srun -n1 ./a & done; wait", "waits for them; the new command starts at once"),
+        ("-N 2 -n 4", "srun ./a & srun ./b & wait", "starts at once"),
+        ("-N 2 -n 4", "srun -n1 --overlap ./a & srun -n1 --overlap ./b & wait", "at once, on the first node"),
+        ("-N 1 -n 4", "srun -n1 --overlap ./a & srun -n1 --overlap ./b & wait", ""),
+        ("-N 2 -n 4", "f() { srun -n1 ./a; }\nf & f & wait", "on the first node"),
+        ("-N 2 -n 4", "f() { srun -n1 ./a; }\nexport -f f\nparallel f ::: 1 2", "on the first node"),
+        ("-N 2 -n 4", "f() { srun -n1 ./a; }\nf; f", ""),
+        ("-N 2 -n 4", "srun -n1 ./a", ""),
+        ("-N 2 -n 4", "srun -n1 ./a & wait", ""),
+    ],
+)  # fmt: skip
+def test_steps_that_wait_for_free_cores(options: str, text: str, end: str) -> None:
+    why = [one.why for one in convert(SLURM.format(options, text), "pbspro").remarks if "free" in one.why]
+    assert bool(why) == bool(end)
+    assert all(one.endswith(end) for one in why)
+
+
+def test_a_launcher_of_a_site_and_its_environment_are_named() -> None:
+    text = (
+        '. ~u/conf/profile_x\n. ~/.bash_profile\nexport R="Mpirun -np 4"\ntime $R ./a\nmodule load slurm/20\n'
+    )
+    done = convert(SLURM.format("-N 1", text), "torque")
+    assert {one.what for one in done.remarks} == {"profile_x", "time $R ./a", "slurm/20"}
+
+
+def test_printed_names_of_variables_are_not_set() -> None:
+    done = convert(SLURM.format("-N 1", 'echo "SLURM_JOB_ID=$SLURM_JOB_ID"\n. ./x.sh'), "torque")
+    assert "SLURM_JOB_ID" in next(one.why for one in done.remarks if one.what == "x.sh")
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("X=./a\nmpirun $X -np 2", 1), ("mpirun ./a", 1), ("mpirun -n 2 $X", 0)]
+)
+def test_a_launch_without_a_number_of_ranks(text: str, count: int) -> None:
+    done = convert(SLURM.format("-c 2", text), "pbspro")
+    assert sum("each core" in one.why for one in done.remarks) == count

@@ -22,6 +22,7 @@ from jobgen.script.script import Script
 _OF_NODES = {
     *("nodes", "chunks", "ranks", "slots", "ranks_per_node", "slots_per_node", "cpus_per_rank"),
     *("cpus_per_chunk", "cpus_per_node", "gpus_per_node", "gpus", "gpu_file", "node_list", "mem_per_node"),
+    *("mem_per_cpu", "cpus_of_nodes", "ranks_of_nodes"),
 }
 # Options of a component of Slurm that become parts of a chunk.
 _SIZES = re.compile(r"--(nodes|ntasks.*|cpus-per-.*|gpus.*|gres|mem|mem-per-.*)")

@@ -202,6 +202,10 @@ def _body(
     shown = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
     replaced_nodes += shown
+    if node_file := target.variable("node_file"):
+        listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
+        found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
+        replaced_nodes += listed
     if source.scheduler.family != target.scheduler.family:
         owners = dict.fromkeys(source.commands, source.title) | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
         found += [

@@ -21,8 +21,9 @@ from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import expanded
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
-_MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
+MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
 IN_CONTAINER = "is in the container: the line is unchanged"
+_QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
@@ -58,12 +59,13 @@ def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
 
 
 def _all(script: Script) -> Iterator[Call]:
-    """Yield all commands with a known name, except queries: ``command -v mpirun``."""
+    """Yield all commands with a known name, except queries: ``command -v mpirun``, ``mpirun --version``."""
     for command in script.commands:
         if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
             continue
         at = command_start([script.constants.value(word) for word in command.words])
-        if at >= len(command.words):
+        options = {word.text for word in command.words[at + 1 :]}
+        if at >= len(command.words) or (options and options <= _QUERIES):
             continue
         word = command.words[at]
         first, *more = expanded(word, script.constants) or [word]
@@ -78,20 +80,29 @@ def _other_in_variable(word: Node) -> str:
     return name if other else ""
 
 
-def beside_others(script: Script) -> set[int]:
-    """Return the starts of the calls of mpirun that may run at the same time as another one."""
+def beside_others(script: Script, names: Collection[str]) -> set[int]:
+    """Return the starts of the calls of a launcher that may run at the same time as another one."""
     found: set[int] = set()
     running: list[Call] = []
     waits = [one for one in script.named("wait") if not one.node.under("if_statement")]
-    for call in calls(script, _MPIRUNS):
+    for call in calls(script, names):
         for wait in waits:
             if running and running[-1].start < wait.node.start < call.start:
                 running = running[:0] if len(wait.arguments) in (0, len(running)) else running
         loop = _loop_in_background(call.command.node)
         again = loop is not None and not any(call.start < one.node.start < loop.end for one in waits)
+        again |= any(_starts_beside(script, one) for one in call.command.node.above())
         found |= {one.start for one in (call, *running)} if running or again else set()
         running += [call] * call.command.background
     return found
+
+
+def _starts_beside(script: Script, node: Node) -> bool:
+    """Return whether a node is a function that runs in the background, or that other commands start."""
+    name = node.get("name") if node.type == "function_definition" else None
+    if name is None:
+        return False
+    return name.text in script.exported_functions or any(one.background for one in script.named(name.text))
 
 
 def _loop_in_background(node: Node) -> Node | None:
@@ -122,7 +133,7 @@ def completed(
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
     request = script.request
     short = {0: list[Remark]()}  # by the number of cores
-    for call in calls(script, _MPIRUNS):
+    for call in calls(script, MPIRUNS):
         if is_contained(call, script):
             yield Remark(call.command.line, call.what, IN_CONTAINER, lost=False)
             continue
@@ -208,13 +219,13 @@ def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> b
     request = script.request
     several = request.several or request.submitted or request.exclusive or (request.ranks or 1) > 1
     named = {"ranks", "each"} & set(line.values) or _HOSTS.intersection(given) or ":" in given
-    known = line.program is not None and not line.program.text.startswith(("$", '"$'))
+    known = line.program is not None and script.constants.value(line.program) is not None
     return known and not several and not named and (request.ranks_per_node or 1) == 1
 
 
 def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each launcher that stays unchanged."""
-    for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else _MPIRUNS):
+    for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
 

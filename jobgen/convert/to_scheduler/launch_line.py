@@ -13,6 +13,9 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.script.word_lists import code_text, expanded
 
+_SEARCHES = "pwd|dirname|which|realpath|readlink|command -v"  # commands that print a path
+_OF_PROGRAM = re.compile(rf"[\w./~]|\$\{{?\w+\}}?/|(\$\(|`)\s*({_SEARCHES})\b")  # the beginning of a program
+
 
 class Unreadable(ValueError):
     """The command line cannot be translated; the message is the reason."""
@@ -113,7 +116,7 @@ class LaunchWords:
         """Refuse a variable that may hold options."""
         name = value.text.strip("${}")
         values = [code_text(node).lstrip() for node in self._script.values.get(name, ())]
-        if not values or not all(re.match(r"[\w./~]|\$\{?\w+\}?/", one) for one in values):
+        if not values or not all(_OF_PROGRAM.match(one) for one in values):
             raise Unreadable(f"the value of {value.text} is not known")
 
     def _value(self, word: Node) -> Value:

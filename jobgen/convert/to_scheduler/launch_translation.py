@@ -23,7 +23,6 @@ from jobgen.script.script import Script
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
-_QUERIES = ("--version", "-version", "-V", "--help", "-h", "-help")
 
 
 def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
@@ -36,10 +35,8 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
     done: list[Call] = []
     general: set[str] = set()
-    beside = launch_calls.beside_others(script) if source.scheduler.node_step is None else set()
+    beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
     for call in launch_calls.calls(script, old):
-        if [word.text for word in call.words] and all(word.text in _QUERIES for word in call.words):
-            continue
         found = list(_replaced(call, general, script, source, target, call.start in beside))
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
@@ -95,6 +92,8 @@ def _replaced(
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
         return
     yield from _remarks(call, line, script, to_srun)
+    if beside and not to_srun:
+        yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
     for remark in (*of_all, *_environment(call, line, script, to_srun)):
         if remark.why not in general:
@@ -216,11 +215,6 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
         yield Remark(number, call.what, why, lost=False)
-    of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
-    fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
-    if not to_srun and "hosts" not in line.values and fewer:
-        why = f"{srun_line.NAME} uses a free node, the new command always starts on the first"
-        yield Remark(number, call.what, why, lost=False)
     if to_srun:
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script.request)
@@ -233,6 +227,19 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
         yield Remark(number, call.what, why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
+
+
+def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
+    """Yield a remark on a step that may run at the same time as another one, which has other cores."""
+    request = script.request
+    of_job = {"ranks": request.ranks, "nodes": request.nodes}
+    fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
+    shared = any(word.text.startswith("--overlap") for word in call.words)
+    where = ", on the first node" if fewer and request.nodes != 1 else ""
+    if "hosts" not in line.values and (where or not shared):
+        old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
+        why = f"{old}; the new command starts at once{where}"
+        yield Remark(call.command.line, call.what, why, lost=False)
 
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:

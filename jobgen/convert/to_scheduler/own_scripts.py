@@ -15,7 +15,7 @@ from jobgen.script.beside import name_and_text
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, literal, parse
 from jobgen.script.written_files import written
 
 _SHELLS = ("bash", "sh", "ksh", "zsh", "dash")
@@ -23,7 +23,7 @@ _SHELL_FILE = re.compile(r".*\.(sh|bash|ksh|zsh)$")
 _DEEPEST = 3  # scripts that start each other
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
-    r"(?i)activate|profile|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
     r"|cmsset_default|FOAM|SetUpFreeSurfer|\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\(|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
@@ -38,7 +38,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     """
     if source.scheduler.family == target.scheduler.family:
         return
-    set_here = set(re.findall(rf"\b({source.variable_prefix}\w+)=", text))
+    set_here = {one.children[0].text for one in parse(text.encode()).all("variable_assignment")}
     unread: dict[str, int] = {}
     for word in _files(script):
         name, code = name_and_text(script, word)

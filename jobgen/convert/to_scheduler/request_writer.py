@@ -219,6 +219,7 @@ def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) 
     """Return a path with Slurm's filename patterns."""
     log = path if source.percent_codes or path == default else unpattern(path)
     log += default if log.endswith("/") and default else ""
+    log = re.sub("%(.)", lambda code: source.batch_codes.get(code[1], code[0]), log)
     no_index = source.no_index and not content.request.array and not content.index_later
     return log.replace("%a", source.no_index) if no_index else log
 

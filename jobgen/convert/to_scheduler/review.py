@@ -21,7 +21,7 @@ from jobgen.convert.to_scheduler.start_lines import (
     line_starts,
     threads_of_ranks,
 )
-from jobgen.convert.variable_names import inner_names
+from jobgen.convert.variable_names import inner_names, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -64,6 +64,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from _unprefixed(script, source, target)
+    yield from _directories(script, source, target)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
@@ -154,6 +155,21 @@ def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
             why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
             yield Remark(node.line, f"${name}", why, lost=False)
+
+
+def _directories(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on a variable that only the target sets, if the script has a value of its own for it."""
+    family = target.scheduler.family
+    for name in target.unprefixed.keys() - source.unprefixed.keys():
+        default = re.search(rf"\$\{{{name}:?[-=][^}}]", script.tree.text)
+        if default:
+            line = script.tree.text.count("\n", 0, default.start()) + script.tree.line
+            why = f"{family} {target.unprefixed[name]}: the script does not use its own value"
+            yield Remark(line, f"${name}", why, lost=False)
+        elif not is_exported(script, name):
+            lines = [node.line for one, _, node in script.assignments if one == name]
+            why = f"{family} exports it: the programs get this value, too"
+            yield from (Remark(line, name, why, lost=False) for line in lines[:1])
 
 
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -330,12 +346,14 @@ def switched_off(script: Script, source: Dialect, target: Dialect) -> Iterator[E
     if source.scheduler.prefix == target.scheduler.prefix:
         return
     starts = line_starts(script)
+    effective = {one.line for one in misreadings.other_directives(script, source)}
     for number, line in enumerate(script.lines, 1):
         text = line.lstrip(" \t") if target.indented_directives else line
         if text.startswith(target.scheduler.prefix):
             yield Edit(starts[number - 1], starts[number - 1], "#")
-            why = "had no effect, and is switched off"
-            yield Remark(number, text.strip(), why, lost=False)
+            if number not in effective:
+                why = "had no effect, and is switched off"
+                yield Remark(number, text.strip(), why, lost=False)
 
 
 def leftovers(
@@ -384,6 +402,11 @@ def _names(
             "stays in this text",
             False,
         )
+    for command in script.named("module", "ml"):
+        loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
+        for word in command.arguments:
+            if loads and re.fullmatch(rf"(?i)({words})/\S+", word.text):
+                yield word.text, (f"names {source.title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)

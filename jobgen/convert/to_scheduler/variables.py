@@ -20,6 +20,7 @@ from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
 _CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
+_MEMORY = ("mem_per_node", "mem_per_cpu")
 # Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
@@ -95,8 +96,13 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
-    if request.mem:
-        values["mem_per_node"] = str(request.mem)
+    values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
+    of_nodes = f'"{{}}(x{request.nodes})"' if request.several else "{}"  # 8(x2)
+    values["cpus_of_nodes"] = of_nodes.format(values["cpus_per_node"])
+    if request.ranks_per_node and request.ranks == ranks * (request.nodes or 0):
+        values["ranks_of_nodes"] = of_nodes.format(ranks)
+    if request.account and re.fullmatch(r"[\w.@+-]+", request.account, re.ASCII):
+        values["account"] = request.account
     if (array := arrays.read(request.array) if request.array else None) is not None:
         indices = array.indices()
         values |= {"array_count": str(len(indices)), "array_step": str(array.ranges[0][2])}
@@ -225,7 +231,8 @@ def _defined(
     meaning = meanings(source)[name]
     if not again:
         yield Definition(name, value)
-        if meaning == "cpus_per_node" and request.cpus_per_rank is None and value in _UNSURE:
+        unsure = value in _UNSURE and request.cpus_per_rank is None
+        if unsure and meaning in ("cpus_per_node", "cpus_of_nodes"):
             yield Remark(node.line, f"${name}", _UNSURE[value].format(source.title), lost=False)
     if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
         yield Remark(node.line, f"${name}", "is a list with commas, without brackets", lost=False)

@@ -87,6 +87,7 @@ class Dialect:
     log_options: tuple[str, ...] = ()
     log_words = ""  # names that it replaces in a path
     percent_codes = False  # it replaces Slurm's filename patterns
+    batch_codes: Mapping[str, str] = {}  # what it writes for those of steps in the log of a job
     looks_up_hosts = False  # in HOST:PATH at submission
     interactive_options: tuple[str, ...] = ()  # that no script may have
     log_variables = False  # it replaces variables in a path
@@ -99,6 +100,10 @@ class Dialect:
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
+    # Prefixes of directives of other schedulers that its command reads, too, after its own, and the letters
+    # of the options in them without effect. Only the first prefix that a script has counts.
+    also_reads: Mapping[str, str] = {}
+    ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script
@@ -147,6 +152,7 @@ class Dialect:
     hosts = ""  # a command that prints each host of a job
     show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
+    node_file_command = ""  # that prints the name of a file with a line for each rank
     commands: tuple[str, ...] = ()  # only this scheduler has them
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:

@@ -72,7 +72,10 @@ class SlurmDialect(Dialect):
     log_options = ("--output", "--error", "--input")
     log_words = "%j and %x"
     percent_codes = True
+    batch_codes = {"n": "0", "t": "0", "s": "batch"}
     foreign_options = {"-l": ("PBS", "")}
+    also_reads = {"#BSUB": "", "#PBS": "cCIjkrSuVz"}  # src/sbatch/xlate.c
+    ignores_others = "--ignore-pbs"
     environment = frozenset(map("SLURM_{}".format, _ENVIRONMENT.split()))
     foreign_variables = {
         "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
@@ -107,7 +110,9 @@ class SlurmDialect(Dialect):
         "SLURM_NODELIST": "node_list", "SLURM_JOB_NUM_NODES": "nodes", "SLURM_NNODES": "nodes",
         "SLURM_NTASKS": "ranks", "SLURM_NPROCS": "ranks", "SLURM_NTASKS_PER_NODE": "ranks_per_node",
         "SLURM_CPUS_PER_TASK": "cpus_per_rank", "SLURM_CPUS_ON_NODE": "cpus_per_node",
-        "SLURM_JOB_CPUS_PER_NODE": "cpus_per_node", "SLURM_MEM_PER_NODE": "mem_per_node",
+        "SLURM_JOB_CPUS_PER_NODE": "cpus_of_nodes", "SLURM_TASKS_PER_NODE": "ranks_of_nodes",
+        "SLURM_MEM_PER_NODE": "mem_per_node", "SLURM_MEM_PER_CPU": "mem_per_cpu",
+        "SLURM_JOB_ACCOUNT": "account",
         "SLURM_JOB_USER": "user", "SLURMD_NODENAME": "host",
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
         "SLURM_GPUS": "gpus", "SLURM_JOB_NUM_GPUS": "gpus", "SLURM_CPUS_PER_GPU": "cpus_per_gpu",
@@ -127,6 +132,7 @@ class SlurmDialect(Dialect):
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
+    node_file_command = "generate_pbs_nodefile"
     commands = (
         *("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc", "seff"),
         *("sattach", "sprio", "sshare", "sreport", "sacctmgr", "strigger", "scrontab", "sgather"),

@@ -92,4 +92,6 @@ def _cores_and_memory(request: Request, given: Mapping[str, DirectiveOption]) ->
     if options:
         last = max(options, key=lambda option: option.line)  # it replaces the others
         size = mebibytes(last.value)
+        request.mem_per_node = size if last.flag == "--mem" else None
+        request.mem_per_cpu = size if last.flag == "--mem-per-cpu" else None
         request.mem = size * times[last.flag] if size is not None and times[last.flag] else None
