@@ -40,8 +40,8 @@ def recognized_mpi(script: Script, options: Collection[str] = (), at: int | None
 
 
 def named_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
-    """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has one
-    of the options of a launcher; None without one."""
+    """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
+    one of the options of a launcher; None without one."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words):
@@ -67,8 +67,8 @@ def _paths(script: Script) -> list[str]:
     """Return the paths of launchers, libraries and sourced files, in lower case."""
     found = [value.text for name, value, _ in script.assignments if re.search("(?i)path$|mpi", name)]
     found += [word.text for one in script.named("source", ".") for word in one.arguments[:1]]
-    found += [one.words[0].text for one in script.commands if one.words and _LAUNCHER.search(one.words[0].text)]
-    return [text.lower() for text in found if "/" in text]
+    first = [one.words[0].text for one in script.commands if one.words]
+    return [text.lower() for text in (*found, *filter(_LAUNCHER.search, first)) if "/" in text]
 
 
 def names_mpi_of_python(script: Script) -> bool:

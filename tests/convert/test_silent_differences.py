@@ -1313,7 +1313,9 @@ def test_a_directory_of_the_job_that_the_site_makes(code: str, named: bool) -> N
     assert [one.lost for one in done.remarks if "does not make this directory" in one.why] == [False] * named
 
 
-@pytest.mark.parametrize("command", ["trap clean_scratch EXIT", "trap 'clean_scratch' TERM EXIT", "clean_scratch"])
+@pytest.mark.parametrize(
+    "command", ["trap clean_scratch EXIT", "trap 'clean_scratch' TERM EXIT", "clean_scratch"]
+)
 def test_a_command_of_a_site(command: str) -> None:
     done = convert(f"#PBS -l select=1:ncpus=2\n{command}\n./a", "slurm")
     assert [one.lost for one in done.remarks if one.why == "is a command of MetaCentrum"] == [True]

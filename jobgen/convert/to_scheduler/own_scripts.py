@@ -74,7 +74,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     for command in script.commands:
         options = _ENGINES.get(command.name)
         if options and any(re.match(options, word) for word in command.literals if word):
-            why = f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
+            why = (
+                f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
+            )
             yield Remark(command.line, command.name, why, lost=False)
 
 
