@@ -415,7 +415,8 @@ MPI_FLAVOURS = {
             *("OMPI_MCA_ras=^slurm", "PRTE_MCA_ras=^slurm", "OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh"),
         ),
         overcommit=("--oversubscribe",),
-        modules="openmpi|hpcx",
+        marks=("-mca", "--mca", "-gmca", "--gmca", "-x", "-npernode", "--npernode", "-am", "--am"),
+        modules=r"open-?mpi|ompi|hpcx|nvmpi|(?:foss|fosscuda|gompi|gompic|gomkl|iompi|iomkl)[-/]20\d\d[ab]",
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -441,7 +442,7 @@ MPI_FLAVOURS = {
             "MV2_COMM_WORLD_SIZE": "size",
             "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
         },
-        modules="cray-mpich|mpich|mvapich2?|parastationmpi|psmpi",
+        modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)",
         passes_all=True,
         own_sessions=True,
     ),
@@ -458,7 +459,8 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
-        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|oneapi/mpi|iimpi",
+        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|oneapi/(?:mpi|setvars)|mpivars|iimpi"
+        r"|(?:intel|intelcuda)[-/]20\d\d[ab]",
         passes_all=True,
         own_sessions=True,
         restarts_measured=False,

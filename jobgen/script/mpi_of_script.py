@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
@@ -18,6 +18,7 @@ _BUILT = re.compile(
 )
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
+_LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
 _PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 
 
@@ -31,28 +32,43 @@ def mpi_of(script: Script, options: Collection[str] = (), at: int | None = None)
 
 def recognized_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
     """Return the key of the MPI that something in a script shows; None without one."""
-    if named := named_mpi(script, at):
+    if named := named_mpi(script, options, at):
         return named
     values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
     used = {command.name for command in script.commands} | {words[0] for words in values if words}
-    found = [key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)]
-    found += [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
-    return found[0] if found else None
+    return next((key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)), None)
 
 
-def named_mpi(script: Script, at: int | None = None) -> str | None:
-    """Return the key of the MPI that a module or a variable of the script names; None without one."""
+def named_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
+    """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
+    one of the options of a launcher; None without one."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
-            for word in reversed(words):
-                for key, mpi in MPI_FLAVOURS.items():
-                    if mpi.modules and re.search(rf"(?:^|/)(?:{mpi.modules})(?![a-z])", word):
-                        return key
+            if key := _named_in(words):
+                return key
     for name, _, _ in script.assignments:
         for prefix, key in _PREFIXES.items():
             if name.startswith(prefix):
                 return key
+    by_option = (key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks))
+    return _named_in(_paths(script)) or next(by_option, None)
+
+
+def _named_in(words: Sequence[str]) -> str | None:
+    """Return the key of the MPI that the last of these words names which names one; None without one."""
+    for word in reversed(words):
+        for key, mpi in MPI_FLAVOURS.items():
+            if mpi.modules and re.search(rf"(?:^|[/_.-])(?:{mpi.modules})(?![a-z])", word):
+                return key
     return None
+
+
+def _paths(script: Script) -> list[str]:
+    """Return the paths of launchers, libraries and sourced files, in lower case."""
+    found = [value.text for name, value, _ in script.assignments if re.search("(?i)path$|mpi", name)]
+    found += [word.text for one in script.named("source", ".") for word in one.arguments[:1]]
+    first = [one.words[0].text for one in script.commands if one.words]
+    return [text.lower() for text in (*found, *filter(_LAUNCHER.search, first)) if "/" in text]
 
 
 def names_mpi_of_python(script: Script) -> bool:

@@ -205,6 +205,9 @@ def test_what_slurm_decides_itself(options: str, expected: str, remark: str) -> 
     [
         ("select=2:system=polaris", ["--gpus-per-node=4", "--exclusive"], "ALCF Polaris gives whole nodes"),
         ("select=2:system=unknown", ["--nodes=2"], "names no cores"),
+        ("select=1:ngpus=2", ["--gpus-per-node=2"], "names no cores: if the site gives some with each GPU"),
+        ("nodes=2", ["--nodes=2"], "names no cores: if the site gives whole nodes"),
+        ("nodes=1:gpus=2", ["--gpus-per-node=2"], "names no cores: if the site gives some with each GPU"),
         ("ncpus=8,mem=4gb,ngpus=1", ["--nodes=1", "--cpus-per-task=8", "--mem=4G", "--gpus-per-node=1"], "one node"),
         ("select=2:ncpus=2:mpiprocs=4", ["--ntasks-per-node=4", "--cpus-per-task=1"], "1 for each of 4"),
         ("select=2:ncpus=9:mpiprocs=4", ["--cpus-per-task=2"], "2 for each of 4"),

@@ -260,6 +260,7 @@ def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
         ("mpiexec_mpt -n 2 ./a", "pmi2", "MPICH"),
         ("export MV2_X=1\nmpirun -np 2 ./a", "pmi2", ""),
         ("module load cray-mpich\naprun -n 2 ./a", "pmi2", ""),
+        ("mpirun -np 2 -x A ./a", "pmix", ""),
     ],
 )
 def test_the_plugin_of_srun(text: str, plugin: str, title: str) -> None:
@@ -486,6 +487,14 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
         ("module swap openmpi mpich", "mpich"),
         ("module load intelmpi\nmodule purge\nmodule load openmpi", "openmpi"),
         ("module load gromacs/openmpi/2020", "openmpi"),
+        ("module load mpi/intel-2018.1", "intel"),
+        ("module load lib/1.2-impi-5.0", "intel"),
+        ("module load Python/3.7.4-intel-2019b", "intel"),
+        ("module load CP2K/2022.1-foss-2022a", "openmpi"),
+        ("module load mpt/2.23", "mpich"),
+        ("export PATH=/opt/openmpi-4.0.1/bin:$PATH", "openmpi"),
+        ("source /opt/intel/oneapi/setvars.sh", "intel"),
+        ("/opt/mpich-3.2/bin/mpirun -np 1 ./b", "mpich"),
     ],
 )
 def test_the_mpi_is_that_of_the_modules_that_are_loaded(modules: str, mpi: str) -> None:

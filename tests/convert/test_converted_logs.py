@@ -109,6 +109,7 @@ def test_each_task_of_the_submission_has_its_log(index: str | None, output: str,
     [
         ("#PBS -J 0-3\n#PBS -o all.log", "slurm", ["-o all.log"]),
         ("#PBS -J 0-3\n#PBS -o all.^array_index^", "slurm", []),
+        ("#PBS -t 0-3\n#PBS -o all.log", "slurm", []),  # Torque adds the index, and so does the new script
         ("#SBATCH -a 1-3\n#SBATCH -o all.log", "pbspro", ["--output=all.log"]),
         ("#SBATCH -a 1-3\n#SBATCH -o all.%a", "pbspro", []),
         ("#SBATCH -a 1-3\n#SBATCH -o /dev/null", "pbspro", []),
@@ -139,6 +140,8 @@ def test_a_percent_sign_is_a_code_for_slurm_only(text: str, target: str, expecte
         ("run.log", "egrep error *.log > errors", True),
         ("run.log", 'mail -s x me < "$SLURM_SUBMIT_DIR/other.log"', False),
         ("run.log", "cp * /x", False),
+        ("/logs/run", "./a --save-to=/results/run", False),
+        ("/logs/run", "./a --log=/logs/run", True),
         ("run.%j", "tail run.*", False),
     ],
 )
@@ -172,6 +175,9 @@ def test_the_logs_of_a_directory_have_names_of_their_own() -> None:
     done = convert("#PBS -l select=1\n#PBS -o out\n#PBS -e err\n./a", "slurm")
     ends = [one.why.rpartition(" ")[2] for one in done.remarks if "takes a directory" in one.why]
     assert ends == ["out/%j.OU", "err/%j.ER"]
+    done = convert("#PBS -l nodes=1:ppn=2 -t 1-2\n#PBS -o host:/out\n./a", "slurm")
+    ends = [one.why.rpartition(" ")[2] for one in done.remarks if "takes a directory" in one.why]
+    assert ends == ["/out/%x.o%A-%a"]
 
 
 _SWEEPS = [

@@ -208,9 +208,9 @@ def test_a_variable_that_is_exported_keeps_its_name(name: str, target: str, valu
 @pytest.mark.parametrize(
     ("text", "target", "expected"),
     [
-        ("#PBS -l select=1:ngpus=1\ncp a $TMPDIR/b", "slurm", ["$TMPDIR"]),
-        ("#PBS -l select=1:ngpus=1\nTMPDIR=/x; cp a $TMPDIR/b", "slurm", []),
-        ("#PBS -l select=1:ngpus=1\necho $TMPDIR $CUDA_VISIBLE_DEVICES", "slurm", []),
+        ("#PBS -l select=1:ncpus=4:ngpus=1\ncp a $TMPDIR/b", "slurm", ["$TMPDIR"]),
+        ("#PBS -l select=1:ncpus=4:ngpus=1\nTMPDIR=/x; cp a $TMPDIR/b", "slurm", []),
+        ("#PBS -l select=1:ncpus=4:ngpus=1\necho $TMPDIR $CUDA_VISIBLE_DEVICES", "slurm", []),
         ("#SBATCH -N 1 --gres=gpu:1\nn=x_$CUDA_VISIBLE_DEVICES", "pbspro", ["$CUDA_VISIBLE_DEVICES"]),
         ("#SBATCH -N 1 --gres=gpu:1\ncp a $TMPDIR", "pbspro", []),
         ("#SBATCH -N 1\nn=x_$CUDA_VISIBLE_DEVICES", "pbspro", []),

@@ -106,3 +106,36 @@ def test_scripts_that_are_not_there_have_one_remark(command: str, names: str) ->
     assert [(one.what, one.why, one.lost) for one in found] == [(names, why, False)] * bool(names)
     same = convert(f"{_PBS}{command}", "torque", "pbspro").remarks
     assert not any("not read" in one.why for one in same)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code", "names"),
+    [
+        (2, "time python run.py --nodes 2", ["run.py"]),
+        (2, "module load matlab\nmatlab -nodisplay < a.m", ["matlab"]),
+        (2, "echo start\ncp a b", []),
+        (2, "mpirun ./a\npython plot.py", []),
+        (2, 'for host in $(sort -u "$PBS_NODEFILE"); do ssh "$host" ./a; done', []),
+        (2, "./start.sh", []),  # which has a remark of its own
+        (1, "python run.py", []),
+    ],
+)
+def test_a_program_that_must_start_its_ranks_itself(nodes: int, code: str, names: list[str]) -> None:
+    done = convert(f"#PBS -l select={nodes}:ncpus=4\n{code}", "slurm", "pbspro")
+    found = [one for one in done.remarks if "no launcher starts it on the 2 nodes" in one.why]
+    assert [(one.what, one.lost) for one in found] == [(name, False) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [
+        ("nextflow run main.nf -c site.config", True),
+        ("nextflow -version", False),
+        ("snakemake --profile cluster", True),
+        ("snakemake --profile=cluster", True),
+        ("snakemake -j 8", False),
+    ],
+)
+def test_a_workflow_that_submits_jobs(command: str, noted: bool) -> None:
+    done = convert(f"{_PBS}{command}", "slurm", "pbspro")
+    assert any("submits jobs" in one.why for one in done.remarks) == noted

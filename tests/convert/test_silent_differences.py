@@ -1389,3 +1389,29 @@ def test_printed_names_of_variables_are_not_set() -> None:
 def test_a_launch_without_a_number_of_ranks(text: str, count: int) -> None:
     done = convert(SLURM.format("-c 2", text), "pbspro")
     assert sum("each core" in one.why for one in done.remarks) == count
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("cd /lscratch/$PBS_JOBID || exit", True),
+        ('D=/scratch/$USER/$PBS_JOBID\necho "$D"\nexport TMPDIR=$D\ncd "$D/work"', True),
+        ("mkdir -p /scratch/$PBS_JOBID\ncd /scratch/$PBS_JOBID", False),
+        ("D=/scratch/$PBS_JOBID\nmkdir $D && cd $D", False),
+        ("cp -r data /scratch/$PBS_JOBID\ncd /scratch/$PBS_JOBID", False),
+        ("cd /data\n./a $PBS_JOBID", False),
+    ],
+)
+def test_a_directory_of_the_job_that_the_site_makes(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{code}", "slurm")
+    assert [one.lost for one in done.remarks if "does not make this directory" in one.why] == [False] * named
+
+
+@pytest.mark.parametrize(
+    "command", ["trap clean_scratch EXIT", "trap 'clean_scratch' TERM EXIT", "clean_scratch"]
+)
+def test_a_command_of_a_site(command: str) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{command}\n./a", "slurm")
+    assert [one.lost for one in done.remarks if one.why == "is a command of MetaCentrum"] == [True]
+    own = convert(f"#PBS -l select=1:ncpus=2\nclean_scratch() {{ rm -r /x; }}\n{command}\n./a", "slurm")
+    assert "MetaCentrum" not in str(own.remarks)

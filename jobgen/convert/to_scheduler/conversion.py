@@ -33,6 +33,8 @@ from jobgen.script.syntax import Node, expansions
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
+_CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
+
 
 def convert(script: Script, to: str) -> Converted:
     """Return the script of the same job for the scheduler ``to``: slurm, pbspro or torque."""
@@ -73,7 +75,7 @@ def _request(
 ) -> tuple[list[str], list[Remark]]:
     """Return the directives of a request, and the remarks on it."""
     remarks = []
-    if "-l select" in script.heeded and source.scheduler.family != target.scheduler.family:
+    if source.scheduler.family != target.scheduler.family:
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
@@ -122,15 +124,18 @@ def _requests(
 
 
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
-    """Set the devices of whole nodes of a known site, and note a request that names no cores."""
-    request, option = content.request, script.heeded.get("-l select")
+    """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
+    request, key = content.request, next((key for key in _CHUNKS if key in script.heeded), "")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
-    alone = not request.several and not any(chunk)
-    if option is None or not chunk or alone or {"ncpus", "ngpus"} & set(chunk):
+    alone = not request.several and not any(chunk) and not any(script.named(aprun.NAME))
+    if not key or not chunk or alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
         return
-    text = f"-l select={option.value}"
+    option = script.heeded[key]
+    text = f"{key}={option.value}"
     parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
-    if (site := _site(parts)) is None:
+    if request.gpus_per_node:
+        why = "names no cores: if the site gives some with each GPU, add --cpus-per-task"
+    elif (site := _site(parts)) is None:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
     else:
         gpus = site.file.node.gpus or 0
@@ -207,12 +212,12 @@ def _body(
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
     if source.scheduler.family != target.scheduler.family:
-        owners = dict.fromkeys(source.commands, source.title) | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+        owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
         found += [
             Remark(
                 command.line, command.node.text.split("\n")[0][:60], f"is a command of {owners[command.name]}"
             )
-            for command in script.named(*owners)
+            for command in script.named(*(owners.keys() - script.functions))
             if command.node not in replaced_nodes
         ]
     of_array = bool(script.request.array) or content.index_later

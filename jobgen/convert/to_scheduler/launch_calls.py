@@ -158,7 +158,7 @@ def completed(
                 yield Remark(call.command.line, call.what, why, lost=False)
             new += _ranks(line, given, script, target, mpi)
             short[_cores(line, request)[0]] = list(shortage(call, line, request))
-        if passed and named_mpi(script) is None:
+        if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield Remark(call.command.line, call.name, why, lost=False)
         end = call.word.end

@@ -1,4 +1,5 @@
-"""Scripts of the user that a script sources or starts: they stay as they are, and may read its scheduler."""
+"""Scripts and programs of the user that a script sources or starts: they stay as they are, and may read its
+scheduler or submit jobs to it."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
 from jobgen.launch.wrappers import command_start
 from jobgen.script.beside import name_and_text
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
@@ -29,6 +31,13 @@ _OF_SYSTEM = re.compile(
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
 _NAMED = 3  # files in a remark
+# Commands that submit jobs themselves, and a pattern of the words with which they do.
+_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profile|executor|workflow-profile)\b"}
+# What starts programs on the other nodes of a job, or reads their names.
+_ON_NODES = re.compile(
+    r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"
+    r"|accelerate|ray|dask|PBS_NODEFILE|SLURM_\w*NODELIST|hostnames)\b"
+)
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iterator[Remark]:
@@ -49,16 +58,40 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         inner = Script(code, script.scheduler, script.folder, name=name)
         for what, why, printed in _inside(script, inner, source, target, set_here, 1):
             yield Remark(word.line, what, why, lost=not printed)
+    meanings = ["job_id", "submit_dir", "node_file" if source.variable("node_file") else "node_list"]
+    meanings += ["array_index"] * bool(script.request.array)
+    variables_read = [source.variable(one) for one in meanings]
+    read = ", ".join(name for name in variables_read if name and name not in set_here)
+    unset = f"of {read} and so on is not set by {target.title}"
     if unread:
-        meanings = ["job_id", "submit_dir", "node_file" if source.variable("node_file") else "node_list"]
-        meanings += ["array_index"] * bool(script.request.array)
-        variables_read = [source.variable(one) for one in meanings]
-        read = [name for name in variables_read if name and name not in set_here]
         verb, pronoun = ("are", "they read") if len(unread) > 1 else ("is", "it reads")
-        why = f"{verb} not read: what {pronoun} of {', '.join(read)} and so on is not set by {target.title}"
         names, more = list(unread)[:_NAMED], len(unread) - _NAMED
         text = ", ".join(names) + f" and {more} more" * (more > 0)
-        yield Remark(unread[names[0]], text, why, lost=False)
+        yield Remark(unread[names[0]], text, f"{verb} not read: what {pronoun} {unset}", lost=False)
+    elif script.request.several and (program := _alone_on_nodes(script)):
+        why = f"no launcher starts it on the {script.request.nodes or ''} nodes".replace("  ", " ")
+        yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
+    for command in script.commands:
+        options = _ENGINES.get(command.name)
+        if options and any(re.match(options, word) for word in command.literals if word):
+            why = (
+                f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
+            )
+            yield Remark(command.line, command.name, why, lost=False)
+
+
+def _alone_on_nodes(script: Script) -> tuple[int, str] | None:
+    """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
+    if script.launches or _ON_NODES.search(re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)):
+        return None
+    found = None
+    for command in script.commands:
+        texts = [script.constants.text(word).strip("\"'") for word in command.words]
+        texts = texts[command_start(texts) :]
+        if texts and texts[0] not in STATE | TOOLS and re.search(r"\w", texts[0]):
+            file = next((text for text in texts[1:] if re.search(r"\.(py|jl|R|m|pl)$", text)), texts[0])
+            found = command.line, os.path.basename(file)
+    return found
 
 
 def _files(script: Script) -> Iterator[Node]:
@@ -111,8 +144,8 @@ def _inside(
                 f"reads {name}, which is not set by {target.title}{use}",
                 is_printed(node),
             )
-    for command in inner.named(*filter(None, (*source.commands, source.scheduler.node_step))):
-        why = f"{command.name} is a command of {source.title}"
+    for command in inner.named(*filter(None, (*source.owners, source.scheduler.node_step))):
+        why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False
     for word in _files(inner) if depth < _DEEPEST else ():
         name, code = name_and_text(inner, word)

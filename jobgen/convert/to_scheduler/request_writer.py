@@ -150,7 +150,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     request, found = content.request, {}
     for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
         own = "error" if content.joined_as_error else key
-        default = _default_log(source, own, bool(path), request.array is not None)
+        default = default_log(source, own, bool(path), request.array is not None)
         if (
             not path
             and source.scheduler.family != target.scheduler.family
@@ -200,7 +200,7 @@ def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target:
     return os.path.join(directory, log.removeprefix("./"))
 
 
-def _default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> str:
+def default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> str:
     """Return the name that the scheduler chooses itself."""
     if in_directory and source.directory_logs:
         return source.directory_logs[key].format("%A[%a]" if array else "%j")

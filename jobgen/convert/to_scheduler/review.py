@@ -14,7 +14,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
-from jobgen.convert.to_scheduler.request_writer import listed
+from jobgen.convert.to_scheduler.request_writer import default_log, listed
 from jobgen.convert.to_scheduler.start_lines import (
     for_bash,
     has_first_line,
@@ -24,7 +24,7 @@ from jobgen.convert.to_scheduler.start_lines import (
 from jobgen.convert.variable_names import inner_names, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
@@ -65,6 +65,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _srun_variables(script, source, target)
     yield from _unprefixed(script, source, target)
     yield from _directories(script, source, target)
+    yield from _job_directory(script, source, target)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
@@ -119,10 +120,9 @@ def _logs(script: Script, source: Dialect, target: Dialect, content: ScriptReque
     """Yield remarks on the files of logs that the target writes elsewhere, or not from the beginning."""
     given = script.heeded
     for field in content.directories:
-        path = directive.value if (directive := source.origin(given, field)) else ""
+        path = directive.value.rpartition(":")[2] if (directive := source.origin(given, field)) else ""
         why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
-        default = source.directory_logs or source.default_logs
-        why += f"then write {path}/{default[field].format('%j')}"
+        why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
         yield from _at(script, source, field, why)
     for field in ("output", "error") if source.copies_logs > target.copies_logs else ():
         if (directive := source.origin(given, field)) and directive.value.rpartition(":")[2].startswith("~"):
@@ -172,9 +172,28 @@ def _directories(script: Script, source: Dialect, target: Dialect) -> Iterator[R
             yield from (Remark(line, name, why, lost=False) for line in lines[:1])
 
 
+def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a directory of the job that the script enters and does not make."""
+    if source.scheduler.family == target.scheduler.family:
+        return
+    job_id = str(source.variable("job_id"))
+    own = "|".join({name for name, value, _ in script.assignments if job_id in value.text} | {job_id})
+    others = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
+    reads = (one for one in script.commands if re.search(rf"\$\{{?({own})\b", one.node.text))
+    first = next((one for one in reads if one.name not in others), None)
+    if first is None or first.name not in ("cd", "pushd") or not first.arguments:
+        return
+    path = first.arguments[0].text.strip("\"'")
+    beginning = re.match(r"\$\{?(\w+)\}?(?=/|$)", path)
+    whole = [one.text.strip("\"'") for one in script.values.get(beginning[1], ())] if beginning else [path]
+    if any(re.search(rf"/\$\{{?{job_id}\}}?(/|$)", one) for one in whole):
+        why = "the script does not make this directory, which only some sites do"
+        yield Remark(first.line, path, why, lost=False)
+
+
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
-    differ = script.request.array and source.copies_logs != target.copies_logs
+    differ = script.request.array and source.copies_logs != target.copies_logs and not source.task_suffix
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%[aj]|\^array_index\^|\$\{?PBS_|/$", path):
@@ -191,18 +210,28 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     family, other = (one.scheduler.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
     fields = {"output", "error"} - content.script_logs.keys()
-    logs = {os.path.basename(getattr(script.request, field) or "") for field in fields} - {"", "null"}
+    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    logs = {log for log in logs if os.path.basename(log) not in ("", "null")}
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.commands:
         if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
-        words = [word.text.strip("'\"").rpartition("/")[2] for word in command.arguments]
-        patterns = [word for word in words if re.search(r"\w", word)]
-        if read := [log for log in logs if any(fnmatch.fnmatchcase(log, one) for one in patterns)]:
-            why = f"{late} writes the log {read[0]} when the job has ended, {early} while it runs"
+        words = [re.sub(r"^--?[\w-]+=", "", word.text.strip("'\"")) for word in command.arguments]
+        names = [os.path.basename(word) for word in words]
+        if read := [log for log in sorted(logs) if any(_names_log(log, word) for word in words)]:
+            name = os.path.basename(read[0])
+            why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
-            yield Remark(command.line, text, why, lost=target.copies_logs and read[0] in words)
+            yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
+
+
+def _names_log(log: str, word: str) -> bool:
+    """Return whether a word may name a log, or be a pattern of its name: the directories count only if both
+    paths are absolute."""
+    name = os.path.basename(word)
+    matches = re.search(r"\w", name) and fnmatch.fnmatchcase(os.path.basename(log), name)
+    return bool(matches) and (not (log[0] == word[0] == "/") or fnmatch.fnmatchcase(log, word))
 
 
 def _swept_logs(
@@ -372,6 +401,7 @@ def leftovers(
     for name, (why, lost), at, line in _names(script, source, target):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
+        named |= name in script.functions
         if not inside and not named and not {(line, name), (0, name)} & known:
             known |= {(line, name), (0, name)}
             yield Remark(line, name, why, lost)
@@ -382,13 +412,15 @@ def _names(
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
     line."""
-    commands = "|".join((*source.commands, *filter(None, [source.scheduler.node_step])))
     words = "|".join(
         dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
     )
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
-        rf"(?<![\w/.$\{{-])({commands})(?![\w/.=-])": (f"is a command of {source.title}", True),
+        **{
+            rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
+            for owner, names in _commands(source).items()
+        },
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.-])": (f"names {source.title}", True),
     }
     if not script.request.output:
@@ -418,6 +450,15 @@ def _names(
                 continue
             if not _printed(root, at):
                 yield match[0], why, at, line
+
+
+def _commands(source: Dialect) -> dict[str, list[str]]:
+    """Return the commands that only the source has, by the scheduler or the site whose they are."""
+    owners = source.owners | dict.fromkeys(filter(None, [source.scheduler.node_step]), source.title)
+    found: dict[str, list[str]] = {}
+    for name, owner in owners.items():
+        found.setdefault(owner, []).append(name)
+    return found
 
 
 def _printed(root: Node, at: int) -> bool:

@@ -154,10 +154,16 @@ class Dialect:
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
     node_file_command = ""  # that prints the name of a file with a line for each rank
     commands: tuple[str, ...] = ()  # only this scheduler has them
+    site_commands: Mapping[str, str] = {}  # commands that one of its sites adds, and the name of that site
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
         """Return a directive of its own for devices of a node; empty if there is none."""
         return ""
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """The commands that only this scheduler or one of its sites has, and whose they are."""
+        return {**dict.fromkeys(self.commands, self.title), **self.site_commands}
 
     # Conversion of directives
 

@@ -104,6 +104,7 @@ class PbsDialect(Dialect):
         *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
         *("msub", "checkjob", "showq", "showstart", "canceljob"),
     )
+    site_commands = {"clean_scratch": "MetaCentrum", "pbsdcp": "the Ohio Supercomputer Center"}
 
     def request(self, given: Mapping[str, str]) -> Request:
         request = super().request(given)

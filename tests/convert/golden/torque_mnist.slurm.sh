@@ -28,4 +28,3 @@ done < "$PBS_NODEFILE"
 env UCX_TLS=tcp,cuda_copy srun --ntasks="$SLURM_NTASKS" --kill-on-bad-exit=1 --mpi=pmix python mnist.py --deepspeed_config ds.json
 # 19: look: "$hostfile": srun uses the hosts of the job
 # 19: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on
-# 19: look: mpirun: no module or variable names the MPI: --mpi=pmix is for Open MPI

@@ -28,4 +28,3 @@ export NCCL_DEBUG=WARN
 env UCX_TLS=tcp,cuda_copy,cuda_ipc srun --ntasks=2 --kill-on-bad-exit=1 --mpi=pmix python mnist.py --deepspeed_config ds_config.json
 # 20: look: "$hostfile": srun uses the hosts of the job
 # 20: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on
-# 20: look: mpirun: no module or variable names the MPI: --mpi=pmix is for Open MPI
