@@ -14,7 +14,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
-from jobgen.script.syntax import MISSING
+from jobgen.script.syntax import MISSING, Node
 
 
 def refusal(script: Script) -> tuple[int, str] | None:
@@ -51,6 +51,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         why = f"{source.command} does not join it with the line above: it is a command"
         yield Remark(number, script.lines[number - 1].strip(), why)
     comments = script.lines[: script.directives.first_command or None]
+    for at in other_directives(script, source):
+        why = f"is read by {source.command}, too, and replaces its own directive: it is left out"
+        yield Remark(at, script.line(at).strip()[:60], why)
     buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
@@ -60,9 +63,28 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if wrong := min((node.line for node in errors), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
+    for at in _broken_lines(script):
+        why = "has a blank behind the backslash: the command ends here, and the next line is another one"
+        yield Remark(at, script.line(at).strip()[:60], why, lost=False)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
+
+
+def other_directives(script: Script, source: Dialect) -> list[int]:
+    """Return the lines of directives for other schedulers that the scheduler of the script reads, too."""
+    if "--ignore-pbs" in script.heeded:
+        return []
+    head = enumerate(script.lines[: script.directives.first_command or None], 1)
+    return [at for at, line in head if re.match(source.other_directives, line)]
+
+
+def _broken_lines(script: Script) -> Iterator[int]:
+    """Yield the lines of commands with a blank behind the backslash at their end."""
+    texts = list(script.tree.all("comment", "heredoc_body", "string", "raw_string"))
+    for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
+        if not any(one.start <= match.start() < one.end for one in texts):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
@@ -90,10 +112,19 @@ def own_name(script: Script) -> Iterator[Remark]:
     programs = {one.program[0].start for one in script.launches if one.program}
     for command in script.commands:
         words = [one for one in command.arguments if one.start not in programs or not folder.match(one.text)]
-        names = (word.text.strip("'\"").rpartition("/")[2] for word in words)
+        names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
         if script.name and command.name not in PRINT and script.name in names:
             why = "is the file of this script, and not that of the new one"
             yield Remark(command.line, script.name, why, lost=False)
+
+
+def _inputs(command: Node) -> Iterator[Node]:
+    """Yield the files that a command reads by a redirection."""
+    above = command.parent
+    for one in above.children if above is not None and above.type == "redirected_statement" else ():
+        target = one.get("destination") if re.match(r"0?<[^<&]", one.text) else None
+        if target is not None:
+            yield target
 
 
 WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --export={} keeps from it"

@@ -83,7 +83,7 @@ DIFFERENCES = {
     "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "if it has options or a launcher", True),
     "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
     "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
-    "tasks that differ": (SLURM, "-n 4", "make -j $SLURM_NTASKS\nmake x", 3, "and the script 4", False),
+    "tasks that differ": (SLURM, "-n 4", "make -j $SLURM_NTASKS\nmake x", 3, "and 4 in the script", False),
     "an unknown MPI": (SLURM, "-n 4", "srun ./a", 3, "is a guess", False),
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),

@@ -201,14 +201,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
-    in_words = any(name.isdigit() for name in names(file.list("command")))
-    found = [] if in_words or ARGUMENTS in script.changed else script.expansions
-    plain = [
-        node for _, node in found if ARGUMENT.fullmatch(node.text) and not node.under("function_definition")
-    ]
-    if plain and plain[0].text in str(file.values.get("setup", "")):
-        why = "is an argument of the script: if it is missing the job ends, and the script would go on"
-        yield Remark(plain[0].line, plain[0].text, f"{why}; in the program it is one word", lost=False)
+    values = [value for name in names(file.list("command")) for value in script.values.get(name, ())]
+    given = [value for value in values if ARGUMENT.fullmatch(value.text)]
+    if given and ARGUMENTS not in script.changed:
+        why = "is an argument of the script: in the program it is one word, also if it is missing"
+        yield Remark(given[0].line, given[0].text, why, lost=False)
 
 
 _CONDITIONS = ("if_statement", "case_statement")
@@ -310,6 +307,11 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
+    if workflow := re.search(r"\bnextflow\b.*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
+        line = next((at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text)), 1)
+        why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
+        yield Remark(line, workflow[0][:60], why, lost=False)
+        return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
@@ -548,14 +550,24 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def tasks(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark if the script reads numbers of tasks or cores that differ in the job of the job file."""
-    request = script.request
-    old = request.ranks_per_node or (request.ranks or 1)
-    new = (file.values.get("ranks_per_node", 1), file.values.get("cpus_per_rank", 1))
-    if script.is_pbs or (old, request.cpus_per_rank or 1) == new:
+    """Yield a remark if commands of the job read a number of tasks or cores that differs in the job."""
+    if script.is_pbs:
         return
+    request = script.request
+    each, nodes = request.ranks_per_node, request.nodes or 1
+    total = request.ranks or (each and each * nodes)
+    new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
+    numbers = {
+        **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
+        "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
+        "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
+        "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
+    }
+    blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
+    words = set(re.findall(r"\w+", " ".join([*blocks, *file.list("command")])))
     for name, node in script.expansions:
-        if re.fullmatch(r"SLURM_(NTASKS|NPROCS|NTASKS_PER_NODE|TASKS_PER_NODE|CPUS_PER_TASK)", name):
-            why = f"the job has {new[0]} tasks on a node, of {new[1]} cores, and the script {old}"
+        old, new = numbers.get(name, (None, None))
+        if name in words and old != new:
+            why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
             yield Remark(node.line, f"${name}", why, lost=False)
             return

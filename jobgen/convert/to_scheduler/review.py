@@ -329,13 +329,14 @@ def switched_off(script: Script, source: Dialect, target: Dialect) -> Iterator[E
     """Yield edits that make comments of the directives for the other scheduler, which would take effect."""
     if source.scheduler.prefix == target.scheduler.prefix:
         return
-    starts = line_starts(script)
+    starts, live = line_starts(script), misreadings.other_directives(script, source)
     for number, line in enumerate(script.lines, 1):
         text = line.lstrip(" \t") if target.indented_directives else line
         if text.startswith(target.scheduler.prefix):
             yield Edit(starts[number - 1], starts[number - 1], "#")
-            why = "had no effect, and is switched off"
-            yield Remark(number, text.strip(), why, lost=False)
+            if number not in live:
+                why = "had no effect, and is switched off"
+                yield Remark(number, text.strip(), why, lost=False)
 
 
 def leftovers(

@@ -99,6 +99,7 @@ class Dialect:
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
+    other_directives = NEVER  # a pattern of lines for other schedulers that it reads, too
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
     login_shell = False  # runs the script

@@ -73,6 +73,7 @@ class SlurmDialect(Dialect):
     log_words = "%j and %x"
     percent_codes = True
     foreign_options = {"-l": ("PBS", "")}
+    other_directives = r"#(PBS|BSUB)\s+-"  # behind its own, without --ignore-pbs (src/sbatch/opt.c)
     environment = frozenset(map("SLURM_{}".format, _ENVIRONMENT.split()))
     foreign_variables = {
         "PBS_O_WORKDIR": "SLURM_SUBMIT_DIR",
@@ -191,7 +192,7 @@ def _mail(types: str) -> str:
     """Return Slurm's mail events as the letters of PBS."""
     letters = {"ALL": "abe", **{EVENTS[event]: letter for event, letter in EVENT_LETTERS.items()}}
     found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
-    return "".join(sorted(found - {"n"} or found))
+    return "n" if "n" in found else "".join(sorted(found))  # NONE ends the list (proc_args.c)
 
 
 SLURM_DIALECT = SlurmDialect()
