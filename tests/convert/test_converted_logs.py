@@ -41,7 +41,6 @@ from jobgen.script.script import Script
         ("#PBS -j eo\n#PBS -o a.o\n#PBS -l select=1", "slurm", "#SBATCH --output=%x.e%j", ""),
         ("#PBS -o logs\n#PBS -l select=1", "slurm", "#SBATCH --output=logs", "-o logs"),
         ("#PBS -o a^array_index^\n#PBS -l select=1", "slurm", "#SBATCH --output=a^array_index^", ""),
-        ("#SBATCH -N1 --ignore-pbs\n#PBS -q old", "pbspro", "##PBS -q old", "#PBS -q old"),
         ("#PBS -l select=1\n#PBS -q new\n#SBATCH -p old", "slurm", "##SBATCH -p old", "#SBATCH -p old"),
         ("#SBATCH -N1\n# SBATCH -p old", "pbspro", "# SBATCH -p old", "# SBATCH -p old"),
         ("#SBATCH -J 'a b'", "pbspro", "#PBS -N a_b", "a b"),

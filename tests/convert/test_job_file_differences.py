@@ -154,3 +154,54 @@ def test_the_program_is_not_the_command_that_ends_a_process() -> None:
 def test_one_gpu_is_on_one_node() -> None:
     assert not reasons(SLURM.format("-G 1", "./a"), "all on one node")
     assert reasons(SLURM.format("-G 2", "./a"), "all on one node")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "line"),
+    [
+        ("-N 1 -n 1 --gres=gpu:4", "srun ./b\nsrun torchrun --nproc-per-node 4 t.py", 3),
+        ("-N 2", "mpirun ./b\nsrun --ntasks-per-node=4 ./a", 3),
+        ("-N 1 -n 1 --gres=gpu:4", "srun -n 1 ./b\nsrun torchrun --nproc-per-node 4 t.py", 0),
+        ("-N 2 -n 8", "srun ./b\nsrun ./a", 0),
+    ],
+)
+def test_ranks_of_launchers_in_the_blocks(options: str, lines: str, line: int) -> None:
+    """srun and mpirun start as many as the job has, which may be more than those of the script."""
+    assert reasons(SLURM.format(options, lines), "as many as it has") == [line] * bool(line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("sleep 9\nnvidia-smi\nwait", [(4, False)]),
+        ("sleep 9\nmake x\nwait", [(5, True)]),
+        ("P=$!\nsleep 9\nkill $P", [(6, True)]),
+        ("P=$!\nwait $P\n./b", []),
+    ],
+)
+def test_commands_beside_a_program_in_the_background(lines: str, found: list[tuple[int, bool]]) -> None:
+    done = job_file(SLURM.format("-n 1", f"python a.py &\n{lines}"))
+    assert [(one.line, one.lost) for one in done.remarks if "the script beside it" in one.why] == found
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("time tool.py -c", ["env", "tool.py", "-c"]),
+        ("tool.py", ["env", "tool.py"]),
+        ("time ./tool.py", ["./tool.py"]),
+        ("time python tool.py", ["tool.py"]),
+        ("torchrun tool.py", ["tool.py"]),
+    ],
+)
+def test_a_program_in_python_that_the_shell_finds_in_path(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 1", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"), [("slurm*", True), ("slurm-*.out", True), ("slurm*.txt", False), ("my.slurm*", False)]
+)
+def test_the_log_of_the_script_by_a_pattern(pattern: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f"./a\ngrep -q ERROR {pattern}"))
+    assert (values(done.text).get("log") == "slurm-%j.out") is named
+    assert any("reads the log" in one.why for one in done.remarks) is named

@@ -131,7 +131,6 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 
 EQUAL = {
-    "a step beside a message": (SLURM, "", "srun ./a &\nid=$!\necho x\nsleep 5\nkill $id", "the script beside it"),
     "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
     "a status that is kept": (SLURM, "-c 1", "set -e\nsrun bash a.sh\nrc=$?\ncp a b\nexit $rc", "ends with the status"),
     "another device": (SLURM, "--gres=dcu:1", "srun python t.py --cuda", "requests none"),

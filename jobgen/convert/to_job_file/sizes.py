@@ -103,6 +103,8 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
+    if not (request.ranks_per_node or launch.has(*_EACH)):
+        why += ", with one rank on each"
     file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
 
 
