@@ -14,7 +14,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
-from jobgen.script.syntax import MISSING
+from jobgen.script.syntax import MISSING, Node
 
 
 def refusal(script: Script) -> tuple[int, str] | None:
@@ -61,6 +61,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if wrong := min((node.line for node in errors), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
+    for at in _broken_lines(script):
+        why = "has a blank behind the backslash: the command ends here, and the next line is another one"
+        yield Remark(at, script.line(at).strip()[:60], why, lost=False)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)
@@ -84,6 +87,14 @@ def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
             own = source.scheduler.prefix
             why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
             yield Remark(number, line.strip(), why)
+
+
+def _broken_lines(script: Script) -> Iterator[int]:
+    """Yield the lines of commands with a blank behind the backslash at their end."""
+    texts = list(script.tree.all("comment", "heredoc_body", "string", "raw_string"))
+    for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
+        if not any(one.start <= match.start() < one.end for one in texts):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
@@ -111,10 +122,19 @@ def own_name(script: Script) -> Iterator[Remark]:
     programs = {one.program[0].start for one in script.launches if one.program}
     for command in script.commands:
         words = [one for one in command.arguments if one.start not in programs or not folder.match(one.text)]
-        names = (word.text.strip("'\"").rpartition("/")[2] for word in words)
+        names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
         if script.name and command.name not in PRINT and script.name in names:
             why = "is the file of this script, and not that of the new one"
             yield Remark(command.line, script.name, why, lost=False)
+
+
+def _inputs(command: Node) -> Iterator[Node]:
+    """Yield the files that a command reads by a redirection."""
+    above = command.parent
+    for one in above.children if above is not None and above.type == "redirected_statement" else ():
+        target = one.get("destination") if re.match(r"0?<[^<&]", one.text) else None
+        if target is not None:
+            yield target
 
 
 WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --export={} keeps from it"

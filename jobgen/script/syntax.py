@@ -34,6 +34,7 @@ _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*[
 # tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
 _PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
 _SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
+_DELIMITER = re.compile(rb"<<-?[ \t]*['\"\\]?([A-Za-z_]\w*)")
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
 
@@ -148,7 +149,7 @@ def _parser() -> Parser:
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
     plain = _ESCAPED.sub(b"-.", source)
-    clear, added = _clarified(_HEREDOC.sub(rb"\1 ", plain) if b"<<" in plain else plain)
+    clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
     root, parent, depth = None, None, 0
@@ -179,6 +180,14 @@ def parse(source: bytes, first_line: int = 1) -> Node:
 def has_errors(source: bytes) -> bool:
     """Return whether a text has errors of syntax as a script of bash."""
     return _parser().parse(source).root_node.has_error
+
+
+def _with_ends(source: bytes) -> bytes:
+    """Return a script without blank lines before ends of here-documents, which tree-sitter then misses."""
+    for end in {match[1] for match in _DELIMITER.finditer(source)}:
+        blank = rb"(?m)^[ \t]+(?=(\n[ \t]*)*\n\t*" + end + rb"$)"
+        source = re.sub(blank, lambda one: b"-" * len(one[0]), source)
+    return source
 
 
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:

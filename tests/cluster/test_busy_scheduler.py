@@ -156,7 +156,9 @@ def test_a_controller_that_hangs_may_have_the_job(slurm: Cluster) -> None:
 def test_a_controller_that_is_away_when_the_ranks_start(slurm: Cluster, how: str) -> None:
     """srun would give up after ten seconds: Unable to confirm allocation."""
     here = slurm.folder(f"start-{how}")
-    submitted = call(slurm, here, *words(slurm, "--setup", "touch begun; until [[ -e go ]]; do sleep 0.2; done"))
+    submitted = call(
+        slurm, here, *words(slurm, "--setup", "touch begun; until [[ -e go ]]; do sleep 0.2; done")
+    )
     assert submitted.returncode == 0, submitted.stderr
     job_id = submitted.stdout.strip()
     slurm.exec("head", ["scontrol", "release", job_id])

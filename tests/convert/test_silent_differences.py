@@ -799,15 +799,16 @@ def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
 @pytest.mark.parametrize(
     ("lines", "line", "command"),
     [
-        ("X=$1\nFLAGS=$2\npython t.py $X $FLAGS", 3, ["bash", "-c", "exec python t.py $X $FLAGS"]),
+        ("X=$1\nFLAGS=$2\npython t.py $X $FLAGS", 0, ["bash", "-c", "exec python t.py $X $FLAGS"]),
+        ("X=$1\npython t.py $X", 3, ["t.py", "$X"]),
         ("X=${1:-3}\npython t.py $X", 0, None),
         ("set -- a b\nX=$1\nsrun ./a $X", 0, None),
         ("f() { echo $1; }\nf x\nsrun ./a", 0, None),
-        ("if [ $1 = x ]; then\n  Y=3\nfi\nsrun ./a $Y", 3, None),
+        ("if [ $1 = x ]; then\n  Y=3\nfi\nsrun ./a $Y", 0, None),
     ],
 )
 def test_arguments_of_the_script_in_its_commands(lines: str, line: int, command: list[str] | None) -> None:
-    """A variable with one of them is one word in the program, and the job ends where it is missing."""
+    """A variable with one of them is one word in the program, also where it is missing."""
     done = job_file(SLURM.format("-N 1", lines))
     assert [one.line for one in done.remarks if "is an argument of the script" in one.why] == [line] * bool(
         line

@@ -208,6 +208,8 @@ class Body:
             )
             found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
         text = self._text(statements)
+        if self.script.tree.damaged:  # assignments that tree-sitter has not read
+            found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
         known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
         return [name for name in found if name not in known]

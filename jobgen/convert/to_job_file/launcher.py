@@ -85,7 +85,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             _export(file, texts, name)
         elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
-        elif name.startswith("--container-"):
+        elif name.startswith("--container-") and not _has_image(launch):
             why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
             file.remarks.append(Remark(launch.line, given, why, of_program=True))
         elif name in _PLACES and not launch.row.mpi_plugin:
@@ -250,22 +250,23 @@ def _binds(file: JobFile, value: str) -> bool:
 
 
 def _container(file: JobFile, launch: Launch, texts: list[str]) -> bool:
-    """Set the image and the mounts of a plug-in of srun; return whether an option is one of these.
-
-    Without an image the container is that of an earlier srun.
-    """
+    """Set the image and the mounts of a plug-in of srun; return whether an option is one of these."""
     name, _, value = "=".join(texts).partition("=")
     for kind, runtime in RUNTIMES.items():
         if name and name == runtime.image_option:
             return file.try_add("image", value) and file.try_add("container", kind)
-    images = [runtime.image_option for runtime in RUNTIMES.values() if runtime.image_option]
-    if not any(launch.has(image) for image in images):
+    if not _has_image(launch):
         return False
     if re.match(r"--(no-)?container-(?!mounts|image)", name):
         return file.try_add("container_arg", [*file.list("container_arg"), "=".join(texts)])
     if name == "--container-mounts":
         return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in value.split(",")])
     return False
+
+
+def _has_image(launch: Launch) -> bool:
+    """Return whether an option names the image; without one the container is that of an earlier srun."""
+    return launch.has(*(row.image_option for row in RUNTIMES.values() if row.image_option))
 
 
 def _of_script(launch: Launch, kind: str, name: str) -> bool:

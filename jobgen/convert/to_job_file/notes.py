@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import takewhile
 
 from jobgen.convert import submission
+from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.result import Remark
 from jobgen.convert.swept_files import sweeps
@@ -39,6 +42,7 @@ _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
+_NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -201,14 +205,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
-    in_words = any(name.isdigit() for name in names(file.list("command")))
-    found = [] if in_words or ARGUMENTS in script.changed else script.expansions
-    plain = [
-        node for _, node in found if ARGUMENT.fullmatch(node.text) and not node.under("function_definition")
-    ]
-    if plain and plain[0].text in str(file.values.get("setup", "")):
-        why = "is an argument of the script: if it is missing the job ends, and the script would go on"
-        yield Remark(plain[0].line, plain[0].text, f"{why}; in the program it is one word", lost=False)
+    values = [value for name in names(file.list("command")) for value in script.values.get(name, ())]
+    given = [value for value in values if ARGUMENT.fullmatch(value.text)]
+    if given and ARGUMENTS not in script.changed:
+        why = "is an argument of the script: in the program it is one word, also if it is missing"
+        yield Remark(given[0].line, given[0].text, why, lost=False)
 
 
 _CONDITIONS = ("if_statement", "case_statement")
@@ -296,8 +297,9 @@ def log_text(script: Script) -> Iterator[Remark]:
         files = [script.constants.value(word) or word.text.strip("\"'") for word in one.arguments]
         if above is not None and above.type == "redirected_statement":
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
-        read = {re.sub(codes, "*", os.path.basename(name)) for name in files} & logs
-        if (one.name in _READS_TEXT or "<" in (above.text if above else "")) and read - {"", "*", "null"}:
+        names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"", "*", "null"}
+        read = any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in names for log in logs)
+        if (one.name in _READS_TEXT or "<" in (above.text if above else "")) and read:
             why = "reads the log, in which the job of jobgen writes lines of its own, too"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return
@@ -310,6 +312,11 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
+    if workflow := re.search(r"\bnextflow\b.*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
+        started = (at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text))
+        why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
+        yield Remark(next(started, 1), workflow[0][:60], why, lost=False)
+        return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
@@ -374,11 +381,13 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
             why = "runs beside the program, and ends with it"
             yield Remark(command.line, shown(command), why, lost=False)
     if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
-        names = (({command.name for command in commands(one)}, one) for one in parts.after)
-        found = next(((has, one) for has, one in names if has - _BRIEF or "wait" in has), None)
-        if found is not None and "wait" not in found[0]:
+        names = [({command.name for command in commands(one)}, one) for one in parts.after]
+        beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
+        busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
+        if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
-            yield Remark(found[1].line, shown(found[1]), why)
+            first = (busy or [beside[0][1]])[0]
+            yield Remark(first.line, shown(first), why, lost=bool(busy))
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:
@@ -547,15 +556,33 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
         yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
 
 
-def tasks(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark if the script reads numbers of tasks or cores that differ in the job of the job file."""
+def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
+    """Yield remarks if commands of the job read a number of tasks or cores that differs in the job, or start
+    as many ranks as it has."""
     request = script.request
-    old = request.ranks_per_node or (request.ranks or 1)
-    new = (file.values.get("ranks_per_node", 1), file.values.get("cpus_per_rank", 1))
-    if script.is_pbs or (old, request.cpus_per_rank or 1) == new:
+    each, nodes = request.ranks_per_node, request.nodes or 1
+    total = request.ranks or (each and each * nodes)
+    new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
+    blocks = "\n".join(str(file.values.get(key, "")) for key in ("setup", "before", "after_block"))
+    own = {one.command.node.start for one in (program, program and program.outer) if one}
+    for launch in script.launches if (total or nodes) != new_each * nodes else ():
+        counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
+        if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
+            started = f"starts {new_each * nodes} in the job, as many as it has"
+            why = f"{started}, and {total or nodes} in the script"
+            yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
+    if script.is_pbs:
         return
+    numbers = {
+        **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
+        "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
+        "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
+        "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
+    }
+    words = set(re.findall(r"\w+", " ".join([blocks, *file.list("command")])))
     for name, node in script.expansions:
-        if re.fullmatch(r"SLURM_(NTASKS|NPROCS|NTASKS_PER_NODE|TASKS_PER_NODE|CPUS_PER_TASK)", name):
-            why = f"the job has {new[0]} tasks on a node, of {new[1]} cores, and the script {old}"
+        old, new = numbers.get(name, (None, None))
+        if name in words and old != new:
+            why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
             yield Remark(node.line, f"${name}", why, lost=False)
             return

@@ -277,9 +277,7 @@ def _command(text: str) -> str:
 
 def command(words: list[str]) -> list[str]:
     """Return a program as jobgen takes it: without python before a script, and without its -u."""
-    while words[0] in ("time", "nohup", "exec") and len(words) > 1 and not words[1].startswith("-"):
-        words = words[1:]
-    words = words[2:] if words[:2] == ["time", "-p"] and len(words) > 2 else words
+    words = without_time(words)
     rest = words[1:] if words and words[0] in ("python", "python3") else None
     while rest and rest[0] == "-u":
         rest = rest[1:]
@@ -288,6 +286,13 @@ def command(words: list[str]) -> list[str]:
     if words and words[0] == "--module":
         return ["-m", *words[1:]]
     return words
+
+
+def without_time(words: list[str]) -> list[str]:
+    """Return a program without time, nohup and exec before it."""
+    while words[0] in ("time", "nohup", "exec") and len(words) > 1 and not words[1].startswith("-"):
+        words = words[1:]
+    return words[2:] if words[:2] == ["time", "-p"] and len(words) > 2 else words
 
 
 def old_python(script: Script) -> bool:

@@ -15,6 +15,7 @@ from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.convert.variable_names import is_exported
+from jobgen.errors import counted
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -24,6 +25,7 @@ from jobgen.script.script import Script
 from jobgen.values.parsers import mebibytes, number
 
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
+_CORES = ("-c", "--cpus-per-task", "--depth", "-d")
 _DEVICE = ("gpu", "auto")  # one rank for each device
 
 
@@ -36,6 +38,8 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
         text = f"-l ncpus={cores.value}"
         file.remarks.append(Remark(cores.line, text, launch_nodes.why(request), lost=False))
     gpus = _gpus(file, script, launch, line)
+    # a number of all tasks that is not that of the equal nodes of the job
+    file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
     each = _each(file, script, launch, nodes, gpus, line)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
@@ -45,10 +49,11 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
     _devices(file, script, gpus, each, line)
     _cores(file, script, launch, each, gpus, line)
+    file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, line, file.values["cpus_per_rank"])
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
-        file.remarks.append(Remark(launch.line, f"{count} nodes", why))
+        file.remarks.append(Remark(launch.line, counted(count, "node"), why))
 
 
 def _of_whole_nodes(
@@ -98,6 +103,8 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
+    if not (request.ranks_per_node or launch.has(*_EACH)):
+        why += ", with one rank on each"
     file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
 
 
@@ -107,6 +114,16 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
     if names and not launch.row.once_a_node:
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
         yield Remark(launch.line, names[0], why, lost=False)
+
+
+def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
+    """Yield a remark if the cores of a rank are known only when the job runs, and no directive has them."""
+    name = next((one for one in _CORES if one in launch.options), "")
+    if name and launch.number(name) is None and not launch.row.once_a_node:
+        cores = file.values["cpus_per_rank"]
+        if script.request.cpus_per_rank is None:
+            why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
+            yield Remark(launch.line, name, why, lost=False)
 
 
 def _tasks(request: Request) -> int:
@@ -119,9 +136,9 @@ def _tasks(request: Request) -> int:
 def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> int:
     request = script.request
     if request.gpus_per_node is None and request.gpus and request.nodes is None:
-        file.remarks.append(
-            Remark(line, f"{request.gpus} GPUs", "all on one node: the script names no nodes", lost=False)
-        )
+        if request.gpus > 1:
+            why = "all on one node: the script names no nodes"
+            file.remarks.append(Remark(line, f"{request.gpus} GPUs", why, lost=False))
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
@@ -159,8 +176,10 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
         total = 1  # its default
     if each is None and total:
         if total % nodes:
-            why = f"{total} ranks are not divisible by {nodes} nodes: jobgen starts as many on each"
-            file.remarks.append(Remark(launch.line, f"{total} ranks", why))
+            verb = "is" if total == 1 else "are"
+            ranks = counted(total, "rank")
+            why = f"{ranks} {verb} not divisible by {nodes} nodes: jobgen starts as many on each"
+            file.remarks.append(Remark(launch.line, name_of(launch), why))
         each = -(-total // nodes)
     placed = launch.number("-N") if name_of(launch) == aprun.NAME else None
     if placed and each and placed != each:
@@ -178,8 +197,6 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if request.ranks and request.ranks % nodes and not request.ranks_per_node:
         why = f"{request.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
         file.remarks.append(Remark(line, f"{request.ranks} tasks", why))
-        others = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
-        file.values["directive"] = others
     return _tasks(request)
 
 
@@ -241,11 +258,7 @@ def _of_chunk(request: Request) -> int | None:
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
-    own = (
-        launch.number("-c", "--cpus-per-task", "--depth", "-d")
-        if launch and not launch.row.once_a_node
-        else None
-    )
+    own = launch.number(*_CORES) if launch and not launch.row.once_a_node else None
     cores = _of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if own and request.cpus_per_rank is None:
         cores = own * each
@@ -266,9 +279,8 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     rank = own if own and own * each <= cores else max(cores // each, 1)
     file.values["cpus_per_rank"] = rank
     if cores < each:
-        file.remarks.append(
-            Remark(line, f"{cores} cores", f"jobgen requests a core for each of {each} ranks", lost=False)
-        )
+        why = f"jobgen requests a core for each of {each} ranks"
+        file.remarks.append(Remark(line, counted(cores, "core"), why, lost=False))
     elif cores > rank * each:
         if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
             why = f"each of {each} ranks gets {rank}: {script.dialect.title} allocates equal tasks"
@@ -338,14 +350,20 @@ def threads(file: JobFile, script: Script, program: Command | None) -> None:
     ):
         found = [(value, node) for value, node in found if node.start < node_of.end]
     passed = script.dialect.sets_threads or is_exported(script, "OMP_NUM_THREADS")
+    cores = _of_chunk(script.request) or script.request.cpus_per_rank or 1
+    new = file.values.get("cpus_per_rank")
+    unset = not found and "OMP_NUM_THREADS" not in file.variables
+    if script.dialect.sets_threads and unset and cores != new:
+        title, line = script.dialect.title, script.directives.live[0].number
+        why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
+        file.remarks.append(Remark(line, "OMP_NUM_THREADS", why, lost=False))
     for value, node in found[-1:]:
         text = script.constants.value(value)
-        cores = file.values.get("cpus_per_rank")
         if not passed:
-            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {cores}"
+            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {new}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
         elif text is None:
-            why = f"jobgen sets it to the cores of a rank, {cores}"
+            why = f"jobgen sets it to the cores of a rank, {new}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text != str(cores):
+        elif text != str(new):
             file.set_variable("OMP_NUM_THREADS", text, node.line)

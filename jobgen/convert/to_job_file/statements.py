@@ -10,6 +10,8 @@ from jobgen.convert.result import Remark
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
+_INVISIBLE = "\u200b\u200c\u200d\ufeff"  # of text from web pages: a command that is not found
+
 
 class Split(NamedTuple):
     """The statements of a script around its program, and code that goes before and after them."""
@@ -27,6 +29,7 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     block = script.tree
     while True:
         around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
+        around = [one for one in around if one.text.strip(_INVISIBLE)]
         top = next(
             (one for one in around if one is node or any(above is one for above in node.above())), None
         )

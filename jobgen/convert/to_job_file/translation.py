@@ -180,7 +180,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *notes.of_runtime(script, file),
         *notes.own_path(script, file),
     ]
-    file.remarks += [*notes.tasks(script, file), *notes.ends(file, parts)]
+    file.remarks += [*notes.tasks(script, file, launch), *notes.ends(file, parts)]
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
@@ -335,19 +335,21 @@ def _prefixed(
     """Return the program with the variables that the script sets for this command only."""
     old = program_line.old_python(script)
     by_launcher = launch is not None and launch.row.once_a_node
-    if words.words[0] == "python" and old:
-        program = words.words
-    elif words.words[0].endswith(".py") and old and not by_launcher:  # by the interpreter of its first line
-        program = ["env", *words.words]
+    plain = program_line.without_time(words.words)
+    direct = plain[0].endswith(".py") and not by_launcher  # by the interpreter of its first line
+    if plain[0] == "python" and old:
+        program = plain
+    elif direct and (old or "/" not in plain[0]):  # in PATH
+        program = ["env", *plain]
     else:
         program = program_line.command(words.words)
     if re.match(r"[A-Za-z_]\w*=", program[0]):  # which ibrun and mpirun_rsh set for the ranks
         program = ["env", *program]
-    if words.words[0] == "python" and program[0] != "python":
+    if plain[0] == "python" and program[0] != "python":
         file.remarks += notes.python(script, command)
-    elif words.words[0].endswith(".py") and program == words.words and not by_launcher:
+    elif direct and program == plain:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
-        file.remarks.append(Remark(command.line, words.words[0], why, lost=False))
+        file.remarks.append(Remark(command.line, plain[0], why, lost=False))
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
     pairs = []

@@ -68,7 +68,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         names, more = list(unread)[:_NAMED], len(unread) - _NAMED
         text = ", ".join(names) + f" and {more} more" * (more > 0)
         yield Remark(unread[names[0]], text, f"{verb} not read: what {pronoun} {unset}", lost=False)
-    elif script.request.several and (program := _alone_on_nodes(script)):
+    elif script.request.several and (program := _alone_on_nodes(script, source)):
         why = f"no launcher starts it on the {script.request.nodes or ''} nodes".replace("  ", " ")
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
     for command in script.commands:
@@ -80,7 +80,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
             yield Remark(command.line, command.name, why, lost=False)
 
 
-def _alone_on_nodes(script: Script) -> tuple[int, str] | None:
+def _alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
     if script.launches or _ON_NODES.search(re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)):
         return None
@@ -88,7 +88,7 @@ def _alone_on_nodes(script: Script) -> tuple[int, str] | None:
     for command in script.commands:
         texts = [script.constants.text(word).strip("\"'") for word in command.words]
         texts = texts[command_start(texts) :]
-        if texts and texts[0] not in STATE | TOOLS and re.search(r"\w", texts[0]):
+        if texts and texts[0] not in STATE | TOOLS | source.owners.keys() and re.search(r"\w", texts[0]):
             file = next((text for text in texts[1:] if re.search(r"\.(py|jl|R|m|pl)$", text)), texts[0])
             found = command.line, os.path.basename(file)
     return found

@@ -98,7 +98,7 @@ class SlurmDialect(Dialect):
     mail_joint = ","
     task_mail = "ARRAY_TASKS"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
-    own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b"
+    own_logs = r"\bslurm-[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slurm(-\w*)?\*(\.?out\b|(?![\w.*]))"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
@@ -197,7 +197,7 @@ def _mail(types: str) -> str:
     """Return Slurm's mail events as the letters of PBS."""
     letters = {"ALL": "abe", **{EVENTS[event]: letter for event, letter in EVENT_LETTERS.items()}}
     found = {letter for name in types.upper().split(",") for letter in letters.get(name.strip(), "")}
-    return "".join(sorted(found - {"n"} or found))
+    return "n" if "n" in found else "".join(sorted(found))  # NONE ends the list (proc_args.c)
 
 
 SLURM_DIALECT = SlurmDialect()

@@ -1,0 +1,203 @@
+"""Differences between a script and its job file that a reading of conversions found."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import job_file, values
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
+PBS = "#!/bin/bash\n#PBS -l {}\n#PBS -l place=scatter\n#PBS -j oe\ncd $PBS_O_WORKDIR\n{}\n"
+
+
+def reasons(text: str, word: str, source: str | None = None) -> list[int]:
+    """Return the lines of the remarks whose reasons contain a text."""
+    return [one.line for one in job_file(text, source).remarks if word in one.why]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "lines"),
+    [
+        ("-N 1 -n 4", "srun -c $((2 * X)) ./a", [4]),
+        ("-N 1 -n 4", "srun --cpus-per-task=$X ./a", [4]),
+        ("-N 1 -n 4 -c 2", "srun -c $X ./a", []),
+        ("-N 1 -n 4", "srun -c 2 ./a", []),
+    ],
+)
+def test_cores_that_are_known_only_when_the_job_runs(options: str, line: str, lines: list[int]) -> None:
+    text = SLURM.format(options, f"X=`nproc`\n{line}")
+    assert reasons(text, "the cores of a rank are known only") == lines
+
+
+@pytest.mark.parametrize(
+    ("types", "events"), [("END,FAIL,NONE", "none"), ("NONE", "none"), ("END,FAIL", "end,fail")]
+)
+def test_no_mail_among_other_events(types: str, events: str) -> None:
+    """Slurm sends none, whatever stands before it."""
+    assert values(job_file(SLURM.format(f"-N 1 --mail-type={types}", "./a")).text)["mail_on"] == events
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("nextflow run a.nf -profile x", [3]),
+        ("srun /opt/bin/nextflow -C x run a.nf", [3]),
+        ("for i in 1 2; do nextflow run $i; done", [3]),
+        ("nextflow pull a", []),
+        ("export OMP_NUM_THREADS=2\nnextflow run a.nf", []),
+        ("snakemake --cluster sbatch", []),  # which sets the variable for each of its jobs
+    ],
+)
+def test_the_threads_of_jobs_that_a_workflow_submits(lines: str, named: list[int]) -> None:
+    assert reasons(SLURM.format("-n 1", lines), "the jobs that it submits") == named
+
+
+@pytest.mark.parametrize(
+    ("resources", "line", "named"),
+    [
+        ("select=2:ncpus=8:mpiprocs=2", "mpirun -n 4 ./a", True),
+        ("select=2", "mpiexec -n 8 --ppn 4 --depth 8 ./a", True),
+        ("select=2:ncpus=8:mpiprocs=1", "mpirun -n 2 ./a", False),
+        ("select=2:ncpus=8:mpiprocs=2:ompthreads=2", "mpirun -n 4 ./a", False),
+        ("select=2:ncpus=8:mpiprocs=2", "export OMP_NUM_THREADS=4\nmpirun -n 4 ./a", False),
+        ("select=1:ncpus=8", "./a", False),
+    ],
+)
+def test_threads_that_pbs_sets_for_the_ranks(resources: str, line: str, named: bool) -> None:
+    found = reasons(PBS.format(resources, line), "to the cores of a chunk", "pbspro")
+    assert found == [2] * named
+
+
+def test_commands_that_change_the_environment_of_the_shell_stay_in_it() -> None:
+    found = values(job_file(SLURM.format("-n 1", "setpkgs -a x\npython3 a.py")).text)
+    assert "setpkgs -a x" in found["setup"]
+    assert "before" not in found
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [("sbatch < job.sh", True), ("sbatch job.sh", True), ("sbatch < next.sh", False)]
+)
+def test_a_script_that_submits_its_own_file(command: str, named: bool) -> None:
+    from jobgen.convert.to_job_file import translation
+    from jobgen.script.script import Script
+
+    text = SLURM.format("-n 1", f"./a\n{command}")
+    done = translation.convert(Script(text.encode(), "slurm", name="job.sh"))
+    assert any("is the file of this script" in one.why for one in done.remarks) is named
+
+
+def test_a_blank_behind_a_backslash_ends_the_command() -> None:
+    assert reasons(SLURM.format("-n 1", "./a --x \\ \n  --b 2\n./c"), "a blank behind the backslash") == [3]
+    assert not reasons(SLURM.format("-n 1", "./a 'x \\ \n'\n# \\ \n./c \\\n  2"), "behind the backslash")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 2 -n 8", "echo $SLURM_NTASKS\nsrun -n 4 ./a", "is 4 in the job, and 8 in the script"),
+        ("-N 1 -n 8", "srun -n $((SLURM_NTASKS/2)) ./a", ""),
+        ("-N 1 -n 8", 'srun -n "$((SLURM_NTASKS / 2))" ./a', ""),
+        (
+            "-N 1 -n 8 -c 2",
+            "echo $SLURM_CPUS_PER_TASK\nsrun -n 4 ./a",
+            "is 4 in the job, and 2 in the script",
+        ),
+        (
+            "-N 2 -n 8",
+            "echo $SLURM_NTASKS_PER_NODE\nsrun -n 8 ./a",
+            "is 4 in the job, and not set in the script",
+        ),
+        ("-N 2 -n 8", "echo $SLURM_NTASKS\nsrun ./a", ""),
+    ],
+)
+def test_numbers_of_tasks_that_differ_in_the_job(options: str, lines: str, named: str) -> None:
+    done = job_file(SLURM.format(options, lines))
+    found = [one.why for one in done.remarks if "in the script" in one.why]
+    assert found == [named] * bool(named)
+
+
+def test_the_ranks_of_a_step_replace_the_tasks_of_the_job() -> None:
+    found = values(job_file(SLURM.format("-N 2 -n 3", "srun -n 1 -N 1 ./a")).text)
+    assert "directive" not in found
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "why"),
+    [
+        ("srun --container-image=x.sqsh --container-mounts=$M ./a", 3, "is known only when the job runs"),
+        (
+            "srun --container-name=x --container-mounts=$M ./a",
+            3,
+            "belongs to the container of an earlier srun",
+        ),
+    ],
+)
+def test_mounts_that_are_known_only_when_the_job_runs(lines: str, line: int, why: str) -> None:
+    assert line in reasons(SLURM.format("-N 1", lines), why)
+
+
+def test_lines_of_invisible_letters_are_no_commands() -> None:
+    found = values(job_file(SLURM.format("-n 1", "module load x\n\u200b\nmodule load y\n./a")).text)
+    assert found["module"] == ["x", "y"]
+    assert "setup" not in found
+
+
+def test_the_program_is_not_the_command_that_ends_a_process() -> None:
+    found = values(job_file(SLURM.format("-n 1", "./watch &\n./a -x 1\npkill -u me watch")).text)
+    assert found["command"] == ["./a", "-x", "1"]
+
+
+def test_one_gpu_is_on_one_node() -> None:
+    assert not reasons(SLURM.format("-G 1", "./a"), "all on one node")
+    assert reasons(SLURM.format("-G 2", "./a"), "all on one node")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "line"),
+    [
+        ("-N 1 -n 1 --gres=gpu:4", "srun ./b\nsrun torchrun --nproc-per-node 4 t.py", 3),
+        ("-N 2", "mpirun ./b\nsrun --ntasks-per-node=4 ./a", 3),
+        ("-N 1 -n 1 --gres=gpu:4", "srun -n 1 ./b\nsrun torchrun --nproc-per-node 4 t.py", 0),
+        ("-N 2 -n 8", "srun ./b\nsrun ./a", 0),
+    ],
+)
+def test_ranks_of_launchers_in_the_blocks(options: str, lines: str, line: int) -> None:
+    """srun and mpirun start as many as the job has, which may be more than those of the script."""
+    assert reasons(SLURM.format(options, lines), "as many as it has") == [line] * bool(line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("sleep 9\nnvidia-smi\nwait", [(4, False)]),
+        ("sleep 9\nmake x\nwait", [(5, True)]),
+        ("P=$!\nsleep 9\nkill $P", [(6, True)]),
+        ("P=$!\nwait $P\n./b", []),
+    ],
+)
+def test_commands_beside_a_program_in_the_background(lines: str, found: list[tuple[int, bool]]) -> None:
+    done = job_file(SLURM.format("-n 1", f"python a.py &\n{lines}"))
+    assert [(one.line, one.lost) for one in done.remarks if "the script beside it" in one.why] == found
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("time tool.py -c", ["env", "tool.py", "-c"]),
+        ("tool.py", ["env", "tool.py"]),
+        ("time ./tool.py", ["./tool.py"]),
+        ("time python tool.py", ["tool.py"]),
+        ("torchrun tool.py", ["tool.py"]),
+    ],
+)
+def test_a_program_in_python_that_the_shell_finds_in_path(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 1", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [("slurm*", True), ("slurm-*.out", True), ("slurm*.txt", False), ("my.slurm*", False)],
+)
+def test_the_log_of_the_script_by_a_pattern(pattern: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f"./a\ngrep -q ERROR {pattern}"))
+    assert (values(done.text).get("log") == "slurm-%j.out") is named
+    assert any("reads the log" in one.why for one in done.remarks) is named

@@ -1,0 +1,22 @@
+"""Scripts that tree-sitter alone does not read as bash does."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobgen.script.syntax import parse
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat > x <<END\nid ${A}\n \nEND\n./a\n",
+        "cat > x <<END\nid ${A}\n \n\n\t \nEND\n./a\n",
+        "cat > x <<-'END'\n\tid ${A}\n \n\tEND\n./a\n",
+        "cat > x <<END\nid ${A}\nEND\n./a\n",
+    ],
+)
+def test_a_blank_line_before_the_end_of_a_here_document(text: str) -> None:
+    tree = parse(text.encode())
+    assert [one.type for one in tree.children] == ["redirected_statement", "command"]
+    assert tree.children[0].text == text.rpartition("\n./a")[0]
