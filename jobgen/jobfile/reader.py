@@ -254,16 +254,15 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
     flag = "--" + key.replace("_", "-")
     if flag in overriding:
         return []
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    words = [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-    words = [flag] if isinstance(value, bool) else words
+    words = training_options.words_of(flag, value)
     try:
         checked = words if value is not False or not training_options.has(flag) else ()
         training_options.check(
             [training_options.unknown(word) for word in checked]
         )  # the plan knows --expand
     except training_options.OptionError as error:
-        raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
+        text = shown(training_options.text_of(value))
+        raise JobgenError(f"{key} = {text} ({origin(('train', key))}): {error.reason}") from None
     return [] if value is False else words
 
 

@@ -35,11 +35,17 @@ class _Parser(argparse.ArgumentParser):
         raise OptionError(name.split("/")[0], reason)
 
 
+def takes_options(program: Program) -> bool:
+    """Return whether a program is the training module itself: its commands, such as evaluate, have other
+    options."""
+    return program.is_ours and all(word.startswith("-") for word in program.words[3:4])
+
+
 def check_program(spec: Specification, program: Program) -> None:
     """Refuse wrong options of the training module."""
+    if not takes_options(program):
+        return
     words = program.words[program.head or 0 :]
-    if not program.is_ours or not words or not words[0].startswith("-"):
-        return  # evaluate and other commands have options of their own
     try:
         check([unknown(word) for word in words] if spec.expand else words)
     except OptionError as error:
@@ -55,9 +61,22 @@ def check(words: Sequence[str]) -> None:
     _, rest = _parser().parse_known_args(words)
     for word in rest[:1]:
         name = word.partition("=")[0]
-        known = [one for row in _rows() for one in row["names"]]
+        known = [one for row in rows() for one in row["names"]]
         reason = "is no option of the training module" if word.startswith("-") else "belongs to no option"
         raise OptionError(shown(name), reason + nearest(name, known, cutoff=0.7))
+
+
+def words_of(flag: str, value: object) -> list[str]:
+    """Return an option with a value of a job file as words of the command line."""
+    if isinstance(value, bool):
+        return [flag]
+    text = text_of(value)
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+
+
+def text_of(value: object) -> str:
+    """Return a value of a job file as it is written on the command line."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def unknown(word: str) -> str:
@@ -68,10 +87,16 @@ def unknown(word: str) -> str:
 def properties() -> dict[str, Schema]:
     """Return the JSON Schema of each option as a key of the table [train]."""
     return {
-        row["names"][0].removeprefix("--").replace("-", "_"): {"description": row["help"], **_types(row)}
-        for row in _rows()
+        key_of(row): {"description": row["help"], **_types(row)}
+        for row in rows()
         if row["names"][0].startswith("--")
     }
+
+
+def key_of(row: Schema) -> str:
+    """Return the key of an option in the table [train]."""
+    name: str = row["names"][0]
+    return name.removeprefix("--").replace("-", "_")
 
 
 def _types(row: Schema) -> Schema:
@@ -89,20 +114,21 @@ def _types(row: Schema) -> Schema:
 
 def has(flag: str) -> bool:
     """Return whether the training module has an option."""
-    return any(flag in row["names"] for row in _rows())
+    return any(flag in row["names"] for row in rows())
 
 
 @cache
-def _rows() -> list[dict[str, Any]]:
+def rows() -> list[dict[str, Any]]:
+    """Return the rows of training_options.json, in the order of the help."""
     text = Path(__file__).parents[1].joinpath("training_options.json").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = json.loads(text)
-    return rows
+    made: list[dict[str, Any]] = json.loads(text)
+    return made
 
 
 @cache
 def _parser() -> _Parser:
     made = _Parser(allow_abbrev=False, add_help=False)
-    for row in _rows():
+    for row in rows():
         if row.get("type") == "boolean":
             made.add_argument(*row["names"], action="store_true")
         else:

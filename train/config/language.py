@@ -58,7 +58,7 @@ def text(add: Callable[..., Any]) -> None:
         type=one_of(("answers", "all")),
         metavar="answers|all",
         help="text: what is learned of chats, and of prompts with completions: answers (the assistant's "
-        "messages, the completions; default) or all",
+        "messages, the completions) or all (default: answers)",
     )
     add(
         "--chat-template",
@@ -70,14 +70,14 @@ def text(add: Callable[..., Any]) -> None:
         "--documents",
         type=one_of(("joined", "apart")),
         metavar="joined|apart",
-        help="text: a token of a sequence attends to all before it (joined, the default), or to those of its "
-        "own document (apart)",
+        help="text: a token of a sequence attends to all before it (joined), or to those of its own document "
+        "(apart) (default: joined)",
     )
     add(
         "--context",
         type=whole(2),
         metavar="N",
-        help="text: tokens of a sequence (default: by --size, or 128)",
+        help="text: tokens of a sequence (default: 128, or by --size)",
     )
     add(
         "--held-out",
