@@ -66,16 +66,31 @@ def check(words: Sequence[str]) -> None:
         raise OptionError(shown(name), reason + nearest(name, known, cutoff=0.7))
 
 
+def check_value(flag: str, value: object) -> None:
+    """Refuse an option of the table [train] that the training module does not have, or not with this value.
+
+    Raises:
+        OptionError: it is wrong.
+    """
+    row = next((row for row in rows() if flag in row["names"]), None)
+    if row and row.get("type") == "boolean" and not isinstance(value, bool):
+        raise OptionError(flag, "must be true or false")
+    words = words_of(flag, value) if row else [flag]
+    check([unknown(word) for word in words])  # the plan knows whether there is --expand
+
+
 def words_of(flag: str, value: object) -> list[str]:
-    """Return an option with a value of a job file as words of the command line."""
+    """Return an option with a value of a job file as words of the command line; none for false."""
     if isinstance(value, bool):
-        return [flag]
+        return [flag] if value else []
     text = text_of(value)
     return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
 
 
 def text_of(value: object) -> str:
-    """Return a value of a job file as it is written on the command line."""
+    """Return a value of a job file as a text; that of a list is joined by commas."""
+    if isinstance(value, bool):
+        return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -99,22 +114,32 @@ def key_of(row: Schema) -> str:
     return name.removeprefix("--").replace("-", "_")
 
 
+def flag_of(key: str) -> str:
+    """Return the option of a key."""
+    return "--" + key.replace("_", "-")
+
+
+def dashed_properties() -> dict[str, Schema]:
+    """Return the same for the keys that are written with dashes, by their patterns."""
+    return {
+        f"^{key.replace('_', '-')}$": {"$ref": f"#/$defs/JobFile/properties/train/properties/{key}"}
+        for key in properties()
+        if "_" in key
+    }
+
+
 def _types(row: Schema) -> Schema:
     """Return the types of an option in a file. Any may be false, or a text with variables."""
     if row.get("type") == "boolean":
         return {"type": "boolean"}
-    if "enum" in row and "pattern" not in row:
+    if "enum" in row:
         words = [*row["enum"], *(int(word) for word in row["enum"] if word.isdecimal())]
-        return {"anyOf": [{"enum": words}, {"type": "boolean"}, {"type": "string", "pattern": r"\$"}]}
+        other = r"[$:]" if "pattern" in row else r"\$"  # PKG.MOD:NAME and hf:DIR
+        return {"anyOf": [{"enum": words}, {"type": "boolean"}, {"type": "string", "pattern": other}]}
     if "type" in row:
         limits = {name: value for name, value in row.items() if "imum" in name.lower() and value < 10**9}
         return {"type": [row["type"], "string", "boolean"], **limits}
     return {"type": ["string", "number", "boolean", "array"]}
-
-
-def has(flag: str) -> bool:
-    """Return whether the training module has an option."""
-    return any(flag in row["names"] for row in rows())
 
 
 @cache

@@ -20,8 +20,8 @@ def file_text(
     train: Mapping[str, object] = MappingProxyType({}),
 ) -> str:
     """Return the text of a job file. ``values`` are those of options by their keys; ``command`` is the
-    program, ``own`` are the tables of single schedulers, ``components`` those of components, and ``train`` are
-    the options of the training module."""
+    program, ``own`` are the tables of single schedulers, ``components`` those of components, and ``train``
+    are the options of the training module."""
     lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
     for table in (*TABLES, "program"):
         keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]

@@ -6,11 +6,10 @@ table 2.1), here with 16 heads of 128. With bytes as tokens they are smaller by 
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from .converters import fraction, is_hf, is_own, key, one_of, real, whole
+from .converters import fraction, is_hf, is_own, key, one_of, path, real, whole
 from .engines import spec_of
 from .settings import Settings
 
@@ -41,7 +40,7 @@ SIZES = {
 def text(add: Callable[..., Any]) -> None:
     add(
         "--tokenizer",
-        type=Path,
+        type=path,
         metavar="FILE|DIR",
         help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
         "template (default: those of --model hf:DIR, otherwise every byte is a token)",
@@ -62,7 +61,7 @@ def text(add: Callable[..., Any]) -> None:
     )
     add(
         "--chat-template",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
     )

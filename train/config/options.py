@@ -14,6 +14,7 @@ from .converters import (
     SCHEDULERS,
     augmentation,
     betas,
+    checkpoint,
     decay,
     fraction,
     metric,
@@ -24,6 +25,7 @@ from .converters import (
     one_of,
     own,
     partition,
+    path,
     paths,
     real,
     scheduler,
@@ -189,7 +191,7 @@ def data(add: Add) -> None:
     )
     add(
         "--cache",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="keep the decoded arrays in this directory of the host, and read them from there later",
     )
@@ -287,8 +289,8 @@ def precision(add: Add) -> None:
         add,
         "--precision",
         PRECISIONS,
-        "fp32; bf16 or fp16 weights with an fp32 master copy; autocast: torch casts per operation, to bf16 or, "
-        "with dynamic loss scaling, to fp16 (default: fp32)",
+        "fp32; bf16 or fp16 weights with an fp32 master copy; autocast: torch casts per operation, to bf16 "
+        "or, with dynamic loss scaling, to fp16 (default: fp32)",
     )
     _choice(
         add,
@@ -343,8 +345,8 @@ def engine(add: Add) -> None:
         add,
         "--engine",
         tuple(ENGINES),
-        "deepspeed (data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), ddp (plain torch), fsdp "
-        "(torch's sharding of weights and states) or colossalai (in a separate environment) (default: "
+        "deepspeed (data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), ddp (plain torch), "
+        "fsdp (torch's sharding of weights and states) or colossalai (in a separate environment) (default: "
         "deepspeed)",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
@@ -378,7 +380,7 @@ def engine(add: Add) -> None:
     add(
         "--deepspeed_config",
         "--deepspeed-config",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="DeepSpeed's JSON config, for every engine; options override it",
     )
@@ -403,7 +405,7 @@ def observation(add: Add) -> None:
     )
     add(
         "--tensorboard",
-        type=Path,
+        type=path,
         nargs="?",
         const=Path("tensorboard"),
         metavar="DIR",
@@ -411,7 +413,7 @@ def observation(add: Add) -> None:
     )
     add(
         "--csv",
-        type=Path,
+        type=path,
         nargs="?",
         const=Path("metrics.csv"),
         metavar="FILE",
@@ -450,7 +452,7 @@ def checkpoints(add: Add) -> None:
     )
     add(
         "--checkpoint-dir",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="directory of the checkpoints (default: checkpoints in the run directory)",
     )
@@ -469,6 +471,7 @@ def checkpoints(add: Add) -> None:
     )
     add(
         "--resume",
+        type=checkpoint,
         nargs="?",
         const="latest",
         metavar="ID|DIR",

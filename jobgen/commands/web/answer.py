@@ -20,7 +20,7 @@ from jobgen.commands.cli import run
 from jobgen.commands.web import training
 from jobgen.commands.web.form import ABSENT, example_text
 from jobgen.errors import BAD_INPUT, JobgenError, nearest, one_of, shown
-from jobgen.jobfile.training_options import takes_options, words_of
+from jobgen.jobfile.training_options import flag_of, takes_options, words_of
 from jobgen.jobfile.writing import file_text
 from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, OPTIONS, Option
@@ -119,11 +119,7 @@ def _program_words(form: Form) -> list[str]:
 
 
 def _training_words(form: Form) -> list[str]:
-    values = _training_values(form)
-    flags = {key: training.OPTIONS[key]["names"][0] for key in values}
-    return [
-        word for key, value in values.items() if value is not False for word in words_of(flags[key], value)
-    ]
+    return [word for key, value in _training_values(form).items() for word in words_of(flag_of(key), value)]
 
 
 def _training_values(form: Form) -> dict[str, object]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from jobgen.commands.web.form import Field, Word
-from jobgen.jobfile.training_options import Schema, key_of, rows
+from jobgen.jobfile.training_options import Schema, flag_of, key_of, rows
 from jobgen.values.parsers import switch
 
 PREFIX = "train."  # of the keys in the form: jobs have options of the same names
@@ -142,7 +142,7 @@ def _field(key: str) -> Field:
     return Field(
         PREFIX + key,
         _LABELS.get(key) or key.replace("_", " ").capitalize(),
-        row["names"][0],
+        flag_of(key),
         about,
         _kind(row),
         tuple(map(Word, words)),
