@@ -284,8 +284,12 @@ def test_the_end_of_a_worker_is_one_sentence_of_its_rank(
     monkeypatch.setenv("END", end)
     done = train(tmp_path, "ending", "--workers", "2", "--batch-size", "4", ranks=2)
     assert done.returncode == 1
-    rest = rf"of 2 of the data set mydata:ending {how}; with --workers 0 the ranks read the samples themselves"
-    assert len(re.findall(rf"jobgen.train: rank \d on \S+: worker \d {rest}\n", done.stderr)) == 1, done.stderr
+    rest = (
+        rf"of 2 of the data set mydata:ending {how}; with --workers 0 the ranks read the samples themselves"
+    )
+    assert len(re.findall(rf"jobgen.train: rank \d on \S+: worker \d {rest}\n", done.stderr)) == 1, (
+        done.stderr
+    )
     assert "dataloader.py" not in done.stderr
     assert len([*tmp_path.glob("ended-*")]) == 1
     assert rest in done.status["message"]

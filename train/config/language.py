@@ -49,8 +49,8 @@ def text(add: Callable[..., Any]) -> None:
         "--text-key",
         type=key,
         metavar="NAME",
-        help="text: key or column of records with the text or the messages (default: text, messages or "
-        "conversations, or prompt and completion)",
+        help="text: key or column of records with the text or the messages, such as body or data.text "
+        "(default: text, messages or conversations, or prompt and completion)",
     )
     add(
         "--learn",

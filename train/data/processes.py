@@ -156,7 +156,11 @@ class Processes:
         """Return the batches of the next step; None after the last one."""
         try:
             answer: list[Batch] | BadInput | None = next(self._pass, None)
-        except (RuntimeError, OSError, EOFError):  # also those of a sample whose worker ends as it is received
+        except (
+            RuntimeError,
+            OSError,
+            EOFError,
+        ):  # also those of a sample whose worker ends as it is received
             if ended := self._ended():
                 raise TrainingFailure(ended) from None
             raise
@@ -172,8 +176,8 @@ class Processes:
                 if status < 0:
                     how = f"was killed by {signal.Signals(-status).name}{_CAUSES.get(-status, '')}"
                 return (
-                    f"worker {number} of {len(workers)} of the data set {self._name} {how}; with --workers 0 the "
-                    "ranks read the samples themselves"
+                    f"worker {number} of {len(workers)} of the data set {self._name} {how}; with --workers 0 "
+                    "the ranks read the samples themselves"
                 )
         return ""
 
