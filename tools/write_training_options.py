@@ -13,14 +13,17 @@ TABLE = Path(__file__).resolve().parent.parent / "jobgen/training_options.json"
 
 
 def table() -> list[dict[str, Any]]:
-    """Return each option with its names, its help, its schema, and whether its value may be missing."""
+    """Return each option with its names, group, help and schema, and whether its value may be missing."""
+    made = parser()
+    groups = {id(one): group.title for group in made._action_groups for one in group._group_actions}
     rows = []
-    for action in parser()._actions:
-        row: dict[str, Any] = {"names": list(action.option_strings), "help": action.help}
+    for action in made._actions:
+        row: dict[str, Any] = {"names": list(action.option_strings), "group": groups[id(action)]}
+        row["help"] = action.help
         if action.nargs == 0:
             row["type"] = "boolean"
         else:
-            row |= getattr(action.type, "schema", {})
+            row |= {"metavar": action.metavar, **getattr(action.type, "schema", {})}
         if action.nargs == "?":
             row["optional"] = True
         if action.nargs == "+":

@@ -54,9 +54,11 @@ class Training:
         self._watch = Stopwatch(device.torch, settings.wall_clock_breakdown, bool(settings.profile))
         data = partial(self._watch.part, "data")
         by_token = measures.objective.by_token
-        self._train_set = Feed(self._source, device.torch, settings.workers, data, by_token, settings.seed)
+        self._train_set = Feed(
+            self._source, device.torch, settings.workers, data, by_token, settings.seed, settings.task
+        )
         test = task.test.divided(*engine.share, batch.micro, 1)
-        self._test_set = Feed(test, device.torch, settings.workers, seed=settings.seed)
+        self._test_set = Feed(test, device.torch, settings.workers, seed=settings.seed, name=settings.task)
         self._reports = SideStream(device.torch)
         self._profile = Profile(settings.profile, device, run)
         self._per_epoch = sampling.steps_per_epoch(

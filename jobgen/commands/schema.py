@@ -17,8 +17,7 @@ def schema_text() -> str:
     made = msgspec.json.schema(JobFile)
     train = made["$defs"]["JobFile"]["properties"]["train"]
     train["properties"] = training_options.properties()
-    # The names may also have the dashes of the options.
-    train["patternProperties"] = {"-": train["additionalProperties"]}
+    train["patternProperties"] = training_options.dashed_properties()
     train["additionalProperties"] = False
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

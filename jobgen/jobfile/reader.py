@@ -232,8 +232,19 @@ def _program(job: Any, typed: tuple[str, ...], origin: Callable[[Path], str]) ->
     swept = job.sweep or {}  # overrides [train]
     overriding = {f"--{key.removeprefix('--')}".replace("_", "-") for key in swept}
     overriding |= {word.partition("=")[0].replace("_", "-") for word in typed if word.startswith("--")}
+    _check_spellings(job.train, origin)
     words = [word for key, value in job.train.items() for word in _option(key, value, overriding, origin)]
     return (*words, *typed), origin(("train",)) + (" and command line" if typed else "")
+
+
+def _check_spellings(train: Mapping[str, Any], origin: Callable[[Path], str]) -> None:
+    """Refuse an option that the table [train] has with dashes and with underscores."""
+    for key in train:
+        other = key.replace("-", "_")
+        if other != key and other in train:
+            raise JobgenError(
+                f"{key} ({origin(('train', key))}): {other} is the same option; keep one of them"
+            )
 
 
 def _check_command(words: Sequence[str], where: str) -> None:
@@ -251,20 +262,15 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
         raise JobgenError(f"{shown(key)} = ({origin(('train', key))}): is no option of the training module")
     from jobgen.jobfile import training_options
 
-    flag = "--" + key.replace("_", "-")
+    flag = training_options.flag_of(key)
     if flag in overriding:
         return []
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    words = [f"{flag}={text}"] if text.startswith("-") else [flag, text]
-    words = [flag] if isinstance(value, bool) else words
     try:
-        checked = words if value is not False or not training_options.has(flag) else ()
-        training_options.check(
-            [training_options.unknown(word) for word in checked]
-        )  # the plan knows --expand
+        training_options.check_value(flag, value)
     except training_options.OptionError as error:
-        raise JobgenError(f"{key} = {shown(text)} ({origin(('train', key))}): {error.reason}") from None
-    return [] if value is False else words
+        text = shown(training_options.text_of(value))
+        raise JobgenError(f"{key} = {text} ({origin(('train', key))}): {error.reason}") from None
+    return training_options.words_of(flag, value)
 
 
 def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...]:

@@ -35,11 +35,17 @@ class _Parser(argparse.ArgumentParser):
         raise OptionError(name.split("/")[0], reason)
 
 
+def takes_options(program: Program) -> bool:
+    """Return whether a program is the training module itself: its commands, such as evaluate, have other
+    options."""
+    return program.is_ours and all(word.startswith("-") for word in program.words[3:4])
+
+
 def check_program(spec: Specification, program: Program) -> None:
     """Refuse wrong options of the training module."""
+    if not takes_options(program):
+        return
     words = program.words[program.head or 0 :]
-    if not program.is_ours or not words or not words[0].startswith("-"):
-        return  # evaluate and other commands have options of their own
     try:
         check([unknown(word) for word in words] if spec.expand else words)
     except OptionError as error:
@@ -55,9 +61,37 @@ def check(words: Sequence[str]) -> None:
     _, rest = _parser().parse_known_args(words)
     for word in rest[:1]:
         name = word.partition("=")[0]
-        known = [one for row in _rows() for one in row["names"]]
+        known = [one for row in rows() for one in row["names"]]
         reason = "is no option of the training module" if word.startswith("-") else "belongs to no option"
         raise OptionError(shown(name), reason + nearest(name, known, cutoff=0.7))
+
+
+def check_value(flag: str, value: object) -> None:
+    """Refuse an option of the table [train] that the training module does not have, or not with this value.
+
+    Raises:
+        OptionError: it is wrong.
+    """
+    row = next((row for row in rows() if flag in row["names"]), None)
+    if row and row.get("type") == "boolean" and not isinstance(value, bool):
+        raise OptionError(flag, "must be true or false")
+    words = words_of(flag, value) if row else [flag]
+    check([unknown(word) for word in words])  # the plan knows whether there is --expand
+
+
+def words_of(flag: str, value: object) -> list[str]:
+    """Return an option with a value of a job file as words of the command line; none for false."""
+    if isinstance(value, bool):
+        return [flag] if value else []
+    text = text_of(value)
+    return [f"{flag}={text}"] if text.startswith("-") else [flag, text]
+
+
+def text_of(value: object) -> str:
+    """Return a value of a job file as a text; that of a list is joined by commas."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def unknown(word: str) -> str:
@@ -68,9 +102,29 @@ def unknown(word: str) -> str:
 def properties() -> dict[str, Schema]:
     """Return the JSON Schema of each option as a key of the table [train]."""
     return {
-        row["names"][0].removeprefix("--").replace("-", "_"): {"description": row["help"], **_types(row)}
-        for row in _rows()
+        key_of(row): {"description": row["help"], **_types(row)}
+        for row in rows()
         if row["names"][0].startswith("--")
+    }
+
+
+def key_of(row: Schema) -> str:
+    """Return the key of an option in the table [train]."""
+    name: str = row["names"][0]
+    return name.removeprefix("--").replace("-", "_")
+
+
+def flag_of(key: str) -> str:
+    """Return the option of a key."""
+    return "--" + key.replace("_", "-")
+
+
+def dashed_properties() -> dict[str, Schema]:
+    """Return the same for the keys that are written with dashes, by their patterns."""
+    return {
+        f"^{key.replace('_', '-')}$": {"$ref": f"#/$defs/JobFile/properties/train/properties/{key}"}
+        for key in properties()
+        if "_" in key
     }
 
 
@@ -78,31 +132,28 @@ def _types(row: Schema) -> Schema:
     """Return the types of an option in a file. Any may be false, or a text with variables."""
     if row.get("type") == "boolean":
         return {"type": "boolean"}
-    if "enum" in row and "pattern" not in row:
+    if "enum" in row:
         words = [*row["enum"], *(int(word) for word in row["enum"] if word.isdecimal())]
-        return {"anyOf": [{"enum": words}, {"type": "boolean"}, {"type": "string", "pattern": r"\$"}]}
+        other = r"[$:]" if "pattern" in row else r"\$"  # PKG.MOD:NAME and hf:DIR
+        return {"anyOf": [{"enum": words}, {"type": "boolean"}, {"type": "string", "pattern": other}]}
     if "type" in row:
         limits = {name: value for name, value in row.items() if "imum" in name.lower() and value < 10**9}
         return {"type": [row["type"], "string", "boolean"], **limits}
     return {"type": ["string", "number", "boolean", "array"]}
 
 
-def has(flag: str) -> bool:
-    """Return whether the training module has an option."""
-    return any(flag in row["names"] for row in _rows())
-
-
 @cache
-def _rows() -> list[dict[str, Any]]:
+def rows() -> list[dict[str, Any]]:
+    """Return the rows of training_options.json, in the order of the help."""
     text = Path(__file__).parents[1].joinpath("training_options.json").read_text(encoding="utf-8")
-    rows: list[dict[str, Any]] = json.loads(text)
-    return rows
+    made: list[dict[str, Any]] = json.loads(text)
+    return made
 
 
 @cache
 def _parser() -> _Parser:
     made = _Parser(allow_abbrev=False, add_help=False)
-    for row in _rows():
+    for row in rows():
         if row.get("type") == "boolean":
             made.add_argument(*row["names"], action="store_true")
         else:

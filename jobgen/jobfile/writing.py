@@ -17,14 +17,17 @@ def file_text(
     site: str = "",
     own: Mapping[str, Mapping[str, object]] = MappingProxyType({}),
     components: Sequence[Mapping[str, object]] = (),
+    train: Mapping[str, object] = MappingProxyType({}),
 ) -> str:
     """Return the text of a job file. ``values`` are those of options by their keys; ``command`` is the
-    program, ``own`` are the tables of single schedulers, and ``components`` those of components."""
+    program, ``own`` are the tables of single schedulers, ``components`` those of components, and ``train``
+    are the options of the training module."""
     lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
     for table in (*TABLES, "program"):
         keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
         keys += [("command", "command")] * (table == "program")
         lines += _table(table, keys, values)
+    lines += _table("train", [(key, key) for key in train], train)
     for table, options in own.items():
         lines += _table(table, [(one.name, one.key) for one in OWN_OPTIONS], options)
     for one in components:
@@ -46,7 +49,7 @@ def toml(value: object) -> str:
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int):
+    if isinstance(value, (int, float)):
         return str(value)
     text = str(value)
     if "\n" in text and not re.search(r"'''|'$|[^\n\t -~\u00a0-\uffff]|^\n", text):

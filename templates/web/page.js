@@ -13,7 +13,7 @@ let toAsk = []; // options whose lines are not known yet
 let links = []; // the options of each line
 
 const fields = () => [...form.elements].filter((field) => field.name);
-const applies = (field) => !field.closest(".field").hidden;
+const applies = (field) => !field.closest("[hidden]");
 const address = () => `#${new URLSearchParams({ ...values(), ...unknown })}`;
 const schedulerOfSite = () => form.site.selectedOptions[0]?.dataset.scheduler;
 
@@ -32,7 +32,7 @@ function fill({ hash }) {
   if (!parts.size) return;
   for (const field of fields()) {
     field.value = given[field.name] ?? (field.name === "scheduler" ? field.options[0].value : "");
-    if (given[field.name]) field.closest("details")?.setAttribute("open", "");
+    if (given[field.name]) unfold(field);
   }
   if (!given.scheduler) form.scheduler.value = schedulerOfSite() ?? form.scheduler.value;
   fit();
@@ -50,11 +50,13 @@ function warn() {
   fields.forEach((field, at) => $("code").append(at ? ", " : "", linkTo(field.name, labelOf(field))));
 }
 
-const code = () => fields().filter((field) => field.closest("[data-code]") && applies(field) && field.value.trim());
+const code = () => fields().filter((field) => field.closest("[data-code]") && applies(field) && field.value.trim() && !proposed(field));
+const proposed = (field) => [...(field.list?.options ?? [])].some((word) => word.value === field.value);
 const labelOf = (field) => field.labels[0].firstChild.textContent.trim();
 
-// Hides what the scheduler does not have.
+// Hides what the scheduler does not have, and the options of the training module if another program runs.
 function fit() {
+  $("training").hidden = !new RegExp($("training").dataset.program).test(form.program.value);
   const name = form.scheduler.value;
   for (const one of form.querySelectorAll("[data-without]")) {
     const without = one.dataset.without.split(" ").includes(name);
@@ -109,7 +111,8 @@ worker.onerror = (event) => failed(event.message || "Python cannot be loaded");
 
 // The options with values first: a line that comes from one of them is not linked to a default.
 function order() {
-  const names = fields().filter((field) => applies(field) && field.name !== "scheduler");
+  const has = (field) => field.value || !$("training").contains(field); // its options have no line without a value
+  const names = fields().filter((field) => applies(field) && field.name !== "scheduler" && has(field));
   return [...names].sort((a, b) => !!b.value - !!a.value).map((field) => field.name);
 }
 
@@ -168,13 +171,20 @@ function explain(said) {
   for (const why of form.querySelectorAll(".why")) why.hidden = true;
   if (said) Object.assign($("bar").firstChild, { textContent: "No script: see why", href: "#message" });
   else $("bar").firstChild.href = "#output";
-  const key = /--([a-z-]+)/.exec(said)?.[1].replaceAll("-", "_");
+  const key = keyOf(said);
   const field = key && $(`f-${key}`);
   if (!field) return;
   field.setAttribute("aria-invalid", "true");
   Object.assign($(`w-${key}`), { hidden: false, textContent: said.replace("jobgen: ", "") });
   $("bar").firstChild.href = `#f-${key}`;
   if (leads) focusOn(key);
+}
+
+// The field of a message. Words of the program come from its field, and from those of the training module.
+function keyOf(said) {
+  const key = /--([\w-]+)/.exec(said)?.[1].replaceAll("-", "_");
+  if (!said.includes("(after --)")) return /^jobgen: (train\.\w+).* \(form\)/.exec(said)?.[1] ?? key;
+  return { ...values(), ...unknown }[`train.${key}`] ? `train.${key}` : "program";
 }
 
 // The first script is in the page before Python is loaded; that of a link comes later.
@@ -241,8 +251,12 @@ $("script").onkeydown = (event) => {
 };
 
 function focusOn(key) {
-  form[key].closest("details")?.setAttribute("open", "");
+  unfold(form[key]);
   form[key].focus();
+}
+
+function unfold(field) {
+  for (let one = field.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
 }
 
 form.addEventListener("input", changed);

@@ -22,6 +22,7 @@ from support.jobs import jobgen
 from support.option_cases import needs_of, value
 from support.web_page import Page, built, served
 
+from jobgen.commands.web import training
 from jobgen.commands.web.answer import output_of
 from jobgen.commands.web.bundle import PYODIDE
 from jobgen.commands.web.bundle import SITES as SITE_FILES
@@ -43,6 +44,13 @@ SITES = {
     "local": [],
 }
 PROGRAMS = ("train.py --lr 0.1", "-m pkg.train 'a b' \"$HOME\"", "--task digits", "./a.out -- x", "")
+TRAINING = [
+    ("train.epochs", "3"),
+    ("train.lr", "1e-3"),
+    ("train.data", "a b\n'c"),
+    ("train.csv", "yes"),
+    ("train.engine", "fsdp"),
+]
 WRONG = ("0", "a b; rm -rf /", "-1", "$(date)", "é\N{SNOWMAN}", "'", "none", "2x4+1x8")
 OWN_SITE = """\
 title = "The cluster of the centre"
@@ -74,6 +82,8 @@ def forms() -> Iterator[dict[str, str]]:
     for _ in range(FORMS):
         kind = chosen.choice(list(SCHEDULERS))
         form = {"scheduler": kind, "program": chosen.choice(PROGRAMS)}
+        if form["program"] in ("", "--task digits"):
+            form |= dict(chosen.sample(TRAINING, chosen.randrange(4)))
         if SITES[kind] and chosen.random() < 0.3:
             form |= {"site": chosen.choice(SITES[kind]), "account": "proj42"}
         fields = [one for one in FIELDS if kind not in one.without.split()]
@@ -154,6 +164,7 @@ def test_the_form_has_what_the_scheduler_has(page: Page) -> None:
     for kind, row in SCHEDULERS.items():
         page.fill({"scheduler": kind})
         expected = {key for key in BY_KEY if key not in ABSENT and key not in row.lacks}
+        expected |= {training.PREFIX + key for key in training.OPTIONS if key not in training.ABSENT}
         assert set(page.run(shown)) == expected | {"scheduler", "site", "program"}
         assert ("srun" in page.run(words)) == (kind == "slurm")
     # What was typed for another scheduler is not sent.

@@ -234,7 +234,7 @@ def test_every_option_of_the_training_module_can_be_said(tmp_path: Path) -> None
         if action.nargs in (0, "?"):
             assert spec(tmp_path, f"[train]\n{key} = true\n").program == (flag,)
             continue
-        with pytest.raises(JobgenError, match=rf"{key} = True \(.*line 2\): needs a value"):
+        with pytest.raises(JobgenError, match=rf"{key} = true \(.*line 2\): needs a value"):
             spec(tmp_path, f"[train]\n{key} = true\n")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from jobgen.train.config.options import parser
 from jobgen.train.errors import CommonMistake
 
 from jobgen.commands import cli
+from jobgen.commands.schema import schema_text
 from jobgen.jobfile import training_options
 from tools import write_training_options
 
@@ -78,8 +81,17 @@ def test_a_mistake_of_the_command_line(words: str, sentence: str, capsys: pytest
     [
         ("lr = nan", "lr = nan (job.toml, line 2): must be a number above 0"),
         ("lrr = 1", "lrr = 1 (job.toml, line 2): is no option of the training module; did you mean --lr?"),
-        ("nosuch = false", "nosuch = False (job.toml, line 2): is no option of the training module"),
-        ("epochs = 1\nresidual = 3", "residual = 3 (job.toml, line 3): "),
+        ("nosuch = false", "nosuch = false (job.toml, line 2): is no option of the training module"),
+        ("epochs = 1\nresidual = 3", "residual = 3 (job.toml, line 3): must be true or false"),
+        ("residual = 'yes'", "residual = yes (job.toml, line 2): must be true or false"),
+        ("epochs = true", "epochs = true (job.toml, line 2): needs a value"),
+        ("epochs = 2.0", "epochs = 2.0 (job.toml, line 2): must be a whole number of at least 1"),
+        ("epochs = [1, 2]", "epochs = 1,2 (job.toml, line 2): must be a whole number of at least 1"),
+        ("epochs = { a = 1 }", "(job.toml, line 2): must be a number, a text in quotes, true, false, or a list of "),
+        ("data = []", "data = '' (job.toml, line 2): must be a file or a directory"),
+        ("resume = ''", "resume = '' (job.toml, line 2): must be the id of a checkpoint, or a directory"),
+        ("csv = ''", "csv = '' (job.toml, line 2): must be a path"),
+        ("top_k = 2\ntop-k = 1", "top-k (job.toml, line 3): top_k is the same option; keep one of them"),
         ("epochs = 1\n[sweep]\nlr = [0.1, nan]", "sweep = lr (job.toml, line 3): lr = nan: must be a number above 0"),
         ("epochs = 1\n[sweep]\nlrr = [0.1]", "lrr = 0.1: is no option of the training module; did you mean --lr?"),
     ],
@@ -95,6 +107,43 @@ def test_a_mistake_of_a_job_file(
     Path("job.toml").write_text(f"[train]\n{lines}\n")
     assert cli.run(["slurm", "--job", "job.toml"]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_schema_has_each_option_of_the_module_in_both_spellings() -> None:
+    keys = {action.dest for action in parser()._actions} - {"help"}
+    train = json.loads(schema_text())["$defs"]["JobFile"]["properties"]["train"]
+    assert train["properties"].keys() == keys
+    assert train["patternProperties"].keys() == {f"^{key.replace('_', '-')}$" for key in keys if "_" in key}
+    assert all(one["description"] for one in train["properties"].values())
+    assert train["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("row", ROWS[1:], ids=[row["names"][0] for row in ROWS[1:]])
+def test_each_option_of_a_job_file(
+    row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that is nearly right, a wrong type and an empty value each give one sentence with the line."""
+    monkeypatch.chdir(tmp_path)
+    key = training_options.key_of(row)
+    for name in (f"{key}z", key[:-1] + key[-1].upper()):
+        sentence = refused(f"{name} = 1", capsys)
+        assert sentence.startswith(
+            f"jobgen: {name} = 1 (job.toml, line 2): is no option of the training module"
+        )
+        assert "did you mean --" in sentence or len(key) < 4
+    typed = row.get("type") or row.get("enum")
+    for value in ("{ a = 1 }", "[[1]]", "1979-05-27", *(["''", "'?!'"] if typed else [])):
+        sentence = refused(f"{key} = {value}", capsys)
+        assert re.fullmatch(rf"jobgen: {key} = .* \(job\.toml, line 2\): must be .*\n", sentence), sentence
+
+
+def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what is printed of a job file whose table [train] has this line."""
+    Path("job.toml").write_text(f"[train]\n{line}\n")
+    assert cli.run(["slurm", "--job", "job.toml"]) == 2
+    out, sentence = capsys.readouterr()
+    assert (out, sentence.count("\n")) == ("", 1)
+    return sentence
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,14 @@ REFUSED = {
     ),
     "latin.txt": ("déjà vu, often enough".encode("latin-1"), "first bytes are 64 e9 6a e0"),
     "late.txt": (b"a" * 999 + b"\xe9" + b"b" * 9, "byte 999 is e9, which is no UTF-8"),
+    "late.txt.gz": (
+        gzip.compress("é\r\n".encode() * 900_000 + b"\xc3\n"),
+        r"late.txt.gz: byte 3600000 is c3, which is no UTF-8",
+    ),
+    "late.csv": (
+        b"text\n" + "é\n".encode() * 90_000 + b"\xe9\n",
+        "late.csv: line 90002 has the byte e9, which",
+    ),
     "utf16.txt": ("text".encode("utf-16"), "ff fe 74 00 .* as of UTF-16"),
     "weights.bin": (bytes(range(64)), "first bytes are 00 01 02 03 04 05 06 07"),
     "a.pdf": (b"%PDF-1.4 text", "25 50 44 46 2d 31 2e 34 .* as of PDF"),
@@ -175,6 +183,31 @@ REFUSED = {
         "record 1 has messages, which need a chat",
     ),
 }
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_key_of_the_text_may_be_nested(form: str, tmp_path: Path) -> None:
+    rows = [{"id": 1, "data": {"text": "one", "more": {"body": "two"}}}, {"id": 2, "data": {"text": "three"}}]
+    file = tmp_path / f"a.{form}"
+    if form == "jsonl":
+        file.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    found = [part.text for part in documents.parts(file, documents.Reading("data.text"))]
+    assert found == ["one", "three"]
+    assert next(documents.parts(file, documents.Reading("data.more.body"))).text == "two"
+    with pytest.raises(
+        BadInput, match=r"record 1 has no text or messages in --text-key data.body; it has id, data"
+    ):
+        [*documents.parts(file, documents.Reading("data.body"))]
+
+
+def test_the_keys_of_nested_records_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "data": {"text": "a", "at": 2}, "data.x": "b", "none": {}}')
+    with pytest.raises(BadInput, match=r"it has id, data\.text, data\.at, data\.x: name one by --text-key"):
+        [*documents.parts(tmp_path / "a.jsonl", documents.Reading())]
+    [part] = documents.parts(tmp_path / "a.jsonl", documents.Reading("data.x"))
+    assert part.text == "b"
 
 
 @pytest.mark.parametrize("name", REFUSED)

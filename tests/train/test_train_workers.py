@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from support.finished import Finished  # noqa: E402
 MODULE = """
 import os
 import random
+import signal
 import time
 
 import numpy as np
@@ -68,6 +70,15 @@ class Wrong(Exact):
         return sample(index) if index < 50 else {}[index]
 
 
+class Ending(Exact):
+    def __getitem__(self, index):
+        if index == 50:
+            open(f"ended-{os.getpid()}", "w").close()
+            end = os.environ["END"]
+            os._exit(int(end)) if end.isdecimal() else os.kill(os.getpid(), getattr(signal, end))
+        return sample(index)
+
+
 class Lines(torch.utils.data.IterableDataset):
     def __init__(self, samples, rank=0, ranks=1):
         self.samples, self.rank, self.ranks = samples, rank, ranks
@@ -96,6 +107,10 @@ def slow():
 
 def wrong():
     return {"train": Wrong(), "test": Exact()}
+
+
+def ending():
+    return {"train": Ending(), "test": Exact()}
 
 
 def loader():
@@ -253,6 +268,31 @@ def test_what_workers_cannot_do(tmp_path: Path, name: str, says: str) -> None:
     done = train(tmp_path, name, "--workers", "2")
     assert done.returncode in (1, 2)
     assert says in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        ("3", "ended with exit status 3"),
+        ("0", "ended with exit status 0"),
+        ("SIGKILL", "was killed by SIGKILL, as by the kernel when the memory is used up"),
+    ],
+)
+def test_the_end_of_a_worker_is_one_sentence_of_its_rank(
+    end: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("END", end)
+    done = train(tmp_path, "ending", "--workers", "2", "--batch-size", "4", ranks=2)
+    assert done.returncode == 1
+    rest = (
+        rf"of 2 of the data set mydata:ending {how}; with --workers 0 the ranks read the samples themselves"
+    )
+    assert len(re.findall(rf"jobgen.train: rank \d on \S+: worker \d {rest}\n", done.stderr)) == 1, (
+        done.stderr
+    )
+    assert "dataloader.py" not in done.stderr
+    assert len([*tmp_path.glob("ended-*")]) == 1
+    assert rest in done.status["message"]
 
 
 def test_a_stream_with_shards_is_divided(tmp_path: Path) -> None:

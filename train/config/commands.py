@@ -1,8 +1,6 @@
 """The options of the commands that do not train: export, evaluate and sample."""
 
-from pathlib import Path
-
-from .converters import fraction, one_of, out_path, paths, real, size, whole
+from .converters import fraction, one_of, out_path, path, paths, real, size, whole
 from .options import Parser
 
 SUFFIXES = (".pt", ".safetensors")
@@ -13,7 +11,7 @@ RUNNERS = ("torch", "deepspeed")
 def export() -> Parser:
     about = "Write the trained weights of a checkpoint to OUT, for other programs."
     parser = Parser(prog="python -m jobgen.train export", description=about)
-    parser.add_argument("checkpoint", type=Path, metavar="CKPT", help="a checkpoint, or a run directory")
+    parser.add_argument("checkpoint", type=path, metavar="CKPT", help="a checkpoint, or a run directory")
     parser.add_argument(
         "output", type=out_path, metavar="OUT", help="file.pt or .safetensors, or a directory"
     )
@@ -40,7 +38,7 @@ def evaluate() -> Parser:
     about = "Evaluate a checkpoint or exported weights on the test set of its task, on one rank or several."
     parser = Parser(prog="python -m jobgen.train evaluate", description=about)
     parser.add_argument(
-        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+        "source", type=path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
     )
     parser.add_argument(
         "--with",
@@ -62,7 +60,7 @@ def sample() -> Parser:
     about = "Let a language model go on with a text, in one process."
     parser = Parser(prog="python -m jobgen.train sample", description=about)
     parser.add_argument(
-        "source", type=Path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
+        "source", type=path, metavar="CKPT|EXPORTED", help="a checkpoint, a run directory, an exported file"
     )
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="the text to go on with")
     parser.add_argument("--tokens", type=whole(1), default=100, metavar="N", help="to add (default: 100)")

@@ -37,6 +37,7 @@ REMOVALS = {
 }
 
 
+_Value = TypeVar("_Value")
 _Convert = TypeVar("_Convert", bound=Callable[[str], Any])
 _OWN = r"(?!\d)\w+(\.(?!\d)\w+)*:(?!\d)\w+(\.(?!\d)\w+)*"
 
@@ -150,10 +151,10 @@ def fraction(text: str) -> float:
     return float(text)
 
 
-@accepts("a file or a directory; several are separated by blanks or commas")
+@accepts("a file or a directory; several are separated by blanks or commas", pattern=r"(?s).+")
 def paths(text: str) -> tuple[Path, ...]:
     """Convert paths that are separated by commas. The name of an existing file may contain commas."""
-    if Path(text).exists():
+    if text and Path(text).exists():
         return (Path(text),)
     if not all(text.split(",")):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of paths, such as a.txt,b.txt")
@@ -217,11 +218,22 @@ def metric(text: str) -> str:
     return text
 
 
-@accepts("the name of a key or column", pattern=r"(?s).+")
-def key(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("'' is not the name of a key or column")
-    return text
+def filled(rule: str, convert: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    """Return a converter that refuses an empty text, such as the value of a variable that is not set. As a
+    path it would be the current directory."""
+
+    @accepts(rule, pattern=r"(?s).+")
+    def convert_filled(text: str) -> _Value:
+        if not text:
+            raise argparse.ArgumentTypeError(f"'' is not {rule}")
+        return convert(text)
+
+    return convert_filled
+
+
+path = filled("a path", Path)
+key = filled("the name of a key or column", str)
+checkpoint = filled("the id of a checkpoint, or a directory", str)
 
 
 @accepts(f"one of {', '.join(SCHEDULERS)} or PKG.MOD:NAME", enum=list(SCHEDULERS), pattern=_OWN)

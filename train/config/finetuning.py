@@ -11,7 +11,7 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .converters import below_one, is_hf, is_own, names, one_of, real, whole
+from .converters import below_one, is_hf, is_own, names, one_of, path, real, whole
 from .engines import option_of, spec_of
 from .settings import Settings
 
@@ -23,7 +23,7 @@ ATTENTION = SDPA, EAGER, FLASH = ("sdpa", "eager", "flash")
 def options(add: Callable[..., Any]) -> None:
     add(
         "--init-from",
-        type=Path,
+        type=path,
         metavar="PATH",
         help="start from these weights: a checkpoint or run directory of this module, a file.pt or "
         ".safetensors, or a directory of transformers, which is then also the --model of --task text",

@@ -6,11 +6,10 @@ table 2.1), here with 16 heads of 128. With bytes as tokens they are smaller by 
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from .converters import fraction, is_hf, is_own, key, one_of, real, whole
+from .converters import fraction, is_hf, is_own, key, one_of, path, real, whole
 from .engines import spec_of
 from .settings import Settings
 
@@ -41,7 +40,7 @@ SIZES = {
 def text(add: Callable[..., Any]) -> None:
     add(
         "--tokenizer",
-        type=Path,
+        type=path,
         metavar="FILE|DIR",
         help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
         "template (default: those of --model hf:DIR, otherwise every byte is a token)",
@@ -50,19 +49,19 @@ def text(add: Callable[..., Any]) -> None:
         "--text-key",
         type=key,
         metavar="NAME",
-        help="text: key or column of records with the text or the messages (default: text, messages or "
-        "conversations, or prompt and completion)",
+        help="text: key or column of records with the text or the messages, such as body or data.text "
+        "(default: text, messages or conversations, or prompt and completion)",
     )
     add(
         "--learn",
         type=one_of(("answers", "all")),
         metavar="answers|all",
         help="text: what is learned of chats, and of prompts with completions: answers (the assistant's "
-        "messages, the completions; default) or all",
+        "messages, the completions) or all (default: answers)",
     )
     add(
         "--chat-template",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
     )
@@ -70,14 +69,14 @@ def text(add: Callable[..., Any]) -> None:
         "--documents",
         type=one_of(("joined", "apart")),
         metavar="joined|apart",
-        help="text: a token of a sequence attends to all before it (joined, the default), or to those of its "
-        "own document (apart)",
+        help="text: a token of a sequence attends to all before it (joined), or to those of its own document "
+        "(apart) (default: joined)",
     )
     add(
         "--context",
         type=whole(2),
         metavar="N",
-        help="text: tokens of a sequence (default: by --size, or 128)",
+        help="text: tokens of a sequence (default: 128, or by --size)",
     )
     add(
         "--held-out",

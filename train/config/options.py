@@ -14,6 +14,7 @@ from .converters import (
     SCHEDULERS,
     augmentation,
     betas,
+    checkpoint,
     decay,
     fraction,
     metric,
@@ -24,6 +25,7 @@ from .converters import (
     one_of,
     own,
     partition,
+    path,
     paths,
     real,
     scheduler,
@@ -88,7 +90,7 @@ def parser() -> Parser:
 
 
 def task(add: Add) -> None:
-    _choice(add, "--task", TASKS, "digits (of scikit-learn, the default), mnist, cifar10 or text")
+    _choice(add, "--task", TASKS, "digits (of scikit-learn), mnist, cifar10 or text (default: digits)")
     add(
         "--dataset",
         type=own,
@@ -185,11 +187,11 @@ def data(add: Add) -> None:
         type=whole(0),
         metavar="N",
         help="prepare batches in this number of threads, from images in the host's memory, or of processes, "
-        "for data sets in Python (default: that of a DataLoader, or 0: all images are on the device)",
+        "for data sets in Python (default: 0, or that of a DataLoader; 0: all images are on the device)",
     )
     add(
         "--cache",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="keep the decoded arrays in this directory of the host, and read them from there later",
     )
@@ -263,7 +265,7 @@ def learning_rate(add: Add) -> None:
         add,
         "--scheduler-unit",
         ("batch", "epoch"),
-        "step the scheduler after each batch (default) or each epoch; its numbers count these",
+        "step the scheduler after each batch or each epoch; its numbers count these (default: batch)",
         "batch",
     )
     _count(add, "--warmup-steps", "steps of the warm-up (default: a tenth of all)")
@@ -287,8 +289,8 @@ def precision(add: Add) -> None:
         add,
         "--precision",
         PRECISIONS,
-        "fp32 (default); bf16 or fp16 weights with an fp32 master copy; autocast: torch casts per operation, "
-        "to bf16 or, with dynamic loss scaling, to fp16",
+        "fp32; bf16 or fp16 weights with an fp32 master copy; autocast: torch casts per operation, to bf16 "
+        "or, with dynamic loss scaling, to fp16 (default: fp32)",
     )
     _choice(
         add,
@@ -343,9 +345,9 @@ def engine(add: Add) -> None:
         add,
         "--engine",
         tuple(ENGINES),
-        "deepspeed (default: data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), "
-        "ddp (plain torch), fsdp (torch's sharding of weights and states) or colossalai (in a separate "
-        "environment)",
+        "deepspeed (data parallel, ZeRO), pipeline (DeepSpeed's, of an nn.Sequential), ddp (plain torch), "
+        "fsdp (torch's sharding of weights and states) or colossalai (in a separate environment) (default: "
+        "deepspeed)",
     )
     _choice(add, "--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
     add(
@@ -378,7 +380,7 @@ def engine(add: Add) -> None:
     add(
         "--deepspeed_config",
         "--deepspeed-config",
-        type=Path,
+        type=path,
         metavar="FILE",
         help="DeepSpeed's JSON config, for every engine; options override it",
     )
@@ -399,11 +401,11 @@ def observation(add: Add) -> None:
     _count(
         add,
         "--log-every",
-        "steps between two lines of metrics (default: steps_per_print of the config file, or 10)",
+        "steps between two lines of metrics (default: 10, or steps_per_print of the config file)",
     )
     add(
         "--tensorboard",
-        type=Path,
+        type=path,
         nargs="?",
         const=Path("tensorboard"),
         metavar="DIR",
@@ -411,7 +413,7 @@ def observation(add: Add) -> None:
     )
     add(
         "--csv",
-        type=Path,
+        type=path,
         nargs="?",
         const=Path("metrics.csv"),
         metavar="FILE",
@@ -450,7 +452,7 @@ def checkpoints(add: Add) -> None:
     )
     add(
         "--checkpoint-dir",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="directory of the checkpoints (default: checkpoints in the run directory)",
     )
@@ -469,6 +471,7 @@ def checkpoints(add: Add) -> None:
     )
     add(
         "--resume",
+        type=checkpoint,
         nargs="?",
         const="latest",
         metavar="ID|DIR",
@@ -480,7 +483,7 @@ def checkpoints(add: Add) -> None:
         type=seconds,
         metavar="TIME",
         help="hang timeout, such as 90s, 30m or 2h: after this time without a step, write the stacks of all "
-        "ranks and exit with status 75 (default: JOBGEN_HANG_TIMEOUT, or 30m; 0: none)",
+        "ranks and exit with status 75 (default: 30m, or JOBGEN_HANG_TIMEOUT; 0: none)",
     )
 
 

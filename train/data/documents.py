@@ -48,8 +48,9 @@ class Part(NamedTuple):
 class Reading(NamedTuple):
     """How records become documents.
 
-    key: of the text or the messages in a record, None for the usual ones; answers: only completions and
-    messages of the assistant are to be learned; template: of chats, None if there is none
+    key: of the text or the messages in a record, data.text for a nested one, None for the usual ones;
+    answers: only completions and messages of the assistant are to be learned; template: of chats, None if
+    there is none
     """
 
     key: str | None = None
@@ -90,18 +91,34 @@ FORMS = (
 )
 
 
-def _lines(stream: Any, reading: Reading) -> Iterator[Any]:
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape") as text:
+def _no_utf8(text: str) -> tuple[int, str] | None:
+    """Return the first byte that is no UTF-8 of a text that was decoded with surrogateescape, or None.
+
+    It is given by its position, in bytes, and its hexadecimal digits.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return len(text[: error.start].encode("utf-8")), f"{ord(text[error.start]) & 0xFF:02x}"
+    return None
+
+
+def _text_lines(stream: Any, newline: str | None = None) -> Iterator[str]:
+    """Yield the lines of a text. Raise BadInput, with the line, for a byte that is no UTF-8."""
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline=newline) as text:
         for number, line in enumerate(text, 1):
-            if line.strip():
-                try:
-                    line.encode("utf-8")
-                    yield json.loads(line)
-                except UnicodeEncodeError as error:
-                    byte = ord(line[error.start]) & 0xFF
-                    raise BadInput(f"line {number} has the byte {byte:02x}, which is no UTF-8") from None
-                except ValueError as error:
-                    raise BadInput(f"line {number} is not JSON: {error}") from None
+            if wrong := _no_utf8(line):
+                raise BadInput(f"line {number} has the byte {wrong[1]}, which is no UTF-8")
+            yield line
+
+
+def _lines(stream: Any, reading: Reading) -> Iterator[Any]:
+    for number, line in enumerate(_text_lines(stream), 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise BadInput(f"line {number} is not JSON: {error}") from None
 
 
 def _json(stream: Any, reading: Reading) -> Iterator[Any]:
@@ -117,8 +134,7 @@ def _json(stream: Any, reading: Reading) -> Iterator[Any]:
 
 def _table(delimiter: str, stream: Any, reading: Reading) -> Iterator[Any]:
     csv.field_size_limit(sys.maxsize)
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as text:
-        yield from csv.DictReader(text, restkey="", delimiter=delimiter)
+    yield from csv.DictReader(_text_lines(stream, newline=""), restkey="", delimiter=delimiter)
 
 
 def _parquet(stream: Any, reading: Reading) -> Iterator[Any]:
@@ -140,7 +156,8 @@ def _arrow(stream: Any, reading: Reading) -> Iterator[Any]:
 
 
 def _used(names: Sequence[str], reading: Reading) -> list[str]:
-    return [name for name in names if name in (*KEYS, *OTHER_KEYS, reading.key)]
+    column = (reading.key or "").partition(".")[0]  # of a nested key
+    return [name for name in names if name in (*KEYS, *OTHER_KEYS, reading.key, column)]
 
 
 def _records(rows: Any, names: Sequence[str]) -> Iterator[Record]:
@@ -150,11 +167,13 @@ def _records(rows: Any, names: Sequence[str]) -> Iterator[Record]:
 
 
 def _text(stream: Any, reading: Reading) -> Iterator[Any]:
-    with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="") as text:
-        begins = True
-        while lines := text.readlines(CHUNK):
-            yield Part("".join(lines), begins)
-            begins = False
+    with io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="") as text:
+        before = 0  # bytes
+        while part := "".join(text.readlines(CHUNK)):
+            if wrong := _no_utf8(part):
+                raise BadInput(f"byte {before + wrong[0]} is {wrong[1]}, which is no UTF-8")
+            yield Part(part, not before)
+            before += len(part.encode("utf-8"))
 
 
 TEXT = Kind("text in UTF-8", (".txt",), (), "", _text)
@@ -300,21 +319,36 @@ def _of_record(record: Any, reading: Reading, number: int) -> Part | None:
     key = reading.key or next((each for each in KEYS if record.get(each) is not None), None)
     if key is None and record.get("prompt") is not None and record.get("completion") is not None:
         return _of_completion(record, reading, number)
-    value = record.get(key) if key else None
+    value = _value(record, key) if key else None
     if isinstance(value, str) and (key == TEXT_KEY or reading.key):
         return Part(value) if value else None
     if isinstance(value, list):
         return _of_chat(value, record, reading, number)
     key = key or next((each for each in KEYS if each in record), None)
-    if key in record:
+    if value is not None or key in record:
         text_too = f"; --text-key {key} takes it as a text" if isinstance(value, str) else ""
         raise BadInput(f"record {number} has {value!r:.40} as {key}, not {_form(key)}{text_too}")
-    keys = f"it has {', '.join(record) or 'no keys'}"
+    keys = f"it has {', '.join(_keys(record)) or 'no keys'}"
     if reading.key:
         raise BadInput(f"record {number} has no text or messages in --text-key {reading.key}; {keys}")
     raise BadInput(
         f"record {number} has no text, messages, or prompt and completion; {keys}: name one by --text-key"
     )
+
+
+def _value(record: Record, key: str) -> Any:
+    """Return the value of a key, or of a nested one, such as data.text; None if there is none."""
+    if key in record:
+        return record[key]
+    value: Any = record
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _keys(record: Record) -> Iterator[str]:
+    for key, value in record.items():
+        yield from (f"{key}.{each}" for each in value) if isinstance(value, Mapping) else [key]
 
 
 def _form(key: str | None) -> str:

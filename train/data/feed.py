@@ -61,7 +61,7 @@ class Feed:
     workers: number of threads, or of processes for samples that Python code makes; None for the source's
     own number, as of a DataLoader; part: returns the context in which the micro batches are prepared
     by_token: the unit of the loss is a token; all ranks then count the tokens of each step together
-    seed: of the random numbers in processes
+    seed: of the random numbers in processes; name: of the data set, for messages
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Feed:
         part: Callable[[], AbstractContextManager[None]] = nullcontext,
         by_token: bool = False,
         seed: int = 0,
+        name: str = "",
     ) -> None:
         self._by_token = by_token
         workers = source.workers if workers is None else workers
@@ -85,7 +86,7 @@ class Feed:
         self._ahead = AHEAD * count
         self._pool, self._processes = None, None
         if count and source.in_python:
-            self._processes = Processes(source, count, AHEAD, device.type != "cpu", seed)
+            self._processes = Processes(source, count, AHEAD, device.type != "cpu", seed, name)
         elif count:
             self._pool = ThreadPoolExecutor(count, "worker")
 

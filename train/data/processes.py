@@ -13,11 +13,12 @@ import mmap
 import multiprocessing
 import os
 import pickle
+import signal
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from multiprocessing import util
+from multiprocessing import connection, util
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
@@ -26,11 +27,16 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from .. import host_files, randomness
-from ..errors import BadInput, CommonMistake
+from ..errors import BadInput, CommonMistake, TrainingFailure
 from .sampling import Step
 from .sources import Batch, Source
 
 SERVER = "jobgen.train.data.worker_server"
+PATIENCE = 5.0  # seconds for the end of a worker whose connection is closed
+_CAUSES = {
+    signal.SIGKILL: ", as by the kernel when the memory is used up",
+    signal.SIGBUS: ", as when /dev/shm is full",
+}
 
 
 class _Request(NamedTuple):
@@ -103,10 +109,12 @@ class _Requests:
 class Processes:
     """Worker processes for a source. They start with the first pass.
 
-    count: their number; ahead: steps that each prepares in advance; pin: for an accelerator; seed: --seed
+    count: their number; ahead: steps that each prepares in advance; pin: for an accelerator; seed: --seed;
+    name: of the data set, for messages
     """
 
-    def __init__(self, source: Source, count: int, ahead: int, pin: bool, seed: int) -> None:
+    def __init__(self, source: Source, count: int, ahead: int, pin: bool, seed: int, name: str) -> None:
+        self._name = name
         alone = source.detached()
         ForkingPickler.register(np.memmap, _reopened)
         try:
@@ -139,10 +147,39 @@ class Processes:
         """Yield the batches of the pieces of each step, in order."""
         self._requests.begin(steps, epoch)
         self._pass = iter(self._loader)
-        for answer in self._pass:
+        while (answer := self._answer()) is not None:
             if isinstance(answer, BadInput):
                 raise answer
             yield answer, self._requests.sent.popleft()
+
+    def _answer(self) -> list[Batch] | BadInput | None:
+        """Return the batches of the next step; None after the last one."""
+        try:
+            answer: list[Batch] | BadInput | None = next(self._pass, None)
+        except (
+            RuntimeError,
+            OSError,
+            EOFError,
+        ):  # also those of a sample whose worker ends as it is received
+            if ended := self._ended():
+                raise TrainingFailure(ended) from None
+            raise
+        return answer
+
+    def _ended(self) -> str:
+        """Return a sentence about a worker that has ended; "" if there is none."""
+        workers = self._pass._workers
+        connection.wait([worker.sentinel for worker in workers], PATIENCE)
+        for number, worker in enumerate(workers):
+            if (status := worker.exitcode) is not None:
+                how = f"ended with exit status {status}"
+                if status < 0:
+                    how = f"was killed by {signal.Signals(-status).name}{_CAUSES.get(-status, '')}"
+                return (
+                    f"worker {number} of {len(workers)} of the data set {self._name} {how}; with --workers 0 "
+                    "the ranks read the samples themselves"
+                )
+        return ""
 
     def close(self) -> None:
         """End the workers."""

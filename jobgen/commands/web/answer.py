@@ -1,7 +1,8 @@
 """The answers to the form of the web page: what the command line prints, and the lines of each option.
 
-A form is a mapping of texts by the keys of options, and by ``scheduler``, ``site`` and ``program``; the
-values of a repeatable option are on one line each. A key that is absent, or empty, has no value.
+A form is a mapping of texts by the keys of options, and by ``scheduler``, ``site`` and ``program``; those of
+options of the training module begin with ``train.``. The values of a repeatable option are on one line each.
+A key that is absent, or empty, has no value.
 """
 
 from __future__ import annotations
@@ -16,16 +17,21 @@ from io import StringIO
 from typing import NamedTuple
 
 from jobgen.commands.cli import run
+from jobgen.commands.web import training
 from jobgen.commands.web.form import ABSENT, example_text
-from jobgen.errors import BAD_INPUT, nearest, one_of, shown
+from jobgen.errors import BAD_INPUT, JobgenError, nearest, one_of, shown
+from jobgen.jobfile.training_options import flag_of, takes_options, words_of
 from jobgen.jobfile.writing import file_text
+from jobgen.launch.program import read_program
 from jobgen.options import BY_KEY, OPTIONS, Option
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.table import SCHEDULERS, named
 from jobgen.values.parsers import Choice, Whole, switch
 
 Form = Mapping[str, str]
-_OTHER = ("scheduler", "site", "program")
+_TRAINING = [training.PREFIX + key for key in training.OPTIONS]
+_ABSENT = {**ABSENT, **{training.PREFIX + key: reason for key, reason in training.ABSENT.items()}}
+_KEYS = ("scheduler", "site", "program", *BY_KEY, *_TRAINING)
 
 
 class CommandOutput(NamedTuple):
@@ -41,7 +47,7 @@ def answer(text: str) -> str:
     form: Form = json.loads(text)
     try:
         words = command(form)
-    except ValueError as error:
+    except (ValueError, JobgenError) as error:
         return json.dumps(CommandOutput(BAD_INPUT, "", f"jobgen: {error}\n")._asdict())
     made = output_of(words)
     more = {"command": shlex.join(["jobgen", *words]), "file": job_file(form)}
@@ -71,14 +77,15 @@ def command(form: Form) -> list[str]:
     """Return the words after ``jobgen`` on the command line.
 
     Raises:
-        ValueError: a key or the scheduler does not exist, a switch is neither yes nor no, or a quotation in
-            the program is open.
+        JobgenError: the program is wrong, and has options of the training module.
+        ValueError: a key or the scheduler does not exist, a switch is neither yes nor no, a quotation in the
+            program is open, or an option of the training module is for another program.
     """
     for key in form:
-        if key in ABSENT:
-            raise ValueError(f"{key} (form): {ABSENT[key]}")
-        if key not in BY_KEY and key not in _OTHER:
-            raise ValueError(f"{shown(key)} (form): there is no such option{nearest(key, BY_KEY)}")
+        if key in _ABSENT:
+            raise ValueError(f"{key} (form): {_ABSENT[key]}")
+        if key not in _KEYS:
+            raise ValueError(f"{shown(key)} (form): there is no such option{nearest(key, _KEYS)}")
     name = form.get("scheduler", "")
     if name not in SCHEDULERS:
         known = one_of(SCHEDULERS)
@@ -107,8 +114,29 @@ def _is_on(option: Option, value: str) -> bool:
 
 
 def _program_words(form: Form) -> list[str]:
-    program = _program(form)
+    program = [*_program(form), *_training_words(form)]
     return ["--", *program] if program else []
+
+
+def _training_words(form: Form) -> list[str]:
+    return [word for key, value in _training_values(form).items() for word in words_of(flag_of(key), value)]
+
+
+def _training_values(form: Form) -> dict[str, object]:
+    """Return the values of the options of the training module by their keys in the table [train]."""
+    texts = {key: form.get(training.PREFIX + key, "") for key in training.OPTIONS}
+    texts = {key: text for key, text in texts.items() if text.strip()}
+    program = _program(form)
+    values = {}
+    for key, text in texts.items():
+        if not takes_options(read_program(tuple(program))):
+            reason = f"is an option of the training module, and the program is {shown(' '.join(program))}"
+            raise ValueError(f"{training.PREFIX}{key} (form): {reason}")
+        try:
+            values[key] = training.value(key, text)
+        except ValueError as error:
+            raise ValueError(f"{training.PREFIX}{key} {shown(text)} (form): {error}") from None
+    return values
 
 
 def _program(form: Form) -> list[str]:
@@ -135,8 +163,10 @@ def job_file(form: Form) -> str:
         number = isinstance(option.parse, Whole) and re.fullmatch("-?[0-9]{1,9}", given[0])
         one = given[0] == "yes" if option.switch else int(given[0]) if number else given[0]
         values[option.key] = given if option.multiple else one
-    values["command"] = _program(form)
-    return file_text(SCHEDULERS[form["scheduler"]].command_name, values, form.get("site", ""))
+    program = _program(form)
+    values["command"] = program and [*program, *_training_words(form)]
+    train = {} if program else _training_values(form)
+    return file_text(SCHEDULERS[form["scheduler"]].command_name, values, form.get("site", ""), train=train)
 
 
 def output_of(words: Sequence[str]) -> CommandOutput:
@@ -151,7 +181,7 @@ def _job_part(form: Form) -> list[str]:
     """Return the lines of the script above the runtime; none if there is no script."""
     try:
         script = output_of(command(form)).script
-    except ValueError:
+    except (ValueError, JobgenError):
         return []
     return script.partition(MARK)[0].split("\n") if script else []
 
@@ -165,6 +195,8 @@ def _others(form: Form, key: str) -> Iterator[str]:
     """Return other values of a key, the first that is accepted of which shows its lines."""
     if form.get(key):
         yield ""
+    if key in _TRAINING:
+        return
     if key == "site":
         yield "none"
     elif key == "program":

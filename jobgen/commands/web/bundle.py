@@ -20,7 +20,7 @@ import jinja2
 
 import jobgen
 import jobgen.templates
-from jobgen.commands.web import answer, form
+from jobgen.commands.web import answer, form, training
 from jobgen.config import NO_SITE
 from jobgen.errors import JobgenError, shown
 from jobgen.jobfile.locations import line_of
@@ -284,6 +284,7 @@ def _index(own: Sequence[SiteEntry], hidden: Collection[str], first: Mapping[str
         first=first,
         basics=form.basics(),
         groups=form.groups(),
+        training=training,
         absent=form.ABSENT,
         pyodide=PYODIDE.name,
         mark=MARK,

@@ -90,9 +90,10 @@ class Word(NamedTuple):
 class Field(NamedTuple):
     """A field of the form.
 
-    ``kind`` is choice, switch, lines (one value a line), text (several lines) or line. ``without`` are the
-    names of the schedulers that refuse the option, separated by blanks. ``code`` says that its value runs
-    code in the job.
+    ``kind`` is choice, switch, lines (one value a line), text (several lines), line, integer or number.
+    ``words`` are all values of a choice or a switch, and proposals for the others. ``without`` are the names
+    of the schedulers that refuse the option, separated by blanks. ``code`` says that a value, unless it is
+    one of the proposals, runs code in the job. ``empty`` is the word for no value.
     """
 
     key: str
@@ -102,8 +103,9 @@ class Field(NamedTuple):
     kind: str
     words: tuple[Word, ...]
     example: str
-    without: str
-    code: bool
+    without: str = ""
+    code: bool = False
+    empty: str = "default"
 
 
 def basics() -> list[Field]:
