@@ -17,6 +17,7 @@ SLURM = """#!/bin/bash
 """
 NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
 ONE = SLURM.replace("nodes=2", "nodes=1")
+TASK = "#!/bin/bash\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n#SBATCH --time=01:00:00\n"
 EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
@@ -53,6 +54,15 @@ FOUND = [
         EIGHT + "export CUDA_VISIBLE_DEVICES=0,1,2,3\nsrun -u python t.py --deepspeed_config d\n",
     ),
     ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun python t.py\n"),
+    ("ranks-mismatch", SLURM + "srun -n 8 -c 16 ./solver\n"),
+    ("ranks-mismatch", SLURM + "horovodrun -np 16 -H n1:8,n2:8 python t.py\n"),
+    ("ranks-mismatch", SLURM + "horovodrun --num-proc 8 --hosts=n1:2,n2:2 python t.py\n"),
+    ("ranks-mismatch", PBS.replace(":mpiprocs=4", "") + "mpirun -np 128 ./solver\n"),
+    ("program-threads", TASK + "python fit.py --n_jobs=32\n"),
+    ("program-threads", TASK + "T=16\nsrun samtools sort --threads $T a.bam\n"),
+    ("program-threads", TASK + "java -jar trim.jar -threads 8 a.fq\n"),
+    ("program-threads", PBS + "mpirun -np 8 python t.py --num_workers 32\n"),
+    ("program-threads", NODES + RUN.replace("t.py", "t.py --num_workers 8")),
     ("visible-devices", ONE + "export HIP_VISIBLE_DEVICES=0\naccelerate launch --num_processes 2 t.py\n"),
     ("unexported-variable", ONE + "NCCL_DEBUG=INFO\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "MASTER_PORT=2000\necho $MASTER_PORT\nsrun python t.py\n"),
@@ -154,6 +164,20 @@ SILENT = [
     ("task-devices", SLURM + "srun -N 2 --ntasks-per-node=1 --gpus-per-task=1 bash -c 'LOCAL_RANK=$SLURM_LOCALID ./a'\n"),
     ("visible-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc-per-node=2 t.py\n"),
     ("ranks-mismatch", EIGHT + "srun python t.py\n"),
+    ("ranks-mismatch", SLURM + "srun -n 8 -c 8 ./solver\n"),
+    ("ranks-mismatch", SLURM + "srun -n 8 -c 16 --overcommit ./solver\n"),
+    ("ranks-mismatch", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun -n 8 -c 16 ./solver\n"),
+    ("ranks-mismatch", SLURM + "horovodrun -np 8 -H $HOSTS python t.py\n"),
+    ("ranks-mismatch", PBS.replace(":mpiprocs=4", "") + "mpirun -np 64 ./solver\n"),
+    ("program-threads", TASK + 'python fit.py --n_jobs "$SLURM_CPUS_PER_TASK"\n'),
+    ("program-threads", TASK + "python fit.py --n_jobs 3\n"),
+    ("program-threads", TASK + "snakemake --jobs 100 --threads 16\n"),
+    ("program-threads", TASK + "python part.py --workers 16 --worker_id $SLURM_ARRAY_TASK_ID\n"),
+    ("program-threads", SLURM + "srun python t.py --num_workers 8\n"),
+    ("program-threads", ONE.replace("--cpus-per-task=8", "--exclusive") + "python fit.py --threads 32\n"),
+    ("absent-hostfile", SLURM + "scontrol show hostnames > hosts.new\nmpirun -hostfile hosts.new ./solver\n"),
+    ("absent-hostfile", SLURM + "mpirun -hostfile /etc/hosts.of.cluster ./solver\n"),
+    ("absent-hostfile", SLURM + "mpirun -H node1,node2 ./solver\n"),
     ("ranks-mismatch", EIGHT + "export MASTER_ADDR=$(hostname)\nsrun --ntasks-per-node=4 python t.py\n"),
     ("unexported-variable", SLURM + "set -a\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "source env.sh\nMASTER_ADDR=$(hostname)\nsrun python t.py\n"),
