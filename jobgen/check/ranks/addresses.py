@@ -37,6 +37,7 @@ _FIRST_FIELD = (
     r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
 )
 _DEEPEST = 4
+_LAST_JOB = 67108863  # MaxJobId of Slurm
 _DRAWN = r"\$\{?RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
@@ -167,6 +168,8 @@ def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | 
     name = names[0] if names else node.text
     if name == "RANDOM":
         return 0, 32767
+    if name in ("SLURM_JOB_ID", "SLURM_JOBID") and len(node.children) <= 3:
+        return 1, _LAST_JOB
     values = script.values.get(name, [])
     if len(values) == 1 and len(node.children) <= 3:
         return port_range(script, values[0], depth + 1)
