@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.script.commands import commands
 from jobgen.script.other_text import has_variable
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.syntax import LOOPS, Node, assignments, expansions
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
 _PORTS = ("--master-port", "--main-process-port")
@@ -201,9 +201,11 @@ def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
         name = node.text.partition("=")[0]
         if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and drawn(node.text):
             yield node.line, name
+    own = {name for name, value, _ in assignments(tree) if drawn(value.text.replace('\\"', '"'))}
     for command in commands(tree):
         words = [word.text for word in command.arguments]
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
-            if match and drawn(match[3] or (*words, "")[at + 1]):
+            value = (match[3] or (*words, "")[at + 1]) if match else ""
+            if match and (drawn(value) or own.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

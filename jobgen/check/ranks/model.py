@@ -166,6 +166,14 @@ def code(text: Node) -> Node:
 _A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
 
 
+def ranks_of_node(launch: Launch) -> int | None:
+    """Return the ranks on a node that an option of an MPI sets, also as ``--map-by ppr:4:node``."""
+    placed = re.match(
+        r"ppr:(\d{1,5}):node\b", launch.options.get("--map-by") or launch.options.get("-map-by") or ""
+    )
+    return int(placed[1]) if placed else launch.number(*_A_NODE)
+
+
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     """Return the nodes on which an outer launcher starts processes, and how many on each."""
     request, line = script.request, launch.row.line
@@ -175,8 +183,8 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     total = launch.number(*line.ranks)
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
-    if launch.has(*_A_NODE):
-        return request.nodes or (1 if total == 1 else None), launch.number(*_A_NODE)
+    if (each := ranks_of_node(launch)) is not None or launch.has(*_A_NODE):
+        return request.nodes or (1 if total == 1 else None), each
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
     nodes = request.nodes or (1 if total == 1 else None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, ranks
+from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -63,6 +63,39 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 level=WARNING,
                 place=launch.place(*launch.row.line.nodes),
             )
+    yield from _on_fewer_nodes(script)
+
+
+def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
+    """Yield the launchers that wait for more nodes than the step around them has, and an MPI that fills fewer
+    nodes than the job has."""
+    for one in ranks(script):
+        outer, inner = one.outer, one.inner
+        if outer is None or inner is None or one.command.background or one.command.node.under(*_OFTEN):
+            continue
+        count = inner.number(*inner.row.line.nodes)
+        own = outer.row.by_scheduler and outer.has("-n", "--ntasks", "-N", "--nodes")
+        if inner is not outer and own and count and one.nodes and count > one.nodes * (one.tasks or count):
+            yield Hit(
+                one.line,
+                f"{inner.title} gets {count} nodes, but {outer.kind} starts it on {one.nodes}: its ranks wait for the "
+                "others until the rendezvous times out",
+                f"leave the number of tasks to the directives: {outer.kind} {inner.title}",
+            )
+        each, total, nodes = ranks_of_node(outer), outer.number(*outer.row.line.ranks), script.request.nodes
+        if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
+            used = -(-total // each)
+            yield Hit(
+                one.line,
+                f"{outer.kind} puts {each} ranks on a node: its {total} fill {used} of the {nodes} nodes of the job",
+                f"write {total // nodes} ranks a node"
+                if total % nodes == 0
+                else "compute it from the request",
+                WARNING,
+            )
+
+
+_OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
 
 
 def _has_all_nodes(script: Script, launch: Launch) -> bool:
