@@ -18,6 +18,7 @@ SLURM = """#!/bin/bash
 NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
 ONE = SLURM.replace("nodes=2", "nodes=1")
 TASK = "#!/bin/bash\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n#SBATCH --time=01:00:00\n"
+PARTS = TASK + "#SBATCH hetjob\n#SBATCH --ntasks=8\n"
 EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
@@ -58,6 +59,21 @@ FOUND = [
     ("ranks-mismatch", SLURM + "horovodrun -np 16 -H n1:8,n2:8 python t.py\n"),
     ("ranks-mismatch", SLURM + "horovodrun --num-proc 8 --hosts=n1:2,n2:2 python t.py\n"),
     ("ranks-mismatch", PBS.replace(":mpiprocs=4", "") + "mpirun -np 128 ./solver\n"),
+    ("nodes-mismatch", NODES + "srun -n 1 " + RUN),
+    ("nodes-mismatch", NODES + "srun -N 1 bash -c '" + RUN.strip() + "'\n"),
+    ("nodes-mismatch", SLURM + "mpirun -np 4 --map-by ppr:4:node python t.py\n"),
+    ("nodes-mismatch", PBS + "mpiexec -n 4 --ppn 4 python t.py\n"),
+    ("random-rendezvous", NODES + "srun bash -c 'p=$((RANDOM % 9000 + 20000)); torchrun --nnodes=2 --master_port=$p t.py'\n"),
+    ("large-port", NODES + "PORT=$((10000 + SLURM_JOB_ID))\nexport MASTER_PORT=$PORT\nsrun python t.py\n"),
+    ("large-port", NODES + "srun " + RUN.replace(":2000", ":70000")),
+    ("fixed-interface", SLURM + "export NCCL_SOCKET_IFNAME=lo\nsrun python t.py\n"),
+    ("container-gpus", NODES + "srun apptainer exec -B /data i.sif " + RUN),
+    ("container-gpus", ONE + "singularity run --cleanenv $IMAGE python t.py\n"),
+    ("idle-component", PARTS + "srun python actor.py\n"),
+    ("idle-component", PARTS + "srun --het-group=0 python actor.py\n"),
+    ("first-node-files", NODES + "D=/tmp/d.$SLURM_JOB_ID\ntar -xf d.tar -C $D\nsrun python t.py --data $D\n"),
+    ("early-expansion", SLURM + "cat > rank.sh <<END\nexport RANK=$SLURM_PROCID\npython t.py\nEND\nsrun bash rank.sh\n"),
+    ("rm-variable", ONE + "trap 'rm -rf $CACHE/*' EXIT\npython t.py\n"),
     ("program-threads", TASK + "python fit.py --n_jobs=32\n"),
     ("program-threads", TASK + "T=16\nsrun samtools sort --threads $T a.bam\n"),
     ("program-threads", TASK + "java -jar trim.jar -threads 8 a.fq\n"),
@@ -169,6 +185,22 @@ SILENT = [
     ("ranks-mismatch", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun -n 8 -c 16 ./solver\n"),
     ("ranks-mismatch", SLURM + "horovodrun -np 8 -H $HOSTS python t.py\n"),
     ("ranks-mismatch", PBS.replace(":mpiprocs=4", "") + "mpirun -np 64 ./solver\n"),
+    ("nodes-mismatch", NODES + "for i in 0 1; do srun -n 1 -w ${N[i]} " + RUN.strip() + " & done\nwait\n"),
+    ("nodes-mismatch", NODES + "srun -n 2 " + RUN),
+    ("nodes-mismatch", SLURM + "mpirun -np 8 --map-by ppr:4:node python t.py\n"),
+    ("random-rendezvous", NODES + "srun bash -c 'p=$((20000 + SLURM_JOB_ID % 9000)); torchrun --nnodes=2 --master_port=$p t.py'\n"),
+    ("large-port", NODES + "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\nsrun python t.py\n"),
+    ("large-port", NODES + "export MASTER_PORT=2${SLURM_JOB_ID: -4}\nsrun python t.py\n"),
+    ("container-gpus", NODES + "srun apptainer exec --nv i.sif " + RUN),
+    ("container-gpus", NODES + "srun apptainer exec $OPTIONS i.sif " + RUN),
+    ("container-gpus", NODES + "export APPTAINER_NV=1\nsrun apptainer exec i.sif " + RUN),
+    ("container-gpus", NODES + "module load rocm\nsrun apptainer exec i.sif " + RUN),
+    ("container-gpus", TASK + "apptainer exec i.sif python t.py\n"),
+    ("idle-component", PARTS + "srun --het-group=0 python actor.py : --het-group=1 python t.py\n"),
+    ("idle-component", PARTS + "srun --het-group=0-1 python t.py\n"),
+    ("early-expansion", SLURM + "cat > rank.sh <<'END'\nexport RANK=$SLURM_PROCID\npython t.py\nEND\nsrun bash rank.sh\n"),
+    ("early-expansion", SLURM + "cat > rank.sh <<END\nexport RANK=\\$SLURM_PROCID\npython t.py\nEND\nsrun bash rank.sh\n"),
+    ("sorted-hosts", PBS + "sort -u $PBS_NODEFILE | sed 's/$/ slots=4/' > h.$PBS_JOBID\ndeepspeed --hostfile h.$PBS_JOBID t.py\n"),
     ("program-threads", TASK + 'python fit.py --n_jobs "$SLURM_CPUS_PER_TASK"\n'),
     ("program-threads", TASK + "python fit.py --n_jobs 3\n"),
     ("program-threads", TASK + "snakemake --jobs 100 --threads 16\n"),

@@ -38,7 +38,7 @@ _FIRST_FIELD = (
 )
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
-_DRAWN = r"\$\{?RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
+_DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -143,8 +143,11 @@ def loopback(script: Script, address: Address) -> bool:
 
 def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | None:
     """Return the least and the greatest value of a port; None if the text does not determine them."""
-    text = script.constants.value(node)
-    text = text.rpartition(":")[2] if text else text
+    text = (
+        script.constants.text(node).strip("\"'").rpartition(":")[2]
+        if depth == 0
+        else script.constants.value(node)
+    )
     if text is not None and text.isascii() and text.isdigit() and len(text) < 7:
         return int(text), int(text)
     if depth > _DEEPEST:
