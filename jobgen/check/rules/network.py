@@ -258,7 +258,7 @@ def _reads_list(loop: Node) -> bool:
     reads = [] if condition is None else [one for one in condition.all("command") if _is_read(one)]
     fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
     before = "" if fed is None else fed.text[: loop.start - fed.start]
-    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1\s*\|\s*$", before)
+    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
 
 
 def _is_read(command: Node) -> bool:

@@ -87,7 +87,7 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
             used = -(-total // each)
             yield Hit(
                 one.line,
-                f"{outer.kind} puts {each} ranks on a node: its {total} fill {used} of the {nodes} nodes of the job",
+                f"{outer.kind} puts {each} rank{'s' if each > 1 else ''} on a node: its {total} fill {used} of the {nodes} nodes of the job",
                 f"write {total // nodes} ranks a node"
                 if total % nodes == 0
                 else "compute it from the request",
