@@ -62,15 +62,15 @@ def written(
     """
     files: dict[str, tuple[str, int]] = {}
     for command in found:
-        if command.name not in _WRITERS or (target := _target(command)) is None:
+        if command.name not in _WRITERS or (file := target(command)) is None:
             continue
-        file, adds = target
+        path, adds = file
         document = _document(command.node.parent)
         text = document[0] if document is not None else output(command.name, command.arguments, None)
         if text is None or (literal and not _is_literal(command)):
             continue
         line = document[1] if document is not None else command.line
-        key, old = name(file, constants), ""
+        key, old = name(path, constants), ""
         if adds and key in files:
             old, line = files[key]
         files[key] = (f"{old}{text}\n", line)
@@ -83,7 +83,7 @@ def _is_literal(command: Command) -> bool:
     return begun is not None and re.match(r"<<-?\s*['\"\\]", begun.text) is not None
 
 
-def _target(command: Command) -> tuple[Node, bool] | None:
+def target(command: Command) -> tuple[Node, bool] | None:
     """Return the file that a command writes, and whether it adds to it."""
     if command.name == "tee":
         files = [word for word in command.arguments if not word.text.startswith("-")]

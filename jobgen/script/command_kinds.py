@@ -7,7 +7,7 @@ from collections.abc import Sequence
 # Managers of environments, and the words with which they change the shell; with others they install or run.
 _OF_ENVIRONMENTS = "conda mamba micromamba spack pyenv nvm uenv"
 _WITHIN = "activate deactivate init shell hook load unload use global local start config info list"
-_PRINT = "echo date hostname nvidia-smi npu-smi printf pwd which whoami uptime"
+_PRINT = "echo date times hostname nvidia-smi npu-smi printf pwd which whoami uptime"
 _STATE = """
 module ml source . cd pushd popd conda mamba micromamba eval set shopt ulimit umask unset exec trap alias
 export declare typeset readonly read mapfile readarray let wait exit return shift ssh-agent pyenv deactivate

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jobgen.script.commands import commands
 from jobgen.script.other_text import has_variable
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.syntax import LOOPS, Node, assignments, expansions
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
 _PORTS = ("--master-port", "--main-process-port")
@@ -37,7 +37,8 @@ _FIRST_FIELD = (
     r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
 )
 _DEEPEST = 4
-_DRAWN = r"\$\{?RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
+_LAST_JOB = 67108863  # MaxJobId of Slurm
+_DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -142,8 +143,11 @@ def loopback(script: Script, address: Address) -> bool:
 
 def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | None:
     """Return the least and the greatest value of a port; None if the text does not determine them."""
-    text = script.constants.value(node)
-    text = text.rpartition(":")[2] if text else text
+    text = (
+        script.constants.text(node).strip("\"'").rpartition(":")[2]
+        if depth == 0
+        else script.constants.value(node)
+    )
     if text is not None and text.isascii() and text.isdigit() and len(text) < 7:
         return int(text), int(text)
     if depth > _DEEPEST:
@@ -167,6 +171,8 @@ def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | 
     name = names[0] if names else node.text
     if name == "RANDOM":
         return 0, 32767
+    if name in ("SLURM_JOB_ID", "SLURM_JOBID") and len(node.children) <= 3:
+        return 1, _LAST_JOB
     values = script.values.get(name, [])
     if len(values) == 1 and len(node.children) <= 3:
         return port_range(script, values[0], depth + 1)
@@ -198,9 +204,11 @@ def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
         name = node.text.partition("=")[0]
         if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and drawn(node.text):
             yield node.line, name
+    own = {name for name, value, _ in assignments(tree) if drawn(value.text.replace('\\"', '"'))}
     for command in commands(tree):
         words = [word.text for word in command.arguments]
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
-            if match and drawn(match[3] or (*words, "")[at + 1]):
+            value = (match[3] or (*words, "")[at + 1]) if match else ""
+            if match and (drawn(value) or own.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

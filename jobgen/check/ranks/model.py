@@ -90,22 +90,21 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
         if id(command.node) in started or at >= len(words):
             continue
         if is_python(os.path.basename(words[at] or "")) and "-c" not in words[at + 1 : at + 2]:
-            request = script.request
-            cores = (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
             found = program(script, words[at:], readable)
-            yield RankGroup(
-                command.line,
-                command.node.start,
-                command,
-                (),
-                found,
-                None,
-                1,
-                1,
-                1,
-                None if request.exclusive else cores,
-                1,
-            )
+            start, cores = command.node.start, cores_of_script(script)
+            yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
+
+
+def cores_of_script(script: Script) -> int | None:
+    """Return the cores that the script has on its node; None if the request does not determine them."""
+    request = script.request
+    if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
+        return None
+    return (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
+
+
+# Options that give a node more cores than its tasks need.
+_CORES_OF_OTHERS = ("--cpus-per-gpu", "--mincpus", "--cores-per-socket")
 
 
 def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
@@ -167,6 +166,14 @@ def code(text: Node) -> Node:
 _A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
 
 
+def ranks_of_node(launch: Launch) -> int | None:
+    """Return the ranks on a node that an option of an MPI sets, also as ``--map-by ppr:4:node``."""
+    placed = re.match(
+        r"ppr:(\d{1,5}):node\b", launch.options.get("--map-by") or launch.options.get("-map-by") or ""
+    )
+    return int(placed[1]) if placed else launch.number(*_A_NODE)
+
+
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     """Return the nodes on which an outer launcher starts processes, and how many on each."""
     request, line = script.request, launch.row.line
@@ -176,8 +183,8 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     total = launch.number(*line.ranks)
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
-    if launch.has(*_A_NODE):
-        return request.nodes or (1 if total == 1 else None), launch.number(*_A_NODE)
+    if (each := ranks_of_node(launch)) is not None or launch.has(*_A_NODE):
+        return request.nodes or (1 if total == 1 else None), each
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
     nodes = request.nodes or (1 if total == 1 else None)
@@ -192,7 +199,7 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
     if launch.has("-w", "--nodelist", "-r", "--relative", "-x", "--exclude") and not launch.has(*names):
         nodes = None
     each = launch.number("--ntasks-per-node")
-    if total == 1:
+    if total == 1 or (request.ranks == 1 and not launch.has("-n", "--ntasks", "--ntasks-per-node", *names)):
         return 1, 1
     if launch.has("-n", "--ntasks"):
         if total is None:
@@ -217,7 +224,7 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
 def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -> int | None:
     """Return the cores of a rank; None if the request does not determine them."""
     request = script.request
-    if request.exclusive or {"--cpus-per-gpu", "--mincpus", "--cores-per-socket"} & set(script.heeded):
+    if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
         return None
     own = outer.number("-c", "--cpus-per-task")
     if own is None and outer.has("-c", "--cpus-per-task"):

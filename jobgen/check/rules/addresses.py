@@ -177,7 +177,12 @@ def master_address(script: Script) -> Iterator[Hit]:
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one in ports(script):
         limits = port_range(script, one.node)
-        if limits is not None and limits[0] < limits[1] and limits[1] >= _FIRST and limits[0] <= _LAST:
+        if (
+            limits is not None
+            and limits[0] < limits[1] <= _GREATEST
+            and limits[1] >= _FIRST
+            and limits[0] <= _LAST
+        ):
             yield Hit(
                 one.line,
                 f"{one.name} is from {limits[0]} to {limits[1]}: Linux gives the ports from {_FIRST} to {_LAST} to "
@@ -187,6 +192,45 @@ def ephemeral_port(script: Script) -> Iterator[Hit]:
 
 
 _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
+
+
+@rule(
+    "large-port",
+    WARNING,
+    "A port above 65535",
+    """There are 65535 ports. The id of a job grows without a limit: `10000 + SLURM_JOB_ID` is no port from job 55536
+    on, and the rendezvous fails. The rest of a division keeps the number small.""",
+    fix="write $((20000 + SLURM_JOB_ID % 10000))",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((10000 + SLURM_JOB_ID))
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+)
+def large_port(script: Script) -> Iterator[Hit]:
+    for one in ports(script):
+        limits = port_range(script, one.node)
+        if limits is not None and limits[1] > _GREATEST:
+            always = limits[0] > _GREATEST
+            reason = f"is {limits[0]}" if limits[0] == limits[1] else "grows with the id of the job"
+            yield Hit(
+                one.line, f"{one.name} {reason}, and there are 65535 ports", "", ERROR if always else None
+            )
+            return
+
+
+_GREATEST = 65535
 
 
 @rule(

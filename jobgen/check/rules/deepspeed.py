@@ -162,8 +162,9 @@ def filter_range(script: Script) -> Iterator[Hit]:
     "absent-hostfile",
     WARNING,
     "A hostfile that nothing writes",
-    """If its hostfile does not exist, deepspeed only prints a warning and trains on the first node. The
-    file is searched for in the directory of the script, and among the files that the script writes.""",
+    """If its hostfile does not exist, deepspeed only prints a warning and trains on the first node, and mpirun
+    ends. A file that is left from another job has the hosts of that job. The file is searched for in the
+    directory of the script, and among the files that the script writes.""",
     fix="write it in this script, from the scheduler's host list",
     bad="""
     #!/bin/bash
@@ -190,26 +191,36 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     if any(script.named("bash", "sh", "source", ".", "python", "python3")):
         return  # they may make it
     named = {
-        one.options.get("--hostfile") or one.options.get("-H"): one for one in script.launched("deepspeed")
+        launch.options[key]: (key, launch)
+        for launch in script.launched(*_HOSTFILE_OPTIONS)
+        for key in _HOSTFILE_OPTIONS[launch.kind]
+        if launch.has(key)
     }
-    for name, launch in list(named.items())[:_FIRST]:
-        path = script.path(name) if name else None
+    for name, (key, launch) in list(named.items())[:_FIRST]:
+        local = name and (launch.kind == "deepspeed" or not name.startswith("/"))
+        path = script.path(name) if name and local else None
         if not name or path is None or os.path.exists(path):
             continue
         last = os.path.basename(name)
         node = launch.command.node
-        names = {one for one, _ in expansions(launch.nodes.get("--hostfile", launch.nodes.get("-H", node)))}
+        names = {one for one, _ in expansions(launch.nodes[key])}
         own = [node.text, *(value.text for one in names for value in script.values.get(one, ()))]
         elsewhere = any(
             one in names and not node.start <= use.start < node.end for one, use in script.expansions
         )
         if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
+            effect = "deepspeed uses this node only" if launch.kind == "deepspeed" else f"{launch.kind} ends"
             yield Hit(
                 launch.line,
-                f"nothing makes {name}, and without it deepspeed uses this node only, with no more than "
-                "a warning",
+                f"nothing makes {name}: without it {effect}, and one of another job has its hosts",
             )
             return
+
+
+_HOSTFILE_OPTIONS = {
+    "deepspeed": ("--hostfile", "-H"),
+    "mpirun": ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"),
+}
 
 
 @rule(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import code
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.script.commands import Command
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions, literal
 
@@ -42,7 +43,7 @@ def rm_variable(script: Script) -> Iterator[Hit]:
     tests = script.tree.all("test_command")
     tested = {name for node in tests for name, _ in expansions(node)}
     tested |= set(re.findall(r"\{(\w+):\?", script.tree.text))
-    for command in script.named("rm"):
+    for command in (*script.named("rm"), *_in_traps(script)):
         if not _recursive(command):
             continue
         for word in command.arguments:
@@ -61,6 +62,12 @@ def rm_variable(script: Script) -> Iterator[Hit]:
                     level=NOTE if names[0] in script.values or script.nounset else None,
                 )
                 break
+
+
+def _in_traps(script: Script) -> Iterator[Command]:
+    """Yield the calls of rm in the text of traps."""
+    texts = (word for one in script.named("trap") for word in one.arguments[:1] if word.type == "raw_string")
+    yield from (one for text in texts for one in commands(code(text)) if one.name == "rm")
 
 
 def _recursive(command: Command) -> bool:

@@ -198,7 +198,12 @@ def _programs(script: Script) -> list[Command]:
         one
         for one in named
         if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one) and not _lists(one)
+        if not any(word.startswith(_ENDS) for word in one.literals[:2])
     ]
+
+
+# Words that end a service, as ray stop and apptainer instance stop.
+_ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")
 
 
 def _ignored(script: Script, work: Command) -> list[Command]:

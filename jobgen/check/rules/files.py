@@ -50,6 +50,39 @@ def shared_log(script: Script) -> Iterator[Hit]:
             return
 
 
+@rule(
+    "requeue-log",
+    NOTE,
+    "A log that a second start empties",
+    """When Slurm starts a job again, after `scontrol requeue` or the failure of a node, it empties the files of
+    `--output` and `--error`, which have the same names: why the first start ended is lost. `--open-mode=append`
+    keeps it.""",
+    message="when the job starts again, Slurm empties its log: the output of the first start is lost",
+    fix="add #SBATCH --open-mode=append",
+    bad="""
+    #!/bin/bash
+    #SBATCH --requeue
+    #SBATCH --time=01:00:00
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    #SBATCH --time=01:00:00
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def requeue_log(script: Script) -> Iterator[Hit]:
+    flags = {option.flag: option for option in script.options}
+    outputs = [flags[flag].value for flag in ("--output", "--error") if flag in flags]
+    if "--open-mode" in flags or any(value == "/dev/null" for value in outputs):
+        return
+    if (option := flags.get("--requeue")) is not None:
+        yield Hit.at(option)
+
+
 def _is_one_file(script: Script, value: str) -> bool:
     """Return whether a path is that of a file, the same for all jobs."""
     if re.search(r"[$^{<]|^/dev/", value):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import literal
@@ -99,6 +101,60 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             "" if requested else "request the devices: the scheduler sets it",
             level=NOTE if own else None,
         )
+
+
+@rule(
+    "container-gpus",
+    WARNING,
+    "A container that sees no GPU",
+    """apptainer and singularity put the driver of NVIDIA into a container only with `--nv`, that of AMD with
+    `--rocm`, unless the site has set it for all containers. Without it the program runs on the cores, or ends
+    with "no CUDA GPUs are available", while the GPUs of the job are idle.""",
+    fix="add --nv, or --rocm for AMD",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun apptainer exec torch.sif python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun apptainer exec --nv torch.sif python3 train.py
+    """,
+)
+def container_gpus(script: Script) -> Iterator[Hit]:
+    request, text = script.request, script.tree.text
+    if not (request.gpus_per_node or request.gpus) or re.search(_GIVES_GPUS, text):
+        return
+    for command in script.commands:
+        words = [one for word in command.words for one in script.words_of(word, command)]
+        values = [script.constants.value(word) for word in words]
+        names = [os.path.basename(value or "") for value in values]
+        at = next((at for at, name in enumerate(names) if name in ("singularity", "apptainer")), None)
+        if at is None or not {"exec", "run"} & set(names[at + 1 : at + 4]):
+            continue
+        starts = (
+            place for place in range(at, len(names)) if is_python(names[place]) or names[place] in _STARTS
+        )
+        program = next(starts, None)
+        between = zip(values[at:program], words[at:program], strict=True)
+        unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
+        if program is None or unknown or any("instance://" in (value or "") for value in values):
+            continue
+        if "-c" not in names[program + 1 : program + 2]:
+            yield Hit(
+                command.line, f"{names[at]} has no --nv: {names[program]} sees none of the GPUs of the job"
+            )
+            return
+
+
+_MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
+# Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
+_GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
 
 
 @rule(

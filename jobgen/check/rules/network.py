@@ -40,8 +40,8 @@ _EACH_NODE = (
     fails at its start if no interface has the name, and hangs if one has it, but no route to the other
     nodes. It is safer to exclude wrong interfaces than to name the right one, where the library can: NCCL and
     HCCL read `^lo,docker`, Open MPI has parameters for it, Gloo and TensorPipe take names only. (The names of
-    fast networks, such as `ib0` and `hsn0`, are only a note. A prefix without a number, such as `eth`, is no
-    fixed name.)""",
+    fast networks, such as `ib0` and `hsn0`, are only a note, `lo` in a job of several nodes is an error. A prefix
+    without a number, such as `eth`, is no fixed name.)""",
     fix="remove it",
     bad="""
     #!/bin/bash
@@ -65,6 +65,10 @@ def interface(script: Script) -> Iterator[Hit]:
         if line not in seen and not text.startswith("^") and not _has_prefix(text):
             seen.add(line)
             local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d|lo\b)", text)
+            if text == "lo" and script.in_job and script.request.several:
+                reason = f"{name} is lo, the interface within a node: no rank reaches those of other nodes"
+                yield Hit(line, reason, "remove it", ERROR)
+                continue
             yield Hit(
                 line,
                 f"the interface {shown(text)} is written by hand: a node without it fails at the start, and one "
@@ -254,7 +258,7 @@ def _reads_list(loop: Node) -> bool:
     reads = [] if condition is None else [one for one in condition.all("command") if _is_read(one)]
     fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
     before = "" if fed is None else fed.text[: loop.start - fed.start]
-    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1\s*\|\s*$", before)
+    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
 
 
 def _is_read(command: Node) -> bool:

@@ -67,13 +67,13 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         return
     copies = [(one, path) for one in script.named(*_COPIES) if (path := _target(script, one))][:_FIRST]
     steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
-    everywhere = " ".join(script.constants.text(word) for words in steps for word in words)
+    everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]
     for one in ranks(script) if staged else ():
         outer = one.outer
         if outer is None or not outer.row.line.reaches_nodes or (one.nodes or 1) < 2:
             continue
-        words = " ".join(script.constants.text(word) for word in outer.command.words)
+        words = " ".join(_text(script, word) for word in outer.command.words)
         for command, path in staged:
             if command.node.start < one.start and _is_below(path, words):
                 yield Hit.at(
@@ -88,9 +88,20 @@ def _target(script: Script, command: Command) -> str:
     """Return the directory of the local disk that a command of the script itself fills; empty without one."""
     if command.node.under("function_definition", "command_substitution", "heredoc_body", "if_statement"):
         return ""
-    words = [script.constants.text(word).strip("\"'") for word in command.arguments]
+    words = [_text(script, word).strip("\"'") for word in command.arguments]
     found = [match[0] for word in words[-2:] if (match := _LOCAL.fullmatch(word.partition("=")[2] or word))]
     return found[-1].rstrip("/") if found else ""
+
+
+def _text(script: Script, word: Node) -> str:
+    """Return the text of a word, with the texts of its variables, such as ``/tmp/data.$SLURM_JOB_ID``."""
+
+    def of_variable(match: re.Match[str]) -> str:
+        value = script.constants.node(match[1] or match[2])
+        plain = value is not None and "$(" not in value.text and "`" not in value.text
+        return value.text.strip("\"'") if value is not None and plain else match[0]
+
+    return re.sub(r"\$(?:(\w+)|\{(\w+)\})", of_variable, script.constants.text(word))
 
 
 def _stages(script: Script, program: tuple[Node, ...]) -> bool:

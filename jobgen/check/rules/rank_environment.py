@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, cores_of_script, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script import code_files
-from jobgen.script.commands import commands
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions, parse
 
@@ -282,6 +282,76 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
             )
             return
+
+
+@rule(
+    "program-threads",
+    WARNING,
+    "A program with more threads than the cores of the request",
+    """The number of threads or processes in the command is at least twice that of the cores that the directives
+    request. Slurm, and PBS with cgroups, keep the program to its cores: the threads wait for each other.
+    Elsewhere they take the cores of other jobs, and PBS may end the job for it.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --cpus-per-task=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 fit.py --n_jobs 16
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --cpus-per-task=16
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 fit.py --n_jobs "$SLURM_CPUS_PER_TASK"
+    """,
+)
+def program_threads(script: Script) -> Iterator[Hit]:
+    request = script.request
+    # With GPUs the site may give more cores for each.
+    known = request.cpus_per_rank or (request.ranks and not request.gpus_per_node and not request.gpus)
+    if not script.in_job or not known:
+        return
+    groups = {one.start: one for one in ranks(script)}
+    for command in script.commands:
+        group = groups.get(command.node.start)
+        if command.program in _MANAGERS or command.name.startswith("-"):
+            continue
+        cores = group.cores if group else cores_of_script(script)
+        for option, threads, word in _threads_of(script, command):
+            if "workers" in option and not request.cpus_per_rank:
+                continue  # loader-cores
+            if cores and threads >= 2 * cores and threads > cores + 1:
+                yield Hit.at(
+                    word,
+                    f"{option} starts {threads}, but the directives request {cores} core{'s' if cores > 1 else ''}",
+                    f"write {cores}, or request {threads} cores",
+                )
+                return
+
+
+# Programs that submit jobs of their own, or start ranks on many nodes.
+_MANAGERS = ("snakemake", "nextflow", "parallel", "cromwell", "dask-mpi", "ray", "make", "sbatch", "qsub")
+_THREADS = re.compile(
+    r"--?((?:n|num)?[-_]?(?:threads|workers)|n[-_]?jobs|num[-_]proc(?:esses)?)(?:=(\d{1,4}))?"
+)
+_INDEX = re.compile(
+    r"--?(thread|worker|job|proc\w*|task)[-_]?(id|idx|index|rank|offset)\b"
+)  # one of several jobs
+
+
+def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, Node]]:
+    """Yield the options of a command that are plainly a number of threads, the numbers, and their words."""
+    words = [script.constants.value(word) for word in command.words]
+    if any(_INDEX.match(word or "") for word in words):
+        return
+    for at, word in enumerate(words):
+        match = _THREADS.fullmatch(word or "")
+        if match is not None and (value := match[2] or (*words, None)[at + 1]) is not None:
+            place = command.words[at if match[2] else at + 1]
+            own = re.search(r"CPUS|NCPUS|NTASKS|OMP_NUM|nproc", place.text)
+            if value.isascii() and value.isdigit() and len(value) < 5 and not own:
+                yield f"--{match[1]}" if match[0].startswith("--") else f"-{match[1]}", int(value), place
 
 
 @rule(

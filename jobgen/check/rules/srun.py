@@ -9,9 +9,10 @@ from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
+from jobgen.script import code_files
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LATER, Node, exported
+from jobgen.script.syntax import LATER, Node, expansions, exported
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
@@ -184,6 +185,7 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
     yield from _of_mpi(script)
+    yield from _of_document(script)
     in_sruns = [launch.command.node for launch in _steps(script)]
     used = _used(script, in_sruns)
     request = script.request
@@ -208,6 +210,28 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
             )
+
+
+def _of_document(script: Script) -> Iterator[Hit]:
+    """Yield the variables of a task in a here-document without quotes, whose text srun starts as code."""
+    starts = [one for one in script.launched("srun") if one.number("-n", "--ntasks") != 1]
+    words = {code_files.name(word, script.constants) for one in starts for word in one.program[:3]}
+    files = words & code_files.written(script.commands, script.constants).keys()
+    for command in script.commands if files else ():
+        if (target := code_files.target(command)) is None:
+            continue
+        above = command.node.parent
+        bodies = above.all("heredoc_body") if above is not None else ()
+        if code_files.name(target[0], script.constants) not in files:
+            continue
+        for name, node in (one for body in bodies for one in expansions(body)):
+            if name in _TASK and not (name == "SLURM_NODEID" and script.request.nodes == 1):
+                yield Hit.at(
+                    node,
+                    f"${name} is expanded when the file is written: all tasks get the first one's",
+                    "put the word behind << in quotes: <<'END'",
+                )
+                return
 
 
 def _of_mpi(script: Script) -> Iterator[Hit]:

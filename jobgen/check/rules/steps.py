@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
@@ -75,6 +76,56 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
             "add --mem with the part of this step",
         )
+
+
+@rule(
+    "idle-component",
+    WARNING,
+    "A component of a heterogeneous job without a step",
+    """Without `--het-group` srun starts its tasks in the first component only. The nodes of a component that no step
+    names stay idle, and are charged.""",
+    fix="add --het-group to the srun that is for it",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=1
+    #SBATCH --time=01:00:00
+    #SBATCH hetjob
+    #SBATCH --ntasks=16
+    set -euo pipefail
+    srun python3 actor.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=1
+    #SBATCH --time=01:00:00
+    #SBATCH hetjob
+    #SBATCH --ntasks=16
+    set -euo pipefail
+    srun --het-group=1 python3 actor.py
+    """,
+    schedulers=("slurm",),
+)
+def idle_component(script: Script) -> Iterator[Hit]:
+    text = script.tree.text
+    other = any(one.row.of_mpi for one in script.launches) or re.search(
+        r"HET_GROUP_|\bssh\b|\bsource\b", text
+    )
+    if not script.components or other:
+        return
+    named = re.findall(r"--(?:het|pack)-group[= ](\S+)", text)
+    groups = {number for value in named for number in _numbers(value)}
+    if any(re.search(r"[^\d,-]", value) for value in named):
+        return
+    for number, line in enumerate(script.components, 1):
+        if number not in groups:
+            yield Hit(line, f"no srun has --het-group={number}: the nodes of this component stay idle")
+            return
+
+
+def _numbers(ranges: str) -> Iterator[int]:
+    """Yield the numbers of ``0,2-3``."""
+    for first, last in re.findall(r"(\d+)(?:-(\d+))?", ranges):
+        yield from range(int(first), int(last or first) + 1)
 
 
 @rule(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, ranks
+from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -62,6 +63,39 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 level=WARNING,
                 place=launch.place(*launch.row.line.nodes),
             )
+    yield from _on_fewer_nodes(script)
+
+
+def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
+    """Yield the launchers that wait for more nodes than the step around them has, and an MPI that fills fewer
+    nodes than the job has."""
+    for one in ranks(script):
+        outer, inner = one.outer, one.inner
+        if outer is None or inner is None or one.command.background or one.command.node.under(*_OFTEN):
+            continue
+        count = inner.number(*inner.row.line.nodes)
+        own = outer.row.by_scheduler and outer.has("-n", "--ntasks", "-N", "--nodes")
+        if inner is not outer and own and count and one.nodes and count > one.nodes * (one.tasks or count):
+            yield Hit(
+                one.line,
+                f"{inner.title} gets {count} nodes, but {outer.kind} starts it on {one.nodes}: its ranks wait for the "
+                "others until the rendezvous times out",
+                f"leave the number of tasks to the directives: {outer.kind} {inner.title}",
+            )
+        each, total, nodes = ranks_of_node(outer), outer.number(*outer.row.line.ranks), script.request.nodes
+        if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
+            used = -(-total // each)
+            yield Hit(
+                one.line,
+                f"{outer.kind} puts {each} rank{'s' if each > 1 else ''} on a node: its {total} fill {used} of the {nodes} nodes of the job",
+                f"write {total // nodes} ranks a node"
+                if total % nodes == 0
+                else "compute it from the request",
+                WARNING,
+            )
+
+
+_OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
 
 
 def _has_all_nodes(script: Script, launch: Launch) -> bool:
@@ -133,20 +167,49 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 else "--num_processes is the number of all ranks: the machines times the GPUs of each",
                 place=launch.place(*launch.row.line.local_ranks),
             )
-        total = launch.number(*launch.row.line.ranks)
-        slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
-        if (
-            total
-            and slots
-            and total > slots
-            and not launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
-        ):
-            yield Hit(
-                launch.line,
-                f"{launch.kind} gets {total} ranks, but the job requests {slots} slot{'s' if slots > 1 else ''}",
-                "use the number that the scheduler sets in a variable",
-                place=launch.place(*launch.row.line.ranks),
-            )
+        yield from _beyond_slots(script, launch)
+    yield from _of_horovodrun(script, gpus)
+
+
+def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
+    """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores."""
+    total = launch.number(*launch.row.line.ranks)
+    slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
+    own = launch.number("-c", "--cpus-per-task") if launch.row.by_scheduler else None
+    more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
+    # Without --cpus-per-task in the directives the site may give whole nodes.
+    each = own if own and script.request.cpus_per_rank else 1
+    if not total or not slots or total * each <= slots or more:
+        return
+    of_cores = each > 1 or (script.is_pbs and not script.request.ranks_per_node)
+    has = f"{slots} {'core' if of_cores else 'slot'}{'s' if slots > 1 else ''}"
+    gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
+    yield Hit(
+        launch.line,
+        f"{launch.kind} gets {gets}, but the job requests {has}",
+        "use the number that the scheduler sets in a variable",
+        place=launch.place(*launch.row.line.ranks),
+    )
+
+
+def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
+    """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
+    for command in script.named("horovodrun"):
+        words = [script.constants.value(word) or "" for word in command.words]
+        values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
+        number = values.get("-np") or values.get("--num-proc") or ""
+        total = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
+        hosts = values.get("-H") or values.get("--hosts") or ""
+        slots = sum(int(count) for count in re.findall(r":(\d{1,4})(?=,|$)", hosts))
+        devices = (gpus or 0) * (script.request.nodes or 1)
+        if hosts and total > slots and re.fullmatch(r"[\w.-]+:\d{1,4}(,[\w.-]+:\d{1,4})*", hosts):
+            reason, fix = f"but its hosts have {slots} slots: it refuses that", "write as many slots as ranks"
+        elif devices and total > devices:
+            reason = f"but the job requests {devices} GPU{'s' if devices > 1 else ''}"
+            fix = f"write {devices}, or request {total} GPUs"
+        else:
+            continue
+        yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
 
 
 def _of_all_machines(launch: Launch) -> int | None:
@@ -261,4 +324,6 @@ def _slots(script: Script) -> int | None:
         and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
     ):
         return request.nodes * request.ranks_per_node
+    if request.nodes and request.cpus_per_rank and "ncpus" in request.chunks[0]:
+        return request.nodes * request.cpus_per_rank  # without mpiprocs: Open MPI counts one slot a chunk
     return None

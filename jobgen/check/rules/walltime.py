@@ -86,6 +86,7 @@ _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])"
 
 # First numbers that users mean as hours in H:M; others may be minutes.
 _MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
+_DAYS = ("24", "36", "48", "72", "96")  # a bare number of hours
 _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
 
 
@@ -138,7 +139,8 @@ def _says_minutes(script: Script, number: int, minutes: int) -> bool:
     WARNING,
     "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (If minutes are plausible, as in `30:00`, this is only a note; it is silent if a comment says "24 minutes".)""",
+    (If minutes are plausible, as in `30:00`, this is only a note, and so is `--time=48` for Slurm; it is silent if a
+    comment says "24 minutes".)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=24:00
@@ -169,3 +171,10 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             )
         elif script.dialect.bare_seconds and not colon and total < 300:
             yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
+        elif (
+            not script.dialect.bare_seconds
+            and text in _DAYS
+            and not _says_minutes(script, option.line, int(text))
+        ):
+            fix = f"write {text}:00:00 for hours, 00:{text}:00 for minutes"
+            yield Hit.at(option, f"{text} is {text} minutes for Slurm, not hours", fix, NOTE)
