@@ -26,12 +26,20 @@ JOBGEN = (
     *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan.plan", "jobgen.rendering.render"),
 )
 """What most commands of jobgen import."""
+TRAINING = (
+    *("loop", "whole_run", "checkpoints.initial", "checkpoints.save", "checkpoints.sharded", "checkpoints.whole"),
+    *("data", "engines.ddp", "engines.deepspeed", "engines.fsdp", "engines.pipeline", "models.hf", "models.moe"),
+)
 TORCH = ("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx")
 """For programs that use torch_npu, which must be imported before deepspeed."""
 MODULES = (
     *TORCH,
     *("deepspeed.launcher.runner", "jobgen.train.__main__", "jobgen.train.preflight.together"),
     *("jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer", *JOBGEN),
+    # What a training imports only when it needs it.
+    *(f"jobgen.train.{name}" for name in TRAINING),
+    *("deepspeed.comm.mori", "deepspeed.module_inject.auto_ep_layer"),
+    *("torch.profiler._cupti_monitor", "torch.utils.serialization.config"),
 )
 COMMANDS = ("python", "python3", "accelerate", "deepspeed", "jobgen", "torchrun")
 FIRST: list[str] = []
