@@ -21,22 +21,24 @@ from pathlib import Path
 
 from support import ROOT
 
-JOBGEN = (
-    *("jobgen.commands.cli", "jobgen.commands.check", "jobgen.commands.convert", "jobgen.commands.runs"),
-    *("jobgen.commands.site", "jobgen.jobfile.reader", "jobgen.plan.plan", "jobgen.rendering.render"),
+JOBGEN = tuple(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for path in sorted((ROOT / "jobgen").rglob("*.py"))
+    if path.name != "__main__.py"
 )
-"""What most commands of jobgen import."""
+"""All modules of jobgen but the training, which are imported in a third of a second."""
 TRAINING = (
-    *("loop", "whole_run", "checkpoints.initial", "checkpoints.save", "checkpoints.sharded", "checkpoints.whole"),
-    *("data", "engines.ddp", "engines.deepspeed", "engines.fsdp", "engines.pipeline", "models.hf", "models.moe"),
+    *("data", "loop", "whole_run", "models.hf", "models.moe"),
+    *(f"checkpoints.{name}" for name in ("initial", "save", "sharded", "whole")),
+    *(f"engines.{name}" for name in ("ddp", "deepspeed", "fsdp", "pipeline")),
 )
+"""What jobgen.train imports only when it needs it."""
 TORCH = ("torch.distributed", "torch.distributed.run", "torch._inductor.compile_fx")
 """For programs that use torch_npu, which must be imported before deepspeed."""
 MODULES = (
     *TORCH,
     *("deepspeed.launcher.runner", "jobgen.train.__main__", "jobgen.train.preflight.together"),
     *("jobgen.train.pieces.deadline", "accelerate", "lightning", "transformers.trainer", *JOBGEN),
-    # What a training imports only when it needs it.
     *(f"jobgen.train.{name}" for name in TRAINING),
     *("deepspeed.comm.mori", "deepspeed.module_inject.auto_ep_layer"),
     *("torch.profiler._cupti_monitor", "torch.utils.serialization.config"),
