@@ -5,6 +5,7 @@ that fails also writes status.json.
 """
 
 import contextlib
+import functools
 import importlib.metadata
 import json
 import math
@@ -205,11 +206,18 @@ def complain(text: str) -> None:
 
 def versions(*more: str) -> dict[str, str]:
     """Return the versions of Python, the packages that determine the results of a training, and `more`."""
-    result = {"python": platform.python_version()}
-    for name in ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py", *more):
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            result[name] = importlib.metadata.version(name)
-    return result
+    names = ("torch", "deepspeed", "torch_npu", "colossalai", "numpy", "mpi4py", *more)
+    found = {name: version for name in names if (version := version_of(name)) is not None}
+    return {"python": platform.python_version(), **found}
+
+
+@functools.cache
+def version_of(name: str) -> str | None:
+    """Return the version of an installed package; None if it is absent. The search takes milliseconds."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _step(line: str) -> float:

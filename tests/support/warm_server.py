@@ -2,8 +2,8 @@
 
     warm_server.py FOLDER MODULE...      # listens on FOLDER/socket while somebody holds a lock on FOLDER/lease
 
-Two processes a program: the program, in the namespaces of its client and with all that it would inherit from it, and
-one that tells the client how it ends, and ends it with its process group when the client is gone.
+The program runs in the namespaces of its client, with all that it would inherit from it. This process tells the client
+how it ends, and ends it with its process group when the client is gone.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ import sys
 import threading
 import traceback
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 # Of <linux/sched.h> and <linux/prctl.h>.
 NAMESPACES = {"mnt": 0x20000, "uts": 0x4000000, "ipc": 0x8000000, "pid": 0x20000000, "net": 0x40000000}
@@ -48,7 +49,8 @@ def serve(folder: Path, modules: list[str]) -> None:
         if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
     gc.freeze()  # or every program would visit, and so copy, what it shares with this process
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that tell
+    for one in weakref.finalize._registry:  # type: ignore[attr-defined]
+        one.atexit = False  # torch would release each of its operators, which takes 50 ms
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
         (folder / "lease").open("w") as lease,
@@ -57,50 +59,81 @@ def serve(folder: Path, modules: list[str]) -> None:
         (folder / "new").chmod(0o777)
         listener.listen(128)
         (folder / "new").rename(folder / "socket")
-        while True:
-            if select.select([listener], [], [], 1)[0]:
-                client, _ = listener.accept()
-                if os.fork() == 0:
-                    listener.close()
-                    lease.close()
-                    attend(client)
-                client.close()
-                continue
-            try:
-                fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            shutil.rmtree(folder)
-            return
+        waiting: set[socket.socket] = set()  # clients without a request yet
+        programs: list[Program] = []
+        while programs or waiting or not is_over(lease):
+            files = [listener, *waiting, *(file for one in programs for file in one.files())]
+            ready = select.select(files, [], [], 1)[0]
+            programs = [one for one in programs if one.runs(ready)]
+            for client in waiting.intersection(ready):
+                waiting.remove(client)
+                programs += started(client)
+            if listener in ready:
+                waiting.add(listener.accept()[0])
+    shutil.rmtree(folder)
 
 
-def attend(client: socket.socket) -> NoReturn:
-    """Run a client's program, tell how it ends, and end it when the client is gone."""
+def is_over(lease: IO[str]) -> bool:
+    """Return whether nobody holds the lease."""
     try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        fcntl.flock(lease, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class Program:
+    """A program of a client. It ends, with its process group, when the client is gone."""
+
+    def __init__(self, pid: int, client: socket.socket) -> None:
+        self._pid, self._over, self._client = pid, os.pidfd_open(pid), client
+
+    def files(self) -> list[int | socket.socket]:
+        """Return what can be read at the end of the program, or of the client."""
+        return [self._over, *([self._client] if self._client.fileno() >= 0 else [])]
+
+    def runs(self, ready: Sequence[int | socket.socket]) -> bool:
+        """Tell the client how the program ended, or end it; False if it has ended."""
+        if self._over in ready:
+            with contextlib.suppress(OSError):  # the client has gone
+                self._client.send(str(os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])).encode())
+            self._client.close()
+            os.close(self._over)
+            return False
+        if self._client in ready:
+            self._client.close()
+            os.kill(self._pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._pid, signal.SIGKILL)
+        return True
+
+
+def started(client: socket.socket) -> list[Program]:
+    """Start a client's program; none if it only tries whether this listens, or has users of its own."""
+    fds: list[int] = []
+    try:
         request, fds, _, _ = socket.recv_fds(client, 1 << 21, 250)
-        if not request:
-            os._exit(0)  # whether this listens is all that was asked
-        asked = marshal.loads(request)
-        peer = Peer(client, asked["like"])
-        if not peer.enter():
+        if request:
+            asked = marshal.loads(request)
+            peer = Peer(client, asked["like"])
+            if (pid := peer.fork()) == 0:
+                try:
+                    peer.enter()
+                    become(peer, client, asked, fds)
+                    end(asked)
+                except BaseException:
+                    traceback.print_exc()
+                os._exit(1)
+            if pid is not None:
+                return [Program(pid, client)]
             client.send(b"0")  # it runs the program itself
-            os._exit(0)
-        if not (pid := os.fork()):
-            become(peer, client, asked, fds)
-            end(asked)
+    except Exception:
+        traceback.print_exc()
+    finally:
         for fd in fds:
             os.close(fd)
-        over = os.pidfd_open(pid)
-        if over not in select.select([over, client], [], [])[0]:  # the client has been killed
-            os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
-            os._exit(0)
-        client.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
-    except BaseException:
-        traceback.print_exc()
-    os._exit(1)
+    client.close()
+    return []
 
 
 class Peer:
@@ -114,18 +147,37 @@ class Peer:
         self._facts = dict(line.split(":", 1) for line in lines)
         self._cores = os.sched_getaffinity(self._pid)
         self._nice = os.getpriority(os.PRIO_PROCESS, self._pid)
-
-    def enter(self) -> bool:
-        """Let the next child be in the namespaces of the client; False if it has users of its own."""
         own, theirs = (
             {name: os.readlink(f"/proc/{pid}/ns/{name}") for name in ("user", *NAMESPACES)}
             for pid in ("self", self._pid)
         )
-        if own["user"] != theirs["user"]:
-            return False
-        if others := sum(NAMESPACES[name] for name in NAMESPACES if own[name] != theirs[name]):
-            call(libc.setns, os.pidfd_open(self._pid), others)
-        return True
+        self._has_users = own["user"] != theirs["user"]
+        self._others = {name for name in NAMESPACES if own[name] != theirs[name]}
+        self._process = os.pidfd_open(self._pid)
+
+    def fork(self) -> int | None:
+        """Fork, among the processes of the client's host; None if the client has users of its own."""
+        inside = "pid" in self._others
+        pid = None
+        try:
+            if not self._has_users:
+                self._join({"pid"} & self._others)
+                pid = os.fork()
+        finally:
+            if pid != 0:
+                os.close(self._process)
+                if inside:  # and the next program is in those of its own client
+                    with open("/proc/self/ns/pid") as own:
+                        call(libc.setns, own.fileno(), NAMESPACES["pid"])
+        return pid
+
+    def enter(self) -> None:
+        """Enter the other namespaces of the client."""
+        self._join(self._others - {"pid"})
+
+    def _join(self, names: set[str]) -> None:
+        if names:
+            call(libc.setns, self._process, sum(NAMESPACES[name] for name in names))
 
     def imitate(self) -> None:
         os.sched_setaffinity(0, self._cores)

@@ -226,7 +226,7 @@ def facts(how: Recipe, samples: "Task", world_size: int) -> dict[str, Any]:
         "shape": samples.train.shape,
         "outputs": samples.outputs,
         "classes": list(samples.classes),
-        "versions": {name: report.versions().get(name) for name in ("torch", "deepspeed")},
+        "versions": {name: report.version_of(name) for name in ("torch", "deepspeed")},
     }
 
 
