@@ -1416,3 +1416,34 @@ def test_a_command_of_a_site(command: str) -> None:
     assert [one.lost for one in done.remarks if one.why == "is a command of MetaCentrum"] == [True]
     own = convert(f"#PBS -l select=1:ncpus=2\nclean_scratch() {{ rm -r /x; }}\n{command}\n./a", "slurm")
     assert "MetaCentrum" not in str(own.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "request_", "ranks"),
+    [
+        ("-N 1 --gpus=4 --gpus-per-task=1 -c 2", "select=1:ncpus=8:mpiprocs=4:ngpus=4", 4),
+        ("--gpus=4 --gpus-per-task=1 -c 2", "select=4:ncpus=2:ngpus=1", 4),
+        ("-N 2 --gpus=4 --gpus-per-task=2", "select=2:ncpus=1:mpiprocs=1:ngpus=2", 2),
+        ("-N 2 -n 2 --gpus-per-task=2", "select=2:ncpus=1:mpiprocs=1:ngpus=2", 2),
+        ("-N 1 --gpus-per-task=1", "select=1:ngpus=1", 1),
+    ],
+)
+def test_the_number_of_ranks_is_that_of_the_gpus_of_each(options: str, request_: str, ranks: int) -> None:
+    done = convert(SLURM.format(options, "export MASTER=$SLURM_NTASKS\n./a"), "pbspro")
+    assert f"#PBS -l {request_}\n" in done.text
+    assert f"SLURM_NTASKS={ranks}\n" in done.text or ranks == 1
+
+
+@pytest.mark.parametrize("text", ["srun ./a", "mpirun ./a", "mpirun -np 4 ./a"])
+def test_each_rank_of_several_cores_is_a_node_of_torque(text: str) -> None:
+    assert "--map-by ppr:1:node" in convert(SLURM.format("-n 4 -c 2", text), "torque").text
+    assert "--map-by" not in convert(SLURM.format("-n 4 -c 2", text), "pbspro").text
+    assert "--map-by" not in convert(SLURM.format("-n 4", text), "torque").text
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("${MPI_RUN} ./a", ["${MPI_RUN}"]), ("R=\n$R ./a", []), ("$RUN/a b", [])]
+)
+def test_a_launcher_of_the_environment_is_named(text: str, what: list[str]) -> None:
+    done = convert(SLURM.format("-N 1", text), "torque")
+    assert [one.what for one in done.remarks if "environment" in one.why] == what

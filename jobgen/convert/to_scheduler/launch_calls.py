@@ -25,6 +25,8 @@ MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
 IN_CONTAINER = "is in the container: the line is unchanged"
 _QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
+# A variable that may be a launcher.
+_OF_ENVIRONMENT = re.compile(r"\"?\$\{?(\w*(?:RUN|MPI|LAUNCH)\w*)\}?\"?", re.IGNORECASE)
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -203,13 +205,10 @@ def _ranks(
     found = [] if "ranks" in line.values or request.submitted else [f"-n {request.ranks}"]
     each, placed = request.ranks_per_node, _PLACES.intersection(given)
     several = request.several or request.submitted
-    if (
-        target.scheduler.behaviour.hosts_by_core
-        and (request.cpus_per_rank or 1) > 1
-        and several
-        and each
-        and not placed
-    ):
+    by_core = target.scheduler.behaviour.hosts_by_core and (request.cpus_per_rank or 1) > 1
+    if mpirun_line.is_of_lone_ranks(request, target):
+        several, each = True, 1
+    if by_core and several and each and not placed:
         found.append(f"-ppn {each}" if mpi.passes_all else f"--map-by ppr:{each}:node")
     return found
 
@@ -228,6 +227,12 @@ def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
     for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
+    for command in script.commands:
+        word = command.node.get("name")
+        match = _OF_ENVIRONMENT.fullmatch(word.text) if word and command.arguments else None
+        if match and match[1] not in script.values:
+            why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
+            yield Remark(command.line, word.text, why, lost=False)
 
 
 def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:

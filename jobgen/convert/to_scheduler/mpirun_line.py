@@ -165,6 +165,8 @@ def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:
 def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
     """Return the command with its options; ``exports`` are those that pass on the environment."""
     ranks, each = _shape(line, request)
+    if each is None and "hosts" not in line.values and is_of_lone_ranks(request, target):
+        each = "1"
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
     text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
     text = text if each else re.sub(r" (--map-by ppr:|-ppn )\{ranks_per_node\}(:node)?", "", text)
@@ -190,6 +192,12 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if "label" in line.values and not mpi.passes_all:
         line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
+
+
+def is_of_lone_ranks(request: Request, target: Dialect) -> bool:
+    """Return whether each rank is a node of the new job, whose node file has a line for each of its cores."""
+    lone = request.nodes is None and not request.submitted and (request.ranks or 1) > 1
+    return lone and target.scheduler.behaviour.hosts_by_core and (request.cpus_per_rank or 1) > 1
 
 
 def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:

@@ -437,7 +437,7 @@ def _names(
     for command in script.named("module", "ml"):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
-            if loads and re.fullmatch(rf"(?i)({words})/\S+", word.text):
+            if loads and re.fullmatch(rf"(?i)({words})/\S+", script.constants.value(word) or ""):
                 yield word.text, (f"names {source.title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
