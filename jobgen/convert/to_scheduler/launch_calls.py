@@ -232,7 +232,7 @@ def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
         match = _OF_ENVIRONMENT.fullmatch(word.text) if word and command.arguments else None
         if match and match[1] not in script.values:
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
-            yield Remark(command.line, word.text, why, lost=False)
+            yield Remark(command.line, match[0], why, lost=False)
 
 
 def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:
