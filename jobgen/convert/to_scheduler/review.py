@@ -63,7 +63,6 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
-    yield from _unprefixed(script, source, target)
     yield from _directories(script, source, target)
     yield from _job_directory(script, source, target)
     hidden = target.hides_devices and not source.hides_devices
@@ -110,8 +109,10 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the option of the shell, if the first line names another one."""
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
-    first = script.lines[0].split()[:1] if has_first_line(script) else []
-    if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
+    first = script.lines[0].removeprefix("#!").split() if has_first_line(script) else []
+    first = first[1:] if first and os.path.basename(first[0]) == "env" else first
+    same = bool(shell and first) and os.path.basename(first[0]) == os.path.basename(shell.value)
+    if shell and first and not target.shell_option and not same:
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
 
@@ -142,19 +143,6 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
-
-
-def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each variable without a prefix that the script reads from its scheduler."""
-    own, seen = {name for name, _, _ in script.assignments}, set[str]()
-    other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
-    for name, node in script.expansions:
-        needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
-        if name in other and name not in {*own, *seen} and not needless and not is_printed(node):
-            seen.add(name)
-            elsewhere = target.unprefixed.get(name, "does so at some sites only")
-            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
-            yield Remark(node.line, f"${name}", why, lost=False)
 
 
 def _directories(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -469,7 +457,8 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
             return True
         if inner.type == "command" and (name := inner.get("name")) is not None:
-            written = inner.parent is not None and inner.parent.type == "redirected_statement"
+            above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
+            written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             if (name.text in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner

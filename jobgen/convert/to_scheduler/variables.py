@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -288,6 +289,32 @@ def _calculates(node: Node) -> bool:
         if above.type in ("command", "pipeline") and re.search(r"\b(expr|bc|tail -c|let)\b", above.text):
             return True
     return False
+
+
+def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+    """Yield a remark on each variable without a prefix that the script reads from its scheduler.
+
+    Where it enters or deletes such a directory, an edit ends the script if the variable is empty: ``cd`` would
+    be in the home directory.
+    """
+    own, seen = {name for name, _, _ in script.assignments}, set[str]()
+    other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
+    for name, node in script.expansions:
+        needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
+        if name not in other or name in own or needless or is_printed(node):
+            continue
+        if name not in seen:
+            elsewhere = target.unprefixed.get(name, "does so at some sites only")
+            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
+            yield Remark(node.line, f"${name}", why, lost=False)
+        seen.add(name)
+        command = next((one for one in node.above() if one.type == "command"), None)
+        if (
+            command
+            and re.match(r"(cd|pushd|rm)\b", command.text)
+            and node.text in (f"${name}", f"${{{name}}}")
+        ):
+            yield Edit(node.start, node.end, f"${{{name}:?}}")
 
 
 def _inside(node: Node, offset: int, one: Node) -> bool:
