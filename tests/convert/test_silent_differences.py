@@ -1424,6 +1424,7 @@ def test_a_command_of_a_site(command: str) -> None:
         ("cd $SCRATCHDIR || exit 1", "cd ${SCRATCHDIR:?} || exit 1"),
         ('cd "$TMPDIR/x"', 'cd "${TMPDIR:?}/x"'),
         ("rm -rf ${TMPDIR}/*", "rm -rf ${TMPDIR:?}/*"),
+        ("cp a $PBS_JOBFS; cd $PBS_JOBFS", "cp a $PBS_JOBFS; cd ${PBS_JOBFS:?}"),
         ("cd ${TMPDIR:-/tmp}", "cd ${TMPDIR:-/tmp}"),
         ("cp a $TMPDIR", "cp a $TMPDIR"),
         ("TMPDIR=/x; cd $TMPDIR", "TMPDIR=/x; cd $TMPDIR"),

@@ -11,7 +11,6 @@ from itertools import islice
 from jobgen.convert import misreadings, start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
-from jobgen.convert.submission import is_printed
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import default_log, listed
@@ -31,7 +30,7 @@ from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
-_TALK = ("echo", "printf")
+_TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
@@ -85,6 +84,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield from misreadings.in_directory(script, source)
     yield from _own_log(script, source, target, content)
     yield from _over_log(script, source, target, content)
+    if source.copies_logs > target.copies_logs:
+        yield from _log_folders(script, source, target, content)
     if threads_of_ranks(script, source, target, content):
         yield from islice(misreadings.threads_outside(script, source), 1)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
@@ -111,8 +112,9 @@ def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
     first = script.lines[0].removeprefix("#!").split() if has_first_line(script) else []
     first = first[1:] if first and os.path.basename(first[0]) == "env" else first
-    same = bool(shell and first) and os.path.basename(first[0]) == os.path.basename(shell.value)
-    if shell and first and not target.shell_option and not same:
+    if shell is None or not first or target.shell_option:
+        return
+    if os.path.basename(first[0]) != os.path.basename(shell.value):
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
 
@@ -264,6 +266,23 @@ def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptR
             )
             why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
             yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+
+
+def _log_folders(
+    script: Script, source: Dialect, target: Dialect, content: ScriptRequest
+) -> Iterator[Remark]:
+    """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
+    fields = {"output", "error"} - content.script_logs.keys()
+    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    files = [f"{log}/log" if log.endswith("/") else log for log in logs]
+    folders = {os.path.dirname(_path(script, one, source)) for one in files}
+    for command in script.named("mkdir"):
+        words = [
+            _path(script, script.constants.text(word).strip("\"'"), source) for word in command.arguments
+        ]
+        if made := [one for one in words if any(_may_be_one(folder, one, True) for folder in folders - {""})]:
+            why = f"{target.title} opens the log in it before the script runs: make it before you submit"
+            yield Remark(command.line, f"mkdir {made[0]}", why, lost=False)
 
 
 def _path(script: Script, text: str, source: Dialect) -> str:

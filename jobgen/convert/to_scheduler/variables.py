@@ -181,9 +181,10 @@ def translate(
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
-        elif name not in seen and _foreign(name, target):
+        elif _foreign(name, target):
+            yield from [Remark(node.line, f"${name}", "has no counterpart")] * (name not in seen)
+            yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
-            yield Remark(node.line, f"${name}", "has no counterpart")
 
 
 def _name_of_array(source: Dialect, target: Dialect, other: dict[str, str], defined: dict[str, str]) -> None:
@@ -294,8 +295,7 @@ def _calculates(node: Node) -> bool:
 def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield a remark on each variable without a prefix that the script reads from its scheduler.
 
-    Where it enters or deletes such a directory, an edit ends the script if the variable is empty: ``cd`` would
-    be in the home directory.
+    An edit ends the script where it would enter or delete a directory of an empty variable.
     """
     own, seen = {name for name, _, _ in script.assignments}, set[str]()
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
@@ -308,13 +308,15 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
             why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
             yield Remark(node.line, f"${name}", why, lost=False)
         seen.add(name)
-        command = next((one for one in node.above() if one.type == "command"), None)
-        if (
-            command
-            and re.match(r"(cd|pushd|rm)\b", command.text)
-            and node.text in (f"${name}", f"${{{name}}}")
-        ):
-            yield Edit(node.start, node.end, f"${{{name}:?}}")
+        yield from _guard(name, node)
+
+
+def _guard(name: str, node: Node) -> Iterator[Edit]:
+    """Yield the edit that ends the script if a directory which it enters or deletes is empty."""
+    command = next((one for one in node.above() if one.type == "command"), None)
+    plain = node.text in (f"${name}", f"${{{name}}}")
+    if plain and command is not None and re.match(r"(cd|pushd|rm)\b", command.text):
+        yield Edit(node.start, node.end, f"${{{name}:?}}")
 
 
 def _inside(node: Node, offset: int, one: Node) -> bool:
