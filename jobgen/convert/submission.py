@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
@@ -62,12 +62,13 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     return None
 
 
-def is_printed(node: Node) -> bool:
-    """Return whether a command writes a value to the output of the job, and nothing else happens with it."""
+def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
+    """Return whether one of these commands writes a value to the output of the job, and nothing else happens
+    with it."""
     command = next((above for above in node.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None
     read = ("command_substitution", "process_substitution", "pipeline", "redirected_statement")
-    return command is not None and name is not None and name.text in PRINT and not command.under(*read)
+    return command is not None and name is not None and name.text in names and not command.under(*read)
 
 
 def _argument(script: Script) -> tuple[int, str] | None:

@@ -21,6 +21,7 @@ _VERBS = {
     **dict.fromkeys(("cp", "rsync", "scp"), "copies"), **dict.fromkeys(("tar", "zip"), "packs"),
     **dict.fromkeys(("gzip", "bzip2", "xz", "pigz"), "compresses"),
 }  # fmt: skip
+_UNKNOWN = "/\0"  # a directory that has none of the files
 _WITH_TARGET = ("mv", "cp", "rsync", "scp")  # the last word is the target
 _RECURSIVE = {"rm": "rR", "cp": "rRa", "scp": "r", "rsync": "ra", "zip": "r", "gzip": "r", "pigz": "r"}
 _WHOLE_FOLDERS = ("mv", "tar")
@@ -72,15 +73,13 @@ class _Place(NamedTuple):
 def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[FileSweep]:
     """Yield each command that takes some of the files by a pattern, a folder or a listing, not by its name.
 
-    Files are paths from the directory of the submission. A command in another directory, or in one that is
-    unknown, is left out.
+    Files are paths from the directory of the submission. Of a command in another directory, or in one that is
+    unknown, only the paths count that do not depend on it.
     """
     for command in script.commands:
         if command.name not in (*_VERBS, "find", "xargs"):
             continue
-        if (directory := directory_at(script, command.node, source)) is None:
-            continue
-        place = _Place(script, source, directory)
+        place = _Place(script, source, directory_at(script, command.node, source) or _UNKNOWN)
         verb, matching = _selection(place, command, files)
         if matching:
             yield FileSweep(command, verb, matching)

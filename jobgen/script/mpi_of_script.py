@@ -9,6 +9,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.script import Script
+from jobgen.script.syntax import literal
 from jobgen.script.word_lists import code_text
 
 # Beginnings of modules of libraries and programs, whose names have the MPI that they are built for.
@@ -58,7 +59,7 @@ def _named_in(words: Sequence[str]) -> str | None:
     """Return the key of the MPI that the last of these words names which names one; None without one."""
     for word in reversed(words):
         for key, mpi in MPI_FLAVOURS.items():
-            if mpi.modules and re.search(rf"(?:^|[/_.-])(?:{mpi.modules})(?![a-z])", word):
+            if mpi.modules and re.search(rf"(?:^|[\s/_.-])(?:{mpi.modules})(?![a-z])", word):
                 return key
     return None
 
@@ -101,7 +102,7 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
     for command in script.named("module", "ml"):
         if at is not None and command.node.start > at:
             break
-        first, *rest = [word.lower() for word in command.literals] or [""]
+        first, *rest = [(literal(word) or word.text).lower() for word in command.arguments] or [""]
         if first in ("purge", "reset"):
             words.clear()
         elif first in ("swap", "switch"):

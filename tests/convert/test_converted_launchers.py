@@ -492,6 +492,7 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
         ("module load Python/3.7.4-intel-2019b", "intel"),
         ("module load CP2K/2022.1-foss-2022a", "openmpi"),
         ("module load mpt/2.23", "mpich"),
+        ("module load $(spack module find -m tcl mpich %gcc)", "mpich"),
         ("export PATH=/opt/openmpi-4.0.1/bin:$PATH", "openmpi"),
         ("source /opt/intel/oneapi/setvars.sh", "intel"),
         ("/opt/mpich-3.2/bin/mpirun -np 1 ./b", "mpich"),

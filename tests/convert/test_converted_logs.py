@@ -267,3 +267,23 @@ def test_the_run_directory_that_goes_with_all_files(text: str, noted: bool) -> N
     found = [one.why for one in job_file(f"#!/bin/bash\n{text}\n").remarks if "runs" in one.what + one.why]
     assert [one for one in found if one.startswith("deletes runs/job-ID, too")] == found
     assert len(found) == noted
+
+
+@pytest.mark.parametrize(
+    ("log", "commands", "noted"),
+    [
+        ("/data/logs/a.log", "rm -r /data/logs", "deletes the log"),
+        ("/data/logs/a.log", "mv /data/logs /old", "moves the log"),
+        ("/data/logs/a.log", "mkdir -p /data/logs", "before the script runs"),
+        ("logs/a.log", "cd $PBS_O_WORKDIR\n[ -d logs ] || mkdir logs", "before the script runs"),
+        ("logs/", "D=logs\nmkdir -p $D", "before the script runs"),
+        ("/data/logs/a.log", "rm -r /data/log", ""),
+        ("/data/logs/a.log", "mkdir /other/logs", ""),
+        ("a.log", "mkdir -p out", ""),
+    ],
+)
+def test_the_folder_of_a_log_that_the_script_makes_or_deletes(log: str, commands: str, noted: str) -> None:
+    """PBS copies the log there when the job has ended; Slurm opens it before."""
+    done = convert(f"#PBS -l select=1:ncpus=1\n#PBS -j oe\n#PBS -o {log}\n{commands}\n./a", "slurm")
+    whys = [one.why for one in done.remarks if "log" in one.why]
+    assert [noted in why for why in whys] == [True] * bool(noted)

@@ -85,6 +85,7 @@ def test_a_variable_that_the_new_script_sets_is_no_remark(tmp_path: Path) -> Non
         ("./run.sh", "run.sh"),
         ("sh helper.sh 3\nsource ../env.sh", "helper.sh, env.sh"),
         ("mpirun -np 1 ./run.sh", "run.sh"),
+        ("$HOME/ocean/jobs/JOCEAN_PREP", "JOCEAN_PREP"),
         ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh", "a.sh, b.sh, c.sh and 2 more"),
         ("source /etc/profile", ""),
         ("source ~/miniconda3/etc/profile.d/conda.sh", ""),
@@ -116,6 +117,8 @@ def test_scripts_that_are_not_there_have_one_remark(command: str, names: str) ->
         (2, "echo start\ncp a b", []),
         (2, "mpirun ./a\npython plot.py", []),
         (2, 'for host in $(sort -u "$PBS_NODEFILE"); do ssh "$host" ./a; done', []),
+        (2, "cat $PBS_NODEFILE\njulia run.jl", ["run.jl"]),
+        (2, "cat $PBS_NODEFILE > hosts\njulia run.jl", []),
         (2, "./start.sh", []),  # which has a remark of its own
         (1, "python run.py", []),
     ],

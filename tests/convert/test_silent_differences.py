@@ -1447,3 +1447,35 @@ def test_each_rank_of_several_cores_is_a_node_of_torque(text: str) -> None:
 def test_a_launcher_of_the_environment_is_named(text: str, what: list[str]) -> None:
     done = convert(SLURM.format("-N 1", text), "torque")
     assert [one.what for one in done.remarks if "environment" in one.why] == what
+
+
+@pytest.mark.parametrize(
+    ("command", "new"),
+    [
+        ("cd $SCRATCHDIR || exit 1", "cd ${SCRATCHDIR:?} || exit 1"),
+        ('cd "$TMPDIR/x"', 'cd "${TMPDIR:?}/x"'),
+        ("rm -rf ${TMPDIR}/*", "rm -rf ${TMPDIR:?}/*"),
+        ("cp a $PBS_JOBFS; cd $PBS_JOBFS", "cp a $PBS_JOBFS; cd ${PBS_JOBFS:?}"),
+        ("cd ${TMPDIR:-/tmp}", "cd ${TMPDIR:-/tmp}"),
+        ("cp a $TMPDIR", "cp a $TMPDIR"),
+        ("TMPDIR=/x; cd $TMPDIR", "TMPDIR=/x; cd $TMPDIR"),
+    ],
+)
+def test_a_directory_that_slurm_does_not_set_is_not_entered(command: str, new: str) -> None:
+    """``cd`` of an empty variable enters the home directory, where ``rm`` deletes all files."""
+    done = convert(f"#PBS -l select=1:ncpus=2\n{command}\nrm -rf *", "slurm")
+    assert done.text.splitlines()[-2] == new
+
+
+def test_a_shell_that_env_finds_is_the_same() -> None:
+    text = "#!/usr/bin/env bash\n#PBS -l select=1:ncpus=1\n#PBS -S /bin/{}\n./a\n"
+    assert not [one for one in convert(text.format("bash"), "slurm").remarks if one.what.startswith("-S")]
+    assert [one.lost for one in convert(text.format("sh"), "slurm").remarks if one.what.startswith("-S")] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize(("redirection", "named"), [("1>&2", False), ("> file", True), ("> file 2>&1", True)])
+def test_a_command_of_the_scheduler_in_text_that_is_printed(redirection: str, named: bool) -> None:
+    done = convert(f'#PBS -l select=1:ncpus=2\n./a\necho "use qsub a.pbs" {redirection}', "slurm")
+    assert ("is a command of PBS Pro" in str(done.remarks)) == named

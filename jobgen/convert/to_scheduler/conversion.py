@@ -220,6 +220,7 @@ def _body(
             for command in script.named(*(owners.keys() - script.functions))
             if command.node not in replaced_nodes
         ]
+    found += variables.unprefixed(script, source, target)
     of_array = bool(script.request.array) or content.index_later
     return found + list(variables.translate(script, source, target, replaced_nodes, of_array))
 

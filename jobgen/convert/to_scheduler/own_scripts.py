@@ -13,7 +13,7 @@ from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
 from jobgen.launch.wrappers import command_start
 from jobgen.script.beside import name_and_text
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
@@ -21,7 +21,7 @@ from jobgen.script.syntax import Node, literal, parse
 from jobgen.script.written_files import written
 
 _SHELLS = ("bash", "sh", "ksh", "zsh", "dash")
-_SHELL_FILE = re.compile(r".*\.(sh|bash|ksh|zsh)$")
+_SHELL_FILE = re.compile(r".*\.(sh|bash|ksh|zsh)$|.*/(jobs|scripts|ush)/[^/.]+$")
 _DEEPEST = 3  # scripts that start each other
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
@@ -33,10 +33,10 @@ _OF_SYSTEM = re.compile(
 _NAMED = 3  # files in a remark
 # Commands that submit jobs themselves, and a pattern of the words with which they do.
 _ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profile|executor|workflow-profile)\b"}
-# What starts programs on the other nodes of a job, or reads their names.
+# What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"
-    r"|accelerate|ray|dask|PBS_NODEFILE|SLURM_\w*NODELIST|hostnames)\b"
+    r"|accelerate|ray|dask|hostnames)\b"
 )
 
 
@@ -82,7 +82,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
 
 def _alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
-    if script.launches or _ON_NODES.search(re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)):
+    hosts = {name for name, one in source.job_variables.items() if one in ("node_file", "node_list")}
+    read = (node for name, node in script.expansions if name in hosts)
+    if script.launches or not all(is_printed(node, PRINT | {"cat"}) for node in read):
+        return None
+    if _ON_NODES.search(re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)):
         return None
     found = None
     for command in script.commands:

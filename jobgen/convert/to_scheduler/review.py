@@ -11,7 +11,6 @@ from itertools import islice
 from jobgen.convert import misreadings, start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
-from jobgen.convert.submission import is_printed
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.request_writer import default_log, listed
@@ -31,7 +30,7 @@ from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
-_TALK = ("echo", "printf")
+_TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
@@ -63,7 +62,6 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
-    yield from _unprefixed(script, source, target)
     yield from _directories(script, source, target)
     yield from _job_directory(script, source, target)
     hidden = target.hides_devices and not source.hides_devices
@@ -86,6 +84,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield from misreadings.in_directory(script, source)
     yield from _own_log(script, source, target, content)
     yield from _over_log(script, source, target, content)
+    if source.copies_logs > target.copies_logs:
+        yield from _log_folders(script, source, target, content)
     if threads_of_ranks(script, source, target, content):
         yield from islice(misreadings.threads_outside(script, source), 1)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
@@ -110,8 +110,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the option of the shell, if the first line names another one."""
     shell = next((option for option in script.options if option.flag == source.shell_option), None)
-    first = script.lines[0].split()[:1] if has_first_line(script) else []
-    if shell and not target.shell_option and first and first != [f"#!{shell.value}"]:
+    first = script.lines[0].removeprefix("#!").split() if has_first_line(script) else []
+    first = first[1:] if first and os.path.basename(first[0]) == "env" else first
+    if shell is None or not first or target.shell_option:
+        return
+    if os.path.basename(first[0]) != os.path.basename(shell.value):
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
 
@@ -142,19 +145,6 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
-
-
-def _unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each variable without a prefix that the script reads from its scheduler."""
-    own, seen = {name for name, _, _ in script.assignments}, set[str]()
-    other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
-    for name, node in script.expansions:
-        needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
-        if name in other and name not in {*own, *seen} and not needless and not is_printed(node):
-            seen.add(name)
-            elsewhere = target.unprefixed.get(name, "does so at some sites only")
-            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
-            yield Remark(node.line, f"${name}", why, lost=False)
 
 
 def _directories(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -276,6 +266,23 @@ def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptR
             )
             why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
             yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+
+
+def _log_folders(
+    script: Script, source: Dialect, target: Dialect, content: ScriptRequest
+) -> Iterator[Remark]:
+    """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
+    fields = {"output", "error"} - content.script_logs.keys()
+    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    files = [f"{log}/log" if log.endswith("/") else log for log in logs]
+    folders = {os.path.dirname(_path(script, one, source)) for one in files}
+    for command in script.named("mkdir"):
+        words = [
+            _path(script, script.constants.text(word).strip("\"'"), source) for word in command.arguments
+        ]
+        if made := [one for one in words if any(_may_be_one(folder, one, True) for folder in folders - {""})]:
+            why = f"{target.title} opens the log in it before the script runs: make it before you submit"
+            yield Remark(command.line, f"mkdir {made[0]}", why, lost=False)
 
 
 def _path(script: Script, text: str, source: Dialect) -> str:
@@ -469,7 +476,8 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
             return True
         if inner.type == "command" and (name := inner.get("name")) is not None:
-            written = inner.parent is not None and inner.parent.type == "redirected_statement"
+            above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
+            written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             if (name.text in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner

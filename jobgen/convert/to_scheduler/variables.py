@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -180,9 +181,10 @@ def translate(
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
-        elif name not in seen and _foreign(name, target):
+        elif _foreign(name, target):
+            yield from [Remark(node.line, f"${name}", "has no counterpart")] * (name not in seen)
+            yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
-            yield Remark(node.line, f"${name}", "has no counterpart")
 
 
 def _name_of_array(source: Dialect, target: Dialect, other: dict[str, str], defined: dict[str, str]) -> None:
@@ -288,6 +290,33 @@ def _calculates(node: Node) -> bool:
         if above.type in ("command", "pipeline") and re.search(r"\b(expr|bc|tail -c|let)\b", above.text):
             return True
     return False
+
+
+def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+    """Yield a remark on each variable without a prefix that the script reads from its scheduler.
+
+    An edit ends the script where it would enter or delete a directory of an empty variable.
+    """
+    own, seen = {name for name, _, _ in script.assignments}, set[str]()
+    other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
+    for name, node in script.expansions:
+        needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
+        if name not in other or name in own or needless or is_printed(node):
+            continue
+        if name not in seen:
+            elsewhere = target.unprefixed.get(name, "does so at some sites only")
+            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
+            yield Remark(node.line, f"${name}", why, lost=False)
+        seen.add(name)
+        yield from _guard(name, node)
+
+
+def _guard(name: str, node: Node) -> Iterator[Edit]:
+    """Yield the edit that ends the script if a directory which it enters or deletes is empty."""
+    command = next((one for one in node.above() if one.type == "command"), None)
+    plain = node.text in (f"${name}", f"${{{name}}}")
+    if plain and command is not None and re.match(r"(cd|pushd|rm)\b", command.text):
+        yield Edit(node.start, node.end, f"${{{name}:?}}")
 
 
 def _inside(node: Node, offset: int, one: Node) -> bool:
