@@ -201,3 +201,18 @@ def test_the_log_of_the_script_by_a_pattern(pattern: str, named: bool) -> None:
     done = job_file(SLURM.format("-n 1", f"./a\ngrep -q ERROR {pattern}"))
     assert (values(done.text).get("log") == "slurm-%j.out") is named
     assert any("reads the log" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("log", "command", "named"),
+    [
+        ("logs/out.log", "rm -r logs\nmkdir logs", True),
+        ("logs/out.log", "rm -r old", False),
+        ("out.log", "rm *.log", True),
+        ("out.log", "rm *.txt", False),
+    ],
+)
+def test_a_command_that_deletes_the_log_of_a_later_copy(log: str, command: str, named: bool) -> None:
+    text = f"#!/bin/bash\n#PBS -l select=1:ncpus=2\n#PBS -j oe -o {log}\ncd $PBS_O_WORKDIR\n{command}\n./a\n"
+    assert reasons(text, "deletes the log, too", "pbspro") == [5] * named
+    assert not reasons(SLURM.format(f"-n 1 -o {log}", f"{command}\n./a"), "the log, too")

@@ -12,6 +12,7 @@ from jobgen.convert import submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.result import Remark
+from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
@@ -556,6 +557,19 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
         yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
 
 
+def swept_log(script: Script) -> Iterator[Remark]:
+    """Yield a remark on each command that takes the log with other files, where the scheduler of the script
+    writes it only when the job has ended, and others while it runs."""
+    dialect, request = script.dialect, script.request
+    if not dialect.copies_logs:
+        return
+    log = request.output or dialect.default_logs.get("output", "").format("ID")
+    name = log.rpartition(":")[2].replace("%x", request.name or script.name or "NAME")
+    for one in sweeps(script, dialect, [path_of(script, name, dialect, "")] if name else []):
+        why = f"{one.verb} the log, too, under a scheduler that writes it while the job runs, such as Slurm"
+        yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
+
+
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
     """Yield remarks if commands of the job read a number of tasks or cores that differs in the job, or start
     as many ranks as it has."""
@@ -573,12 +587,16 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
     if script.is_pbs:
         return
+    old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     numbers = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
     }
+    if not request.exclusive:
+        new_cores = file.values.get("cpus_per_node", new_each * cores)
+        numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, new_cores))
     words = set(re.findall(r"\w+", " ".join([blocks, *file.list("command")])))
     for name, node in script.expansions:
         old, new = numbers.get(name, (None, None))

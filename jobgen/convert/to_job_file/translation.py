@@ -193,6 +193,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *notes.log_text(script),
         *notes.child_jobs(script, file),
         *notes.run_directory(script, file),
+        *notes.swept_log(script),
         *notes.environment(script, launch),
         *notes.index(script),
         *misreadings.own_name(script),
