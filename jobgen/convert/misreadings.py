@@ -162,6 +162,9 @@ INSTALLED = re.compile(
 )
 
 
+_OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile))")  # that set PATH
+
+
 def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
@@ -184,7 +187,7 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
         known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
-        elsewhere = any(stem.lower() in text.lower() or text.startswith(("source", ".")) for text in texts)
+        elsewhere = any(stem.lower() in text.lower() or _OF_PROGRAMS.match(text) for text in texts)
         other = (
             (unknown or not elsewhere) and not INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
         )

@@ -72,7 +72,8 @@ class Launcher(NamedTuple):
     ``package`` is the Python package that the job must have for it. ``filters_devices``: it supports
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
-    directly after its name. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
+    directly after its name. ``one_thread``: it sets OMP_NUM_THREADS to 1 for several ranks of a node, where it
+    is unset. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
     correct its numbers if the nodes differ, with ``{before}`` for the number of ranks on the nodes before.
     ``runtime`` names the files of templates/runtime/ that it needs.
 
@@ -97,6 +98,7 @@ class Launcher(NamedTuple):
     filters_devices: bool = False
     renumbers_devices: bool = False
     local_rank_option: bool = False
+    one_thread: bool = False
     equal_nodes: bool = False
     mixed_ranks: tuple[str, ...] = ()
     line: CommandLine = CommandLine()
@@ -221,6 +223,7 @@ LAUNCHERS = {
     "torchrun": Launcher(
         "torchrun",
         once_a_node=True,
+        one_thread=True,
         default_for=PYTHON,
         line=CommandLine(
             modules=("torch.distributed.run", "torch.distributed.launch"),
@@ -270,6 +273,7 @@ LAUNCHERS = {
     "accelerate": Launcher(
         "accelerate",
         once_a_node=True,
+        one_thread=True,
         # With one rank it starts the program itself, and numbers nothing.
         ranks=RankVariables(
             *("${RANK:-0}", "${WORLD_SIZE:-1}", "${LOCAL_RANK:-0}"), local_size="${LOCAL_WORLD_SIZE:-1}"

@@ -216,3 +216,46 @@ def test_a_command_that_deletes_the_log_of_a_later_copy(log: str, command: str, 
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=2\n#PBS -j oe -o {log}\ncd $PBS_O_WORKDIR\n{command}\n./a\n"
     assert reasons(text, "deletes the log, too", "pbspro") == [5] * named
     assert not reasons(SLURM.format(f"-n 1 -o {log}", f"{command}\n./a"), "the log, too")
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1 -n 1 -c 32 --gres=gpu:4", "torchrun --nproc-per-node 4 t.py", True),
+        ("-N 1 -n 1 -c 32 --gres=gpu:4", "export OMP_NUM_THREADS=8\ntorchrun --nproc-per-node 4 t.py", False),
+        ("-N 1 -n 1 -c 32 --gres=gpu:1", "torchrun --nproc-per-node 1 t.py", False),
+        ("-N 1 -n 1 -c 4 --gres=gpu:4", "torchrun --nproc-per-node 4 t.py", False),
+    ],
+)
+def test_threads_that_a_launcher_sets(options: str, line: str, named: bool) -> None:
+    assert reasons(SLURM.format(options, line), "sets it to 1") == [3] * named
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("# k=3\npython a.py -k $k", True),
+        ("python a.py -k ${k}", True),
+        ("read -r k < file\npython a.py -k $k", False),
+        ("for k in 1 2; do :; done\npython a.py -k $k", False),
+        ("((k = 3))\npython a.py -k $k", False),
+        (": ${k:=3}\npython a.py -k $k", False),
+    ],
+)
+def test_a_variable_of_the_program_that_nothing_sets(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", lines))
+    assert any("is not set anywhere" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"), [("source /etc/profile\nsrun cuFFT", True), ("source env.sh\nsrun cuFFT", False)]
+)
+def test_a_program_that_only_srun_finds(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", lines))
+    assert any("finds it in the working directory" in one.why for one in done.remarks) is named
+
+
+def test_the_same_program_twice_does_not_make_itself() -> None:
+    found = values(job_file(SLURM.format("-n 1", "python t.py -a\npython t.py -b")).text)
+    assert "python t.py -a" in found["before"]
+    assert "setup" not in found

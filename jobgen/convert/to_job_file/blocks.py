@@ -90,6 +90,10 @@ def _makes(statement: Node, name: str) -> bool:
     if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
         return False
     base = re.escape(name.rpartition("/")[2])
+    if all(
+        is_python(one.name) and one.arguments and one.arguments[0].text == name for one in commands(statement)
+    ):
+        return False  # the same program, with other arguments
     builds = not name.startswith("/") and any(_BUILDS.match(text) for text in texts)
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
 

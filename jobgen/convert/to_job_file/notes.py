@@ -189,7 +189,7 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each argument of the script in the words of the program, and on each variable in them
     that nothing in the script sets."""
-    text, dialect = script.tree.text, script.dialect
+    dialect = script.dialect
     own = {name for name, _, _ in script.assignments}
     for name in names(file.list("command")):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
@@ -197,9 +197,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if name.isdigit() or not (
-            name in RANK_VARIABLES or ours or re.search(rf"(?<![${{\w]){name}\b", text)
-        ):
+        if name.isdigit() or not (name in RANK_VARIABLES or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
@@ -211,6 +209,16 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def _is_set(script: Script, name: str) -> bool:
+    """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    word = rf"(?<![${{\w.-]){name}\b"
+    sets = (
+        r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
+    )
+    return re.search(rf"{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code) is not None
 
 
 _CONDITIONS = ("if_statement", "case_statement")
@@ -314,9 +322,11 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
     if workflow := re.search(r"\bnextflow\b.*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
-        started = (at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text))
+        line = next(
+            (at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text)), 1
+        )
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(next(started, 1), workflow[0][:60], why, lost=False)
+        yield Remark(line, workflow[0][:60], why, lost=False)
         return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
@@ -566,7 +576,7 @@ def swept_log(script: Script) -> Iterator[Remark]:
     log = request.output or dialect.default_logs.get("output", "").format("ID")
     name = log.rpartition(":")[2].replace("%x", request.name or script.name or "NAME")
     for one in sweeps(script, dialect, [path_of(script, name, dialect, "")] if name else []):
-        why = f"{one.verb} the log, too, under a scheduler that writes it while the job runs, such as Slurm"
+        why = f"{one.verb} the log, too, under a scheduler that writes it from the beginning, such as Slurm"
         yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
 
 
@@ -582,8 +592,9 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
         if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
-            started = f"starts {new_each * nodes} in the job, as many as it has"
-            why = f"{started}, and {total or nodes} in the script"
+            why = (
+                f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
+            )
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
     if script.is_pbs:
         return

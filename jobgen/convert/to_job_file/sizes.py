@@ -339,7 +339,21 @@ def _with_values(code: str, text: str, values: Mapping[str, str]) -> str:
     return "\n".join([*lines, code])
 
 
-def threads(file: JobFile, script: Script, program: Command | None) -> None:
+def _unset_threads(file: JobFile, script: Script, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark if ranks have another OMP_NUM_THREADS than in the script, which does not set it."""
+    new, each = file.values.get("cpus_per_rank", 1), file.values.get("ranks_per_node", 1)
+    cores = _of_chunk(script.request) or script.request.cpus_per_rank or 1
+    if script.dialect.sets_threads and cores != new:
+        title, line = script.dialect.title, script.directives.live[0].number
+        why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
+        yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
+    elif not script.dialect.sets_threads and launch is not None and launch.row.one_thread:
+        if each != 1 and new != 1:
+            why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {new}"
+            yield Remark(launch.line, "OMP_NUM_THREADS", why, lost=False)
+
+
+def threads(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
     """Set OMP_NUM_THREADS, which jobgen sets to the cores of a rank behind the commands of setup."""
     found = [(value, node) for name, value, node in script.assignments if name == "OMP_NUM_THREADS"]
     node_of = program.node if program else None
@@ -350,20 +364,16 @@ def threads(file: JobFile, script: Script, program: Command | None) -> None:
     ):
         found = [(value, node) for value, node in found if node.start < node_of.end]
     passed = script.dialect.sets_threads or is_exported(script, "OMP_NUM_THREADS")
-    cores = _of_chunk(script.request) or script.request.cpus_per_rank or 1
-    new = file.values.get("cpus_per_rank")
-    unset = not found and "OMP_NUM_THREADS" not in file.variables
-    if script.dialect.sets_threads and unset and cores != new:
-        title, line = script.dialect.title, script.directives.live[0].number
-        why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
-        file.remarks.append(Remark(line, "OMP_NUM_THREADS", why, lost=False))
+    if not found and "OMP_NUM_THREADS" not in file.variables:
+        file.remarks += _unset_threads(file, script, launch)
     for value, node in found[-1:]:
         text = script.constants.value(value)
+        cores = file.values.get("cpus_per_rank")
         if not passed:
-            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {new}"
+            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {cores}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
         elif text is None:
-            why = f"jobgen sets it to the cores of a rank, {new}"
+            why = f"jobgen sets it to the cores of a rank, {cores}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text != str(new):
+        elif text != str(cores):
             file.set_variable("OMP_NUM_THREADS", text, node.line)

@@ -10,7 +10,9 @@ from jobgen.convert.result import Remark
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
-_INVISIBLE = "\u200b\u200c\u200d\ufeff"  # of text from web pages: a command that is not found
+
+# Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
+_NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
 
 class Split(NamedTuple):
@@ -29,7 +31,7 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     block = script.tree
     while True:
         around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
-        around = [one for one in around if one.text.strip(_INVISIBLE)]
+        around = [one for one in around if one.text.strip(_NOTHING)]
         top = next(
             (one for one in around if one is node or any(above is one for above in node.above())), None
         )

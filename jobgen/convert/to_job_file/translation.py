@@ -88,7 +88,7 @@ def _file(script: Script) -> JobFile:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         command = main_command(script, launch)
-        sizes.threads(file, script, command)
+        sizes.threads(file, script, command, launch)
         file.remarks += sizes.threads_in_blocks(file, script, source)
     sizes.variables(file, script)
     return file
