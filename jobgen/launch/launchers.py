@@ -72,7 +72,7 @@ class Launcher(NamedTuple):
     ``package`` is the Python package that the job must have for it. ``filters_devices``: it supports
     ``--include`` and ``--exclude``. ``renumbers_devices``: it counts the devices of a node from 0, whatever
     devices the scheduler gives. ``local_rank_option``: it passes ``--local_rank`` to a Python program,
-    directly after its name. ``one_thread``: it sets OMP_NUM_THREADS to 1 for several ranks of a node, where it
+    directly after its name. ``one_thread``: it sets OMP_NUM_THREADS to 1 for several ranks of a node, if it
     is unset. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
     correct its numbers if the nodes differ, with ``{before}`` for the number of ranks on the nodes before.
     ``runtime`` names the files of templates/runtime/ that it needs.

@@ -598,16 +598,16 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
     if script.is_pbs:
         return
+    per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
-    numbers = {
+    numbers: dict[str, tuple[int | None, int]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
     }
     if not request.exclusive:
-        new_cores = file.values.get("cpus_per_node", new_each * cores)
-        numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, new_cores))
+        numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     words = set(re.findall(r"\w+", " ".join([blocks, *file.list("command")])))
     for name, node in script.expansions:
         old, new = numbers.get(name, (None, None))

@@ -10,7 +10,6 @@ from jobgen.convert.result import Remark
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
-
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
