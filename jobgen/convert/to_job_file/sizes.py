@@ -347,10 +347,9 @@ def _unset_threads(file: JobFile, script: Script, launch: Launch | None) -> Iter
         title, line = script.dialect.title, script.directives.live[0].number
         why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
         yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
-    elif not script.dialect.sets_threads and launch is not None and launch.row.one_thread:
-        if each != 1 and new != 1:
-            why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {new}"
-            yield Remark(launch.line, "OMP_NUM_THREADS", why, lost=False)
+    elif not script.dialect.sets_threads and launch and launch.row.one_thread and 1 not in (each, new):
+        why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {new}"
+        yield Remark(launch.line, "OMP_NUM_THREADS", why, lost=False)
 
 
 def threads(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
