@@ -533,3 +533,34 @@ def test_a_launcher_that_may_fill_more_nodes_is_named() -> None:
     assert [(one.lost, one.line) for one in done.remarks if "add --nodes" in one.why] == [(False, 3)]
     one = convert("#PBS -l ncpus=128\nmpirun -np 16 -ppn 16 ./prog", "slurm")
     assert "#SBATCH --nodes=1\n" in one.text
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('CMD="/opt/openmpi/bin/mpirun -np 2 ./a"\neval "$CMD"', True),
+        ('RUN="$MPI_HOME/bin/mpirun -np 2"\neval $RUN ./a', True),
+        ('eval "${FOLDER}my_mpiexec" -n 2 ./a', True),
+        ("make run MPIRUN='mpirun -np 2'", True),
+        ("cd /opt/mpirun/data; ls", False),
+        ("runMpiexec() { ./a; }\nrunMpiexec", False),
+    ],
+)
+def test_a_launcher_in_a_text_that_another_command_runs(text: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\nmodule load openmpi\n{text}", "slurm")
+    found = [one.why for one in done.remarks if re.search("mpi(run|exec)", one.what, re.IGNORECASE)]
+    assert found == ["stays in this text"] * named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("N=$(grep N par)\nmpirun -np $N ./a", ["-n $N"]),
+        ("N=$(wc -l < $PBS_NODEFILE)\nmpirun -np $N ./a", []),
+        ("mpirun -np 5 ./a", []),
+        ("mpirun ./a", []),
+    ],
+)
+def test_a_number_of_ranks_that_is_known_only_when_the_job_runs(code: str, named: list[str]) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=1+2:ppn=2\n{code}", "slurm", "torque")
+    assert [one.what for one in done.remarks if "is not known" in one.why] == named

@@ -277,6 +277,8 @@ def test_the_run_directory_that_goes_with_all_files(text: str, noted: bool) -> N
         ("/data/logs/a.log", "mkdir -p /data/logs", "before the script runs"),
         ("logs/a.log", "cd $PBS_O_WORKDIR\n[ -d logs ] || mkdir logs", "before the script runs"),
         ("logs/", "D=logs\nmkdir -p $D", "before the script runs"),
+        ("logs/a.log", "cd $PBS_O_WORKDIR\nmkdir -p logs/data", "before the script runs"),
+        ("logs/a.log", "cd $PBS_O_WORKDIR\nmkdir logs/data", ""),
         ("/data/logs/a.log", "rm -r /data/log", ""),
         ("/data/logs/a.log", "mkdir /other/logs", ""),
         ("a.log", "mkdir -p out", ""),

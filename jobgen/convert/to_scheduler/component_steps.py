@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.convert.result import Edit, apply
+from jobgen.convert.result import Edit, Remark, apply
 from jobgen.convert.to_scheduler import launch_calls, mpirun_line
 from jobgen.convert.to_scheduler.component_scripts import calls, chunks_option, parts_of, ranks_of, scripts_of
 from jobgen.convert.to_scheduler.launch_line import LaunchWords, Unreadable
@@ -135,6 +135,24 @@ def _of_mpirun(script: Script, parts: Sequence[Script]) -> Refusal:
                 f"{call.name} starts {given.numbers['ranks']} of {total} ranks: only all are translated",
             )
     return None
+
+
+def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
+    """Yield a remark on each mpirun with a number of ranks that is known only when the job runs: each launch
+    of the new job starts all."""
+    total = sum(ranks_of(one.request) for one in parts)
+    for call in launch_calls.calls(script, mpirun_line.NAMES):
+        try:
+            given = mpirun_line.read(LaunchWords(call.words, script, {}), script.request)
+        except Unreadable:
+            continue
+        number = given.values.get("ranks", "")
+        names = re.findall(r"\$\{?(\w+)", number)
+        values = [one.text for name in names for one in script.values.get(name, ())]
+        counted_hosts = any(str(script.dialect.variable("node_file")) in one for one in values)
+        if number and "ranks" not in given.numbers and not counted_hosts:
+            why = f"is not known: the new job starts a rank on each of its {total} slots"
+            yield Remark(call.command.line, f"-n {number}", why, lost=False)
 
 
 def _of_names(script: Script, target: Dialect) -> Refusal:

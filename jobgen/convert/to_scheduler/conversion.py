@@ -48,6 +48,7 @@ def convert(script: Script, to: str) -> Converted:
     head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
     if len(parts) > 1:
         head, remarks = _requests(parts, content, source, target)
+        remarks += component_steps.unread_ranks(script, parts) if target.scheduler.component_line else ()
     of_submission += submission.nodes_of(script, source, target, head) if content.default_nodes else ()
     body = [*_body(script, source, target, content), *review.switched_off(script, source, target)]
     remarks += [one for one in body if isinstance(one, Remark)]

@@ -65,6 +65,8 @@ def _all(script: Script) -> Iterator[Call]:
     for command in script.commands:
         if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
             continue
+        if command.name in script.functions:
+            continue
         at = command_start([script.constants.value(word) for word in command.words])
         options = {word.text for word in command.words[at + 1 :]}
         if at >= len(command.words) or (options and options <= _QUERIES):

@@ -12,7 +12,7 @@ from jobgen.convert import misreadings, start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.swept_files import NUMBER, sweeps
-from jobgen.convert.to_scheduler import mpirun_line, variables
+from jobgen.convert.to_scheduler import variables
 from jobgen.convert.to_scheduler.request_writer import default_log, listed
 from jobgen.convert.to_scheduler.start_lines import (
     for_bash,
@@ -280,7 +280,10 @@ def _log_folders(
         words = [
             _path(script, script.constants.text(word).strip("\"'"), source) for word in command.arguments
         ]
-        if made := [one for one in words if any(_may_be_one(folder, one, True) for folder in folders - {""})]:
+        made = [one for one in words if any(_may_be_one(folder, one, True) for folder in folders - {""})]
+        if {"-p", "--parents"} & {*command.literals}:
+            made += [one for one in words if any(one.startswith(f"{folder}/") for folder in folders - {""})]
+        if made:
             why = f"{target.title} opens the log in it before the script runs: make it before you submit"
             yield Remark(command.line, f"mkdir {made[0]}", why, lost=False)
 
@@ -437,7 +440,7 @@ def _names(
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[rf"(?<![\w/.$\{{-])({'|'.join(mpirun_line.NAMES)})(?![\w/.=-])"] = (
+        patterns[r"(?<![\w.$\{-])(\w*(mpirun|mpiexec)(\.\w+|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
         )

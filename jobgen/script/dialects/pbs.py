@@ -104,7 +104,9 @@ class PbsDialect(Dialect):
         *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
         *("msub", "checkjob", "showq", "showstart", "canceljob"),
     )
-    site_commands = {"clean_scratch": "MetaCentrum", "pbsdcp": "the Ohio Supercomputer Center"}
+    site_commands = {
+        "clean_scratch": "MetaCentrum", "pbsdcp": "the Ohio Supercomputer Center", "nscc-docker": "NSCC Singapore"
+    }  # fmt: skip
 
     def request(self, given: Mapping[str, str]) -> Request:
         request = super().request(given)
