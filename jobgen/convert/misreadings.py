@@ -102,7 +102,7 @@ _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
 )
 _OF_GPUS = re.compile(
-    r"gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3})[a-z]?\b",
+    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3})[a-z]?\b",
     re.IGNORECASE,
 )
 

@@ -277,15 +277,14 @@ def _log_folders(
     files = [f"{log}/log" if log.endswith("/") else log for log in logs]
     folders = {os.path.dirname(_path(script, one, source)) for one in files}
     for command in script.named("mkdir"):
-        words = [
-            _path(script, script.constants.text(word).strip("\"'"), source) for word in command.arguments
-        ]
-        made = [one for one in words if any(_may_be_one(folder, one, True) for folder in folders - {""})]
-        if {"-p", "--parents"} & {*command.literals}:
-            made += [one for one in words if any(one.startswith(f"{folder}/") for folder in folders - {""})]
-        if made:
-            why = f"{target.title} opens the log in it before the script runs: make it before you submit"
-            yield Remark(command.line, f"mkdir {made[0]}", why, lost=False)
+        whole = bool({"-p", "--parents"} & {*command.literals})
+        for word in command.arguments:
+            path = _path(script, script.constants.text(word).strip("\"'"), source)
+            inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
+            if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
+                why = f"{target.title} opens the log in it before the script runs: make it before you submit"
+                yield Remark(command.line, f"mkdir {word.text}", why, lost=False)
+                break
 
 
 def _path(script: Script, text: str, source: Dialect) -> str:
@@ -440,7 +439,7 @@ def _names(
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[r"(?<![\w.$\{-])(\w*(mpirun|mpiexec)(\.\w+|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
+        patterns[r"(?<![\w.$\{-])(\w*(mpirun|mpiexec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
         )

@@ -115,7 +115,8 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(request, source, target), *target.job_variables}
     known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
-    return {name: values[meaning] for name, meaning in known.items() if meaning in values and name not in new}
+    found = {name: values[one] for name, one in known.items() if one in values and name not in new}
+    return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
 
 
 def _all_ranks(request: Request, target: Dialect) -> str:
@@ -230,7 +231,7 @@ def _defined(
 
     One remark is on a number of cores that no directive requests, the other on the form of a list of nodes.
     """
-    meaning = meanings(source)[name]
+    meaning = meanings(source).get(name)
     if not again:
         yield Definition(name, value)
         unsure = value in _UNSURE and request.cpus_per_rank is None

@@ -140,6 +140,7 @@ class Dialect:
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
     # first with a meaning is written; substitutes are the nearest to a meaning that only others have.
     job_variables: Mapping[str, str] = {}
+    constants: Mapping[str, str] = {}  # variables that have the same value in all jobs
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them

@@ -84,6 +84,7 @@ class PbsDialect(Dialect):
         "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",
         "PBS_NODEFILE": "node_file",
     }  # fmt: skip
+    constants = {"PBS_ENVIRONMENT": "PBS_BATCH"}
     variable_prefix = "PBS_"
     unprefixed = {
         "TMPDIR": "makes this directory for the job, and removes it afterwards",
@@ -105,8 +106,10 @@ class PbsDialect(Dialect):
         *("msub", "checkjob", "showq", "showstart", "canceljob"),
     )
     site_commands = {
-        "clean_scratch": "MetaCentrum", "pbsdcp": "the Ohio Supercomputer Center", "nscc-docker": "NSCC Singapore"
-    }  # fmt: skip
+        "clean_scratch": "MetaCentrum",
+        "pbsdcp": "the Ohio Supercomputer Center",
+        "nscc-docker": "NSCC Singapore",
+    }
 
     def request(self, given: Mapping[str, str]) -> Request:
         request = super().request(given)
