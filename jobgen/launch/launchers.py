@@ -463,7 +463,7 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
-        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|oneapi/(?:mpi|setvars)|mpivars|iimpi"
+        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"
         r"|(?:intel|intelcuda)[-/]20\d\d[ab]",
         passes_all=True,
         own_sessions=True,

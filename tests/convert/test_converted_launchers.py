@@ -492,6 +492,7 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
         ("module load Python/3.7.4-intel-2019b", "intel"),
         ("module load CP2K/2022.1-foss-2022a", "openmpi"),
         ("module load mpt/2.23", "mpich"),
+        ("module load intel/2022.0.2 mpi/2021.5.1", "intel"),
         ("module load $(spack module find -m tcl mpich %gcc)", "mpich"),
         ("export PATH=/opt/openmpi-4.0.1/bin:$PATH", "openmpi"),
         ("source /opt/intel/oneapi/setvars.sh", "intel"),
@@ -564,3 +565,18 @@ def test_a_launcher_in_a_text_that_another_command_runs(text: str, named: bool) 
 def test_a_number_of_ranks_that_is_known_only_when_the_job_runs(code: str, named: list[str]) -> None:
     done = convert(f"#PBS -l nodes=1:ppn=1+2:ppn=2\n{code}", "slurm", "torque")
     assert [one.what for one in done.remarks if "is not known" in one.why] == named
+
+
+@pytest.mark.parametrize(
+    ("code", "options"),
+    [
+        ("uniq $PBS_NODEFILE > hosts\nmpiexec -np 2 -f hosts ./a", "--ntasks=2 --distribution=cyclic --cpus-per-task=4"),
+        ("sort -u $PBS_NODEFILE > $F\nmpiexec -np 8 -f ${F} ./a", "--ntasks=8 --distribution=cyclic"),
+        ("mpiexec -np 4 -f my_hosts ./a", "--ntasks=4 --cpus-per-task=2"),
+        ("F=$PBS_NODEFILE\nmpiexec -np 4 -f $F ./a", "--ntasks=4 --nodes=1"),
+        ("mpiexec -np 4 -f $PBS_NODEFILE ./a", "--ntasks=4 --nodes=1"),
+    ],
+)  # fmt: skip
+def test_a_file_of_hosts_that_the_script_makes(code: str, options: str) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\nmodule load mpich\n{code}", "slurm", "torque")
+    assert done.text.splitlines()[-1] == f"srun {options} --kill-on-bad-exit=1 --mpi=pmi2 ./a"

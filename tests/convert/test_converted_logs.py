@@ -163,6 +163,8 @@ def test_mail_of_a_script_that_fails(events: str, noted: bool) -> None:
         ("#PBS -N x", "rm -f *.o*", ["*.o*"]),
         ("#PBS -N x\n#PBS -o x.log\n#PBS -j oe", "rm -f *.log", ["rm -f *.log"]),
         ("#PBS -N x", "gcc -o main.o main.c", []),
+        ("#PBS -N x", "cd /data\nrm x.*", ["rm x.*"]),
+        ("#PBS -N x", "cd /data\ncp x.* /y", []),
     ],
 )
 def test_a_log_of_pbs_that_the_script_uses(directives: str, text: str, expected: list[str]) -> None:

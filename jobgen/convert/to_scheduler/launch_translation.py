@@ -20,6 +20,7 @@ from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import end_together, first_open_mpi, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
+from jobgen.script.written_files import written
 from jobgen.values.parsers import number
 
 _SRUN = LAUNCHERS["srun"].names
@@ -82,6 +83,7 @@ def _replaced(
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
+            line.values |= _of_own_hosts(line, script, source)
             text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -101,6 +103,24 @@ def _replaced(
             yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
+
+
+def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:
+    """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
+    once; otherwise it is not known which nodes they fill."""
+    file = _plain(line.values.get("hosts", ""))
+    names = re.findall(r"\$(\w+)", file)
+    texts = [file, *(one.text for name in names for one in script.values.get(name, ()))]
+    if not file or any(str(source.variable("node_file")) in one for one in texts):
+        return {}
+    made = [node for node, _, name in written(script) if _plain(name) == file]
+    commands = [one.text for node in made for one in node.above() if one.type == "redirected_statement"]
+    each_once = any(re.search(r"\buniq\b|\bsort +-u", one) for one in commands)
+    return {"cyclic": ""} if each_once else {"own_hosts": ""}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\$\{(\w+)\}", r"$\1", text.strip("\"'"))
 
 
 def _unknown_nodes(line: LaunchLine, script: Script, source: Dialect) -> bool:

@@ -202,6 +202,9 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     fields = {"output", "error"} - content.script_logs.keys()
     logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     logs = {log for log in logs if os.path.basename(log) not in ("", "null")}
+    name = script.request.name or script.name
+    default = source.default_logs.get("output", "").format(NUMBER).replace("%x", name or "")
+    defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.commands:
@@ -209,8 +212,10 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
             continue
         words = [re.sub(r"^--?[\w-]+=", "", word.text.strip("'\"")) for word in command.arguments]
         names = [os.path.basename(word) for word in words]
-        if read := [log for log in sorted(logs) if any(_names_log(log, word) for word in words)]:
-            name = os.path.basename(read[0])
+        by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
+        files = logs | (defaults if by_default else set())
+        if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
+            name = os.path.basename(read[0]).replace(NUMBER, "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
             yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
@@ -405,6 +410,7 @@ def leftovers(
     known |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
     own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
+    own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in script.tree.all("comment")]
     for name, (why, lost), at, line in _names(script, source, target):

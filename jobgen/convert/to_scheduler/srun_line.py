@@ -200,6 +200,8 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
 def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
     """Return the nodes that mpirun fills, if these are not all: srun would use all."""
     ranks, each = line.numbers.get("ranks"), line.numbers.get("each")
+    if "own_hosts" in line.values:
+        return None
     if each is None and "each" not in line.values and request.ranks_per_node:
         cores = request.ranks_per_node * (request.cpus_per_rank or 1)
         each = min(request.ranks_per_node, cores // max(line.numbers.get("cpus", 1), 1))
