@@ -1511,3 +1511,18 @@ def test_a_variable_that_may_be_one_of_several_launchers(
 def test_scripts_that_another_shell_reads(text: str, what: list[str]) -> None:
     done = convert(SLURM.format("-N 1", text), "torque")
     assert [one.what for one in done.remarks if "not read" in one.why] == what
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "what"),
+    [
+        ("--begin=now", "./a", []),
+        ("--begin=now+1hour", "./a", ["--begin=now+1hour"]),
+        ("-N 1", "export SBATCH_PARTITION=gpu\n./a", ["SBATCH_PARTITION"]),
+        ("-N 1", "module load slurm-tools/1 python/3", ["slurm-tools/1"]),
+        ("-N 1", "M=slurm/20\nmodule load $M", ["$M"]),
+    ],
+)
+def test_what_only_slurm_reads(options: str, text: str, what: list[str]) -> None:
+    done = convert(SLURM.format(options, text), "torque")
+    assert [one.what for one in done.remarks if one.lost] == what
