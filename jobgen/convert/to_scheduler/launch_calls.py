@@ -10,7 +10,7 @@ from typing import NamedTuple
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
+from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -222,8 +222,8 @@ def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> b
     return known and not several and not named and (request.ranks_per_node or 1) == 1
 
 
-def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each launcher that stays unchanged."""
+def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:
+    """Yield a remark on each launcher that stays unchanged; ``names`` are those of the others."""
     for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
@@ -232,7 +232,7 @@ def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
         match = _VARIABLE.fullmatch(word.text) if word and command.arguments else None
         if match is None or (word and script.constants.value(word) is not None):
             continue
-        launchers = [name for one in script.values.get(match[1], ()) if (name := _first_launcher(one))]
+        launchers = [name for one in script.values.get(match[1], ()) if (name := _first_launcher(one, names))]
         if launchers:
             why = f"may be {' or '.join(dict.fromkeys(launchers))}: the line is unchanged"
             yield Remark(command.line, match[0], why)
@@ -241,11 +241,10 @@ def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
             yield Remark(command.line, match[0], why, lost=False)
 
 
-def _first_launcher(value: Node) -> str:
+def _first_launcher(value: Node, names: Collection[str]) -> str:
     """Return the name of the launcher that a value of a variable begins with; empty without one."""
     name = os.path.basename((code_text(value).split() or [""])[0])
-    known = name in (*LAUNCHERS["srun"].names, *mpirun_line.NAMES) or mpirun_line.OTHERS.fullmatch(name)
-    return name if known else ""
+    return name if name in names or mpirun_line.OTHERS.fullmatch(name) else ""
 
 
 def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:
