@@ -43,6 +43,8 @@ def _write(
     Raises:
         ValueError: the scheduler cannot express it; the message is the reason.
     """
+    if key == "begin" and value == "now":
+        return [], ""
     if why := target.scheduler.lacks.get(key):
         raise ValueError(why)
     if key == "begin" and source.yearless_dates and matches(r"\d+", value):

@@ -1479,3 +1479,50 @@ def test_a_shell_that_env_finds_is_the_same() -> None:
 def test_a_command_of_the_scheduler_in_text_that_is_printed(redirection: str, named: bool) -> None:
     done = convert(f'#PBS -l select=1:ncpus=2\n./a\necho "use qsub a.pbs" {redirection}', "slurm")
     assert ("is a command of PBS Pro" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "why"),
+    [
+        (("ibrun", "mpirun"), "$L -np 4 ./a", "may be ibrun or mpirun"),
+        (("mpirun -np 4", "mpiexec -n 4"), "${L} ./a", "may be mpirun or mpiexec"),
+        (("srun -n 4", ""), "$L ./a", "may be srun"),
+        (("torchrun", "python"), "$L t.py", ""),
+        (("./a", "./b"), "$L x", ""),
+    ],
+)
+def test_a_variable_that_may_be_one_of_several_launchers(
+    values: tuple[str, ...], text: str, why: str
+) -> None:
+    cases = "\n".join(f'{at}) L="{value}";;' for at, value in enumerate(values))
+    done = convert(SLURM.format("-N 2", f"case $X in\n{cases}\nesac\n{text}"), "pbspro")
+    assert any(why in one.why and "is unchanged" in one.why for one in done.remarks) == bool(why)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ('bash -c "source a/b.sh; ./c"', ["b.sh"]),
+        ("singularity exec x.sif /bin/bash -lc 'source a/b.sh'", ["b.sh"]),
+        ('singularity exec x.sif /bin/bash -c "source /ext3/env.sh; ./c"', []),
+        ('bash -c "./c"', []),
+    ],
+)
+def test_scripts_that_another_shell_reads(text: str, what: list[str]) -> None:
+    done = convert(SLURM.format("-N 1", text), "torque")
+    assert [one.what for one in done.remarks if "not read" in one.why] == what
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "what"),
+    [
+        ("--begin=now", "./a", []),
+        ("--begin=now+1hour", "./a", ["--begin=now+1hour"]),
+        ("-N 1", "export SBATCH_PARTITION=gpu\n./a", ["SBATCH_PARTITION"]),
+        ("-N 1", "module load slurm-tools/1 python/3", ["slurm-tools/1"]),
+        ("-N 1", "M=slurm/20\nmodule load $M", ["$M"]),
+    ],
+)
+def test_what_only_slurm_reads(options: str, text: str, what: list[str]) -> None:
+    done = convert(SLURM.format(options, text), "torque")
+    assert [one.what for one in done.remarks if one.lost] == what

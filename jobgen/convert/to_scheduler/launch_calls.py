@@ -18,15 +18,15 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
-from jobgen.script.word_lists import expanded
+from jobgen.script.word_lists import code_text, expanded
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
 IN_CONTAINER = "is in the container: the line is unchanged"
 _QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
-# A variable that may be a launcher.
-_OF_ENVIRONMENT = re.compile(r"\"?\$\{?(\w*(?:RUN|MPI|LAUNCH)\w*)\}?\"?", re.IGNORECASE)
+_VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
+_OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -224,17 +224,29 @@ def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> b
     return known and not several and not named and (request.ranks_per_node or 1) == 1
 
 
-def unknown(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each launcher that stays unchanged."""
+def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:
+    """Yield a remark on each launcher that stays unchanged; ``names`` are those of the others."""
     for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
     for command in script.commands:
         word = command.node.get("name")
-        match = _OF_ENVIRONMENT.fullmatch(word.text) if word and command.arguments else None
-        if match and match[1] not in script.values:
+        match = _VARIABLE.fullmatch(word.text) if word and command.arguments else None
+        if match is None or (word and script.constants.value(word) is not None):
+            continue
+        launchers = [name for one in script.values.get(match[1], ()) if (name := _first_launcher(one, names))]
+        if launchers:
+            why = f"may be {' or '.join(dict.fromkeys(launchers))}: the line is unchanged"
+            yield Remark(command.line, match[0], why)
+        elif match[1] not in script.values and _OF_LAUNCHER.search(match[1]):
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
             yield Remark(command.line, match[0], why, lost=False)
+
+
+def _first_launcher(value: Node, names: Collection[str]) -> str:
+    """Return the name of the launcher that a value of a variable begins with; empty without one."""
+    name = os.path.basename((code_text(value).split() or [""])[0])
+    return name if name in names or mpirun_line.OTHERS.fullmatch(name) else ""
 
 
 def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:

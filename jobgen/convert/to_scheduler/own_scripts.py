@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
@@ -14,6 +15,7 @@ from jobgen.convert.to_scheduler import variables
 from jobgen.launch.wrappers import command_start
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
@@ -26,7 +28,7 @@ _DEEPEST = 3  # scripts that start each other
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|cmsset_default|FOAM|SetUpFreeSurfer|\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\(|^/etc/|/\.config/"
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\(|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
@@ -102,7 +104,8 @@ def _files(script: Script) -> Iterator[Node]:
     """Yield the words that name a shell script of the user, each file once."""
     seen = {script.name}
     made = {os.path.basename(name) for _, _, name in written(script)}
-    found = [word for command in script.commands if (word := _file(script, command.words)) is not None]
+    every = [*script.commands, *_of_other_shells(script)]
+    found = [word for command in every if (word := _file(script, command.words)) is not None]
     found += [word for one in script.programs if (word := _file(script, (one.file, *one.arguments)))]
     for word in sorted(found, key=lambda one: one.start):
         text = script.constants.text(word).strip("\"'")
@@ -110,6 +113,14 @@ def _files(script: Script) -> Iterator[Node]:
         if name not in {*seen, *made}:
             seen.add(name)
             yield word
+
+
+def _of_other_shells(script: Script) -> Iterator[Command]:
+    """Yield the commands in a text that the script gives to a shell: ``bash -c "..."``."""
+    for command in script.commands:
+        for option, text in pairwise(command.words):
+            if re.fullmatch("-[a-z]*c", option.text) and text.type in ("string", "raw_string"):
+                yield from commands(parse(text.text[1:-1].encode(), text.line))
 
 
 def _file(script: Script, words: tuple[Node, ...]) -> Node | None:

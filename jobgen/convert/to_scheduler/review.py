@@ -138,6 +138,10 @@ def _logs(script: Script, source: Dialect, target: Dialect, content: ScriptReque
 def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
     steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    for name, _, node in script.assignments if steps else ():
+        if re.fullmatch("SBATCH_[A-Z_]+", name):
+            why = f"is an option of {source.command}: {target.command} does not read it"
+            yield Remark(node.line, name, why)
     if not steps or not re.search(r"\bsrun\b", script.tree.text):
         return
     cores = str(script.request.cpus_per_rank)
@@ -452,7 +456,7 @@ def _names(
     for command in script.named("module", "ml"):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
-            if loads and re.fullmatch(rf"(?i)({words})/\S+", script.constants.value(word) or ""):
+            if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):
                 yield word.text, (f"names {source.title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
