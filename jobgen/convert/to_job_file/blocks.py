@@ -38,6 +38,8 @@ _INSTALLS = re.compile(
     r"|(conda|mamba) install "
     r"|(make|ninja|cmake|cargo|go|npm|spack) (.* )?(--)?install( |$)"
 )
+# Commands with whose status set -e ends a script; that of a list may be another.
+_ENDS = ("command", "redirected_statement", "variable_assignment", "declaration_command", "pipeline")
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -229,7 +231,7 @@ class Body:
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
         start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
-        if key == "before" and not strict:
+        if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
         if key == "after_block" and strict:
             start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')

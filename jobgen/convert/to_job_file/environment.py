@@ -446,6 +446,8 @@ class Environment:
         """Return whether only the program reads the number of threads, which the job sets for it."""
         if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
             return False
+        if self.file.list("command") == ["true"]:  # what reads it may be a sourced file
+            return False
         return not self._is_read("OMP_NUM_THREADS", later)
 
     def _is_read(self, name: str, later: Sequence[Node]) -> bool:
