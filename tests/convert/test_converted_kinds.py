@@ -130,8 +130,8 @@ def test_the_greater_of_two_memories_is_requested() -> None:
 def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: bool) -> None:
     text = f"#PBS -l nodes=1:ppn=1\n{commands}\n./a"
     assert ('cd "$HOME" || exit 1  # where PBS starts a job' in convert(text, "slurm").text) is needed
-    setup = values(job_file(f"#!/bin/bash\n{text}\n").text).get("setup", "")
-    assert ("cd" in setup.split("\n")) is (needed or commands == "cd")
+    found = values(job_file(f"#!/bin/bash\n{text}\n").text)
+    assert (found.get("workdir") == "~/.") is (needed or commands == "cd")
 
 
 @pytest.mark.parametrize(

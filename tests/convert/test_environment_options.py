@@ -166,6 +166,12 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "source ~/miniconda3/bin/activate ~/miniconda3/envs/a", {"conda": "~/miniconda3/envs/a"},
     ),
     "a directory at home": ("cd ~/a", {"workdir": "~/a"}),
+    "the directory at home": ("cd", {"workdir": "~/.", "setup": None}),
+    "the directory at home by its variable": ('cd "$HOME"\ncd a', {"workdir": "~/a"}),
+    "a module of devices behind a virtual environment": (
+        "module load python/3\nsource /v/bin/activate\nmodule load cuda/12 cudnn",
+        {"module": ["python/3", "cuda/12", "cudnn"], "venv": "/v", "setup": None},
+    ),
     "a directory at home in quotes": ('cd "$HOME/a"\ncd b', {"workdir": "~/a/b"}),
     "a directory at home behind another one": ("cd /b\ncd ${HOME}/a", {"workdir": "~/a"}),
     "a directory at home in a variable": ('D="$HOME/a"\ncd $D/b', {"workdir": "~/a/b"}),
@@ -355,9 +361,9 @@ def test_a_program_without_a_launcher_has_the_address_of_the_script() -> None:
 
 def test_a_job_at_home_stays_there() -> None:
     """PBS starts a script in the home directory; an environment below it is none of the submission."""
-    assert found("module load a", PBS, "\nmpirun ./a\n")["setup"] == "cd\n"
+    assert found("module load a", PBS, "\nmpirun ./a\n")["workdir"] == "~/."
     got = found(". .venv/bin/activate", PBS, "\nmpirun ./a\n")
-    assert got["setup"] == "cd\nset -e\n. .venv/bin/activate\n"
+    assert (got["workdir"], got["setup"]) == ("~/.", "set -e\n. .venv/bin/activate\n")
     assert "venv" not in got
 
 
@@ -400,7 +406,7 @@ def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_o
 
 
 @pytest.mark.parametrize(
-    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $HOME"]
+    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $SCRATCH"]
 )
 def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str) -> None:
     got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
@@ -511,3 +517,44 @@ def test_the_directory_of_the_other_scheduler_is_no_directory_of_the_submission(
     """The scheduler does not set it, and cd goes to the home directory."""
     text = f"#!/bin/bash\n{directive}\ncd ${name}\n./a > out.txt\n"
     assert f"cd ${name}" in job_file(text).text
+
+
+CONDITIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "a directory": ("cd /b && srun ./a", {"workdir": "/b", "setup": None}),
+    "several options": (
+        "cd /b && module load x && source /y.sh && srun ./a",
+        {"workdir": "/b", "module": ["x"], "source": ["/y.sh"], "setup": None},
+    ),
+    "a directory behind a test": (
+        "[ -d x ] && cd x && srun ./a", {"workdir": None, "setup": "set -e\n[ -d x ] || exit\ncd x || exit\n"},
+    ),
+    "another sign": ("[ -d x ] || cd x && srun ./a", {"setup": "set -e\n[ -d x ] || cd x || exit\n"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "expected"), CONDITIONS.values(), ids=CONDITIONS)
+def test_conditions_of_the_program_that_are_options(line: str, expected: dict[str, Any]) -> None:
+    got = found(line, run="\n")
+    assert {key: got.get(key) for key in expected} == expected
+    assert got["command"] == ["./a"]
+
+
+def test_a_script_that_starts_at_home() -> None:
+    got = found("[ -e x ] || ./make_it", "#!/bin/bash\n#PBS -l nodes=1:ppn=1\n", "\nmpirun ./a\n")
+    assert got["workdir"] == "~/."
+    assert "cd" not in str(got.get("setup"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        ('cd "~"', 'cd "~"'),
+        ("source /v/bin/activate\nmodule load cuda-python/12", "module load cuda-python/12"),
+        ("source /v/bin/activate\nmodule load cuda\nsource /x.sh", "source /x.sh"),
+        ("conda activate a\nmodule load cuda", "module load cuda"),
+        ("source /o/miniconda3/bin/activate\nmodule load cuda", "module load cuda"),
+        ("source /v/bin/activate\nmodule load gcc\nmodule load cuda", "module load gcc\nmodule load cuda"),
+    ],
+)
+def test_lines_that_stay_where_they_are(lines: str, stays: str) -> None:
+    assert found(lines)["setup"] == f"set -e\n{stays}\n"

@@ -259,3 +259,74 @@ def test_the_same_program_twice_does_not_make_itself() -> None:
     found = values(job_file(SLURM.format("-n 1", "python t.py -a\npython t.py -b")).text)
     assert "python t.py -a" in found["before"]
     assert "setup" not in found
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "hidden"),
+    [
+        ("-n 1 --gpus-per-node=4", "srun python3 t.py", True),
+        ("-N 2 -n 2 --gpus-per-node=4", "srun /opt/bin/python t.py", True),
+        ("-n 1 --gpus-per-node=4", "srun --ntasks-per-node=1 python3 t.py", False),
+        ("-n 4 --gpus-per-node=4", "srun python3 t.py", False),
+        ("-n 1 --gpus-per-node=1", "srun python3 t.py", False),
+        ("-n 1 --gpus-per-node=4", "srun ./a", False),
+    ],
+)
+def test_the_number_of_tasks_that_libraries_compare_with_the_gpus(
+    options: str, line: str, hidden: bool
+) -> None:
+    found = values(job_file(SLURM.format(options, line)).text)
+    assert (found["command"][:3] == ["env", "-u", "SLURM_NTASKS_PER_NODE"]) is hidden
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "named"),
+    [
+        ("", "qsub $PBS_JOBNAME", True),
+        ("", 'qsub -v A=1 "${PBS_JOBNAME}"', True),
+        ("\n#PBS -N job", "qsub $PBS_JOBNAME", False),
+        ("", "qsub $PBS_JOBNAME.next", False),
+        ("", "./b $PBS_JOBNAME", False),
+    ],
+)
+def test_a_script_that_submits_itself_by_the_name_of_its_job(options: str, command: str, named: bool) -> None:
+    text = PBS.format("select=1" + options, f"./a\n{command}")
+    assert bool(reasons(text, "is the name of this script", "pbspro")) is named
+
+
+@pytest.mark.parametrize(
+    ("state", "line", "true"),
+    [
+        ("set -e", "[ -e $A ] && ln -s x $A", True),
+        ("set -e", "ln -s x $A", False),
+        ("set +e", "ln -s x $A", True),
+    ],
+)
+def test_the_status_of_the_commands_before_the_program(state: str, line: str, true: bool) -> None:
+    text = SLURM.format("-n 1", f"{state}\nA=$(ls | head -n 1)\nsed -i s/a/b/ $A\n{line}\nsrun ./a $A")
+    assert ("true  # whatever" in values(job_file(text).text)["before"]) is true
+
+
+def test_ranks_that_go_on_if_one_fails() -> None:
+    assert reasons(SLURM.format("-n 2", "srun --kill-on-bad-exit=0 ./a"), "without -K")
+    assert reasons(SLURM.format("-n 2", "srun -K0 ./a"), "without -K")
+    assert not reasons(SLURM.format("-n 2", "srun -K ./a"), "without -K")
+    assert not reasons(SLURM.format("-n 2", "srun --kill-on-bad-exit ./a"), "without -K")
+
+
+def test_names_in_comments_are_no_variables_of_the_job() -> None:
+    assert not reasons(SLURM.format("-n 1", "A=$(date)\n# job_id is unused\n./a $A"), "of this name")
+    assert reasons(SLURM.format("-n 1", "job_id=$(date)\n./a $job_id"), "of this name")
+
+
+@pytest.mark.parametrize(
+    ("line", "named"), [("module purge", True), ("module load python", False), ("module purge x", False)]
+)
+def test_modules_that_hide_the_python_of_the_system(line: str, named: bool) -> None:
+    assert bool(reasons(SLURM.format("-n 1", f"{line}\npython a.py"), "runs it as python3")) is named
+
+
+def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
+    found = values(job_file(SLURM.format("-n 1 -c 8", "export OMP_NUM_THREADS=8\nsource ./common.sh")).text)
+    assert found["env"] == {"OMP_NUM_THREADS": "8"}
+    assert found["command"] == ["true"]

@@ -82,7 +82,7 @@ PROGRAMS = {
     ),
     "variables of one command": ("B=2 ./prepare\nA=$X srun ./a", {"before": "set +o pipefail\nB=2 ./prepare\n", "command": ["env", "A=$X", "./a"]}),
     "a directory": ("cd /data/run\nsrun ./a", {"workdir": "/data/run"}),
-    "two directories": ("cd /data/run\ncd x && srun ./a", {"workdir": "/data/run", "setup": "set -eu\ncd x || exit\n"}),
+    "two directories": ("cd /data/run\ncd x && srun ./a", {"workdir": "/data/run/x", "setup": None}),
     "options of mpirun": (
         'mpirun -np 8 --mca btl ^openib -x A=1 -x PATH -x B="$C" ./a',
         {"launcher": "mpirun", "launcher_arg": ["--mca", "btl", "^openib"], "env": {"A": "1"}, "setup": 'set -eu\nexport B="$C"\n'},
@@ -225,7 +225,7 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),
     "another signal": (SLURM, "--signal=TERM@60", "./a", {"signal": None, "directive": ["--signal=TERM@60"]}),
     "all memory": (SLURM, "--mem=0", "./a", {"directive": ["--mem=0"]}),
-    "the home directory": (TORQUE, "", "./a", {"setup": "cd\n"}),
+    "the home directory": (TORQUE, "", "./a", {"workdir": "~/.", "setup": None}),
     "the directory of submission": (TORQUE, "#PBS -l wd\n", "./a", {"setup": None}),
     "one process on several nodes": ("#SBATCH -N 3 {}\n{}\n", "", "./a", {"launcher": "none", "nodes": 3}),
     "the MPI of a program with a Python file": (SLURM, "-n 2", "srun ./a t.py", {"mpi": "openmpi"}),

@@ -26,7 +26,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n"
 )
 def test_what_a_script_does_before_it_changes_the_directory(before: str, home: bool) -> None:
     found = values(job_file(f"{TORQUE}{before}\nmpirun ./a $START\n").text)
-    assert ("cd" in str(found.get("setup", "")).splitlines()) == home
+    assert (found.get("workdir") == "~/.") == home
 
 
 LOOP = "for one in {}; do\n  cd /work/$one\n  files=(*.in)\n  ./tool {}\ndone\n"

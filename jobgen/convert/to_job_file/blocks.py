@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
-from jobgen.convert.to_job_file.environment import take
+from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.launch.command_line import is_python
@@ -38,6 +38,8 @@ _INSTALLS = re.compile(
     r"|(conda|mamba) install "
     r"|(make|ninja|cmake|cargo|go|npm|spack) (.* )?(--)?install( |$)"
 )
+# Commands with whose status set -e ends a script; that of a list may be another.
+_ENDS = ("command", "redirected_statement", "variable_assignment", "declaration_command", "pipeline")
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -115,10 +117,14 @@ class Body:
         self.file, self.script, self.parts = file, script, parts
         self.used, self.lines = list(used), list(lines)
         self.files: list[Node] = []  # the options that may be files to source
+        self.conditions: list[Node] = []  # of the program, that are no options
 
     def write(self) -> None:
         """Set the options, and the blocks."""
-        options, own = take(self.file, self.script, self.parts.before, self.lines)
+        conditions = self.parts.conditions
+        options, own = take(self.file, self.script, [*self.parts.before, *conditions], self.lines)
+        self.conditions = [one for one in own if one in conditions]
+        own = [one for one in own if one not in conditions]
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.options(options, strict)
@@ -139,7 +145,8 @@ class Body:
 
     def _setup(self, statements: Sequence[Node], texts: dict[str, str], later: Sequence[Node]) -> str:
         text = self._text(statements)
-        code = "\n".join(filter(None, [text, self.parts.first, *self.lines]))
+        conditions = [f"{one.text} || exit" for one in self.conditions]
+        code = "\n".join(filter(None, [text, *conditions, *self.lines]))
         if not re.sub(r"set [-+]\w+( \w+)?|#.*|[;\s]", "", code):
             code = ""
         unexported = self._unexported(statements, later)
@@ -153,7 +160,7 @@ class Body:
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
-        if self._starts_at_home(statements):
+        if self._starts_at_home(statements) and not self.file.try_add("workdir", AT_HOME):
             start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
@@ -229,7 +236,7 @@ class Body:
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
         start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
-        if key == "before" and not strict:
+        if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
         if key == "after_block" and strict:
             start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
@@ -294,7 +301,7 @@ class Body:
         if self._sourced([*self.files, *own[:at]]) is not None:
             return [], own  # its functions are in the shell of setup only
         works = any(command.name not in PRINT for one in last for command in commands(one))
-        return (last, own[:at]) if works and not self.parts.first else ([], own)
+        return (last, own[:at]) if works and not self.conditions else ([], own)
 
     def _end_of_makers(self, statements: Sequence[Node]) -> int:
         """Return the index behind the last statement that may make the program."""

@@ -90,6 +90,8 @@ OF_RANKS = re.compile(
     r"|(MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|TOKENIZERS_PARALLELISM|PYTHON(UNBUFFERED|FAULTHANDLER)"
     r"|CUDA_(DEVICE_(ORDER|MAX_CONNECTIONS)|LAUNCH_BLOCKING)"
 )
+# Modules without Python, which a virtual environment does not hide, and which do not hide its commands.
+OF_DEVICES = re.compile(r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm)(/[\w.+-]*)?")
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import (
+    OF_DEVICES,
     OF_INSTALLERS,
     OF_LOGIN,
     OF_PRODUCTS,
@@ -46,6 +47,7 @@ _MODULES = re.compile(
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
+AT_HOME = "~/."  # the home directory itself
 _LOGIN_FILES = re.compile(
     r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}|\$\(whoami\)|`whoami`))/\.(bashrc|bash_profile|profile|bash_login)"
 )
@@ -198,7 +200,9 @@ class Environment:
             if value:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
-            self.values["workdir"] = [value if is_whole(value) else os.path.join(self._directory, value)]
+            self.values["workdir"] = [
+                value if is_whole(value) else os.path.join(self._directory.removesuffix("/."), value)
+            ]
         elif kind != "threads":
             if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
                 self.values["module_init"] = self.values.pop("source")
@@ -207,7 +211,11 @@ class Environment:
                 for folder in self.values.pop("venv", ()):
                     self.values.setdefault("source", []).append(f"{folder}/etc/profile.d/conda.sh")
             self.values.setdefault(kind, []).append(value)
-            if kind in _STAGES and not value.endswith("/conda.sh"):  # which only defines a function
+            defines = value.endswith("/conda.sh")  # a function, and nothing else
+            before = kind == "module" and self.stage == _STAGES.index(
+                "venv"
+            )  # where its place does not matter
+            if kind in _STAGES and not defines and not before:
                 self.stage = _STAGES.index(kind)
 
     def _settings(self, statement: Node) -> list[Setting] | None:
@@ -309,6 +317,9 @@ class Environment:
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
         if match and self._is_submission(match[1]) and not self._is_set(match[0]):
             return [("submission", (match[2] or "").strip("/"))]
+        home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
+        if name == "cd" and (home or not command.arguments):
+            return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
         words = self._words(command)
         if words is None:
             return None
@@ -331,7 +342,7 @@ class Environment:
     def _below_home(self, word: Node) -> str | None:
         """Return a word as ``~/PATH`` if it is a path below the home directory."""
         home = _AT_HOME.fullmatch(self._resolved(word))
-        return f"~{home[1]}" if home and "HOME" not in self.script.values else None
+        return f"~{home[1] or '/.'}" if home and "HOME" not in self.script.values else None
 
     def _resolved(self, word: Node) -> str:
         """Return the text of a word without quotes, with the text of the variable that it begins with."""
@@ -424,7 +435,7 @@ class Environment:
         file = os.path.basename(value)
         if product and any(mentions(one.node, file) for one in self.block):
             return False  # which may write it
-        return fits and self._in_time(kind) and self._passes(option)
+        return fits and self._in_time(kind, value) and self._passes(option)
 
     @property
     def _is_base(self) -> bool:
@@ -433,8 +444,11 @@ class Environment:
             _CONDA.fullmatch(self.values.get("venv", [""])[0])
         )
 
-    def _in_time(self, kind: str) -> bool:
-        """Return whether the job sets an option behind those that the script has before it."""
+    def _in_time(self, kind: str, value: str) -> bool:
+        """Return whether the job sets an option behind those that the script has before it, or may do so."""
+        alone = not {"source", "conda"} & self.values.keys() and not self._is_base
+        if kind == "module" and OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
+            return True
         first = kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
         return self.stage <= _STAGES.index("source" if first else kind)
 
@@ -445,6 +459,8 @@ class Environment:
     def _is_default(self, later: Sequence[Node]) -> bool:
         """Return whether only the program reads the number of threads, which the job sets for it."""
         if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
+            return False
+        if self.file.list("command") == ["true"]:  # what reads it may be a sourced file
             return False
         return not self._is_read("OMP_NUM_THREADS", later)
 

@@ -189,6 +189,7 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
     ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
+    given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
     if launch.kind != script.dialect.scheduler.node_step or ranks < 2 or given:
         return
     texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]

@@ -25,6 +25,7 @@ from jobgen.convert.to_job_file.inherited import (
 )
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
@@ -59,6 +60,7 @@ _OUTPUT = re.compile(
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
+_EMPTIES = re.compile(r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$")
 
 
 def shown(node: Node) -> str:
@@ -175,7 +177,8 @@ def _shell_code(file: JobFile) -> list[str]:
 
 
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on the path of the script in commands that other shells run."""
+    """Yield a remark on the path of the script in commands that other shells run, and on its name where a
+    command submits it again."""
     code = _shell_code(file)
     code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
     found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
@@ -184,6 +187,11 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
         line = next((node.line for one, node in script.expansions if one == name), 1)
         why = "is the path of this script, which the commands of a job file do not have"
         yield Remark(line, f"${name}", why)
+    variable = script.dialect.variable("job_name")
+    for one in script.named(script.dialect.command) if script.request.name is None else ():
+        if any(re.fullmatch(rf"\$\{{?{variable}\}}?", word.text.strip('"')) for word in one.arguments):
+            why = "is the name of this script, after which its job is called, and not that of the new one"
+            yield Remark(one.line, f"${variable}", why, lost=False)
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -356,7 +364,8 @@ def _kept(statements: Sequence[Node]) -> bool:
 
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
-    words = set(re.findall(r"\bjob_[a-z]\w*", str(file.values.get("setup", ""))))
+    code = re.sub(r"(?m)^\s*#.*$", "", str(file.values.get("setup", "")))
+    words = set(re.findall(r"\bjob_[a-z]\w*", code))
     for name in sorted((words | set(names(file.list("command")))) & runtime_names()):
         line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
@@ -483,7 +492,8 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
-    if not paths and not any(script.named(*_FINDS_PYTHON)):
+    found = [one for one in script.named(*_FINDS_PYTHON) if not _EMPTIES.search(one.node.text)]
+    if not paths and not found:
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
 
 
@@ -500,13 +510,22 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
-    """Hide the number of tasks of a node, which jobgen requests, from a program without a launcher that uses
-    several GPUs; yield a remark.
+    """Hide the number of tasks of a node, which jobgen requests, from a program that uses several GPUs and
+    has no launcher, or one rank of Python on each node; yield a remark.
 
     Libraries that start their own processes, one for each GPU, compare the two numbers.
     """
     if launch is not None:
-        return
+        of_step = (
+            launch.kind == script.dialect.scheduler.node_step and "--ntasks-per-node" not in launch.options
+        )
+        one = file.values.get("ranks_per_node", 1) == 1
+        if (
+            not of_step
+            or not one
+            or not any(is_python(os.path.basename(word.text)) for word in launch.program)
+        ):
+            return
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return

@@ -15,11 +15,12 @@ _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
 
 class Split(NamedTuple):
-    """The statements of a script around its program, and code that goes before and after them."""
+    """The statements of a script around its program, those on whose success it depends, which follow the ones
+    before it, and code that goes before those after it."""
 
     before: tuple[Node, ...]
     after: tuple[Node, ...]
-    first: str = ""
+    conditions: tuple[Node, ...] = ()
     last: str = ""
 
 
@@ -51,8 +52,8 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
             block = inner
         else:
             break
-    first, last = _beside(node, top, remarks)
-    return Split(tuple(before), tuple(after), first, last)
+    conditions, last = _beside(node, top, remarks)
+    return Split(tuple(before), tuple(after), tuple(conditions), last)
 
 
 def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:
@@ -78,16 +79,24 @@ def _only_call(script: Script, statement: Node, after: Sequence[Node]) -> Node |
     return calls[0].node if plain and any(one is calls[0].node for one in after) else None
 
 
-def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[str, str]:
-    """Return the code before and after a command in its own statement; add remarks on the rest of it."""
-    first: list[str] = []
+def _each(condition: Node) -> list[Node]:
+    """Return the parts of a condition that must all hold."""
+    if condition.type == "list" and condition.children[1].text == "&&":
+        return [*_each(condition.children[0]), *_each(condition.children[-1])]
+    return [condition]
+
+
+def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], str]:
+    """Return the conditions of a command in its own statement, and the code after it; add remarks on the rest
+    of it."""
+    conditions: list[Node] = []
     last: list[str] = []
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":
             start, sign, end = above.children[0], above.children[1].text, above.children[-1]
             if node is end and sign == "&&":
-                first.insert(0, f"{start.text} || exit")
+                conditions[:0] = _each(start)
             elif node is start:
                 test = "=" if sign == "&&" else "!="
                 last.append(f'if [ "$JOBGEN_STATUS" {test} 0 ]; then {end.text}; fi')
@@ -105,9 +114,9 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[str, str]:
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
             remarks.append(Remark(top.line, top.text.split("\n")[0][:60], why))
-            return "\n".join(first), "\n".join(last)
+            return conditions, "\n".join(last)
         node = above
-    return "\n".join(first), "\n".join(last)
+    return conditions, "\n".join(last)
 
 
 def compound(node: Node) -> Node | None:
