@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import NamedTuple
 
@@ -61,9 +62,14 @@ def check(
     for above, text, has_options in scripts(script):
         for one in _findings(_script(text, scheduler, folder, version, policies, file), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
-                line = one.line + above
-                found.add(one.moved(line, script.line(line)))
+                line, reason = one.line + above, _moved(one.reason, above)
+                found.add(one.moved(line, script.line(line))._replace(reason=reason))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
+
+
+def _moved(reason: str, above: int) -> str:
+    """Return a reason whose numbers of lines are those of a script around, with ``above`` more lines."""
+    return re.sub(r"\bline (\d+)\b", lambda number: f"line {int(number[1]) + above}", reason)
 
 
 def _of_started(script: Script, file: str, silenced: set[str]) -> set[Finding]:

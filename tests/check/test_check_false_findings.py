@@ -150,3 +150,25 @@ def test_the_name_of_a_launcher_that_is_a_module() -> None:
     (only,) = found(f"{HEAD}#SBATCH --nodes=2\nset -e\n{launch}", "nodes-mismatch")
     assert only.reason.startswith("torch.distributed.launch gets 4 nodes")
     assert only.reason.endswith("until the rendezvous times out")
+
+
+def test_the_lines_in_a_reason_are_those_of_the_whole_file() -> None:
+    inner = "#!/bin/bash\n#SBATCH --time=1\nmodule load a\n#SBATCH --mem=4G\n./a"
+    (late,) = found(f"#!/bin/bash\nsbatch <<END\n{inner}\nEND", "late-directive")
+    assert (late.line, "in line 5" in late.reason) == (6, True)
+
+
+def test_an_option_is_no_secret_of_the_option_before_it() -> None:
+    assert found(f"{HEAD}python t.py --mode=decode --single_pass=1 --vocab=v", "secret-in-script") == []
+    assert found(f"{HEAD}python t.py --mode=decode --api_key=9f8e7d6c5b4a39281706", "secret-in-script")
+
+
+def test_nothing_follows_a_pipeline_at_the_end() -> None:
+    assert found(f"{HEAD}srun python t.py 2>&1 | sed s/a/b/ >> log", "no-errexit") == []
+
+
+@pytest.mark.parametrize("rule", ["no-errexit"])
+@pytest.mark.parametrize("last", ["times", "ray stop", "apptainer instance stop db"])
+def test_what_ends_a_service_is_no_work(rule: str, last: str) -> None:
+    reasons = [one.reason for one in found(f"{HEAD}./solver\n{last}\necho done", rule)]
+    assert all(last.split()[0] not in one.partition(",")[0] for one in reasons)

@@ -89,6 +89,8 @@ def _logs_in(name: str, words: list[tuple[int, str]]) -> bool:
 
 def _is_real(name: str, value: str) -> bool:
     """Return whether a value is a secret, and neither a placeholder nor a path nor a word."""
+    if (inner := re.fullmatch(r"(--?[\w-]+)=(.*)", value)) is not None:
+        return _is_real(inner[1], inner[2])  # the next option, and no value
     if len(value) < 8 or not re.fullmatch(r"[\w.~+/=:@%!#-]+", value):
         return False
     if is_secret("", value):

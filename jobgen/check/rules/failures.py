@@ -212,9 +212,10 @@ def _ignored(script: Script, work: Command) -> list[Command]:
     That one is among them if the script does not exit with its status.
     """
     own = [one for one in _run(script) if not _handled(one) and not _alternative(one, work)]
-    others = [one for one in own if one.node.start != work.node.start]
+    whole = work.statement  # the pipeline of it
+    others = [one for one in own if not whole.start <= one.node.start < whole.end]
     lost = [one for one in others if _matters(script, one)]
-    followed = any(one.node.start > work.node.end and _sets_status(one) for one in others)
+    followed = any(one.node.start > whole.end and _sets_status(one) for one in others)
     if not _handled(work) and (followed or work.node.under(*LOOPS)):
         lost.append(work)
     return lost

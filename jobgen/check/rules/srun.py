@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from jobgen.check.ranks.model import is_work
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
 from jobgen.script import code_files
@@ -101,7 +102,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return  # the option is known; the other calls are helpers
     for launch in sruns:
         bound = launch.has("--cpu-bind", "--exact", "--overlap")
-        if bound or launch.unknown or _program(script, launch) in _TRIFLES:
+        if bound or launch.unknown or _program(script, launch) in _TRIFLES or not is_work(script, launch):
             continue
         yield Hit(
             launch.line,
