@@ -33,7 +33,9 @@ def main() -> None:
         web = str(folder / "web")
         subprocess.run([sys.executable, "-m", "jobgen", "web", "-o", web], check=True)
         with served(folder / "web") as address:
-            Page(opened, address).open(FORM)
+            page = Page(opened, address)
+            page.open(FORM)
+            page.wait("linked")
             _write(opened, "web.png")
 
 

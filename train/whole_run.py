@@ -261,9 +261,18 @@ def _saver(
     return saver
 
 
+def _note_on_workers(settings: config.Settings, samples: "Task") -> Iterator[str]:
+    from . import peers
+
+    source, cores = samples.train, len(peers.cores())
+    workers = source.workers if settings.workers is None else settings.workers
+    if source.in_python and not source.sequential and workers > cores:
+        yield f"the {workers} workers of a rank share {cores} core(s): more workers than cores do not help"
+
+
 def _announce(plan: _Plan, parts: _Parts, run: report.Run) -> None:
     settings, me, how = plan.settings, plan.me, plan.how
-    for note in (*how.notes, *parts.samples.notes):
+    for note in (*how.notes, *parts.samples.notes, *_note_on_workers(settings, parts.samples)):
         run.line(f"note: {note}")
     run.line(
         f"{settings.task}, {settings.model}, {settings.engine}: {me.world_size} rank(s) on "

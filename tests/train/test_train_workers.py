@@ -155,10 +155,14 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
     options = ("--epochs", "2", "--eval-every", "3")
     whole = train(tmp_path / "0", "exact", *options, "--workers", "0")
     assert whole.returncode == 0, whole.stderr
-    for name, more in (("exact", ("--workers", "2")), ("loader", ())):
+    cores = len(os.sched_getaffinity(0))
+    for name, more in (("exact", ("--workers", str(cores + 1))), ("loader", ())):
         done = train(tmp_path / name, name, *options, *more)
         assert done.returncode == 0, done.stderr
         assert done.losses() == whole.losses()
+        assert "UserWarning" not in done.stdout + done.stderr
+        shared = f"note: the {cores + 1} workers of a rank share {cores} core(s)"
+        assert (shared in done.stdout + done.stderr) == (name == "exact" or cores == 1)
         assert done.metrics("evaluation")[-1]["mae"] == whole.metrics("evaluation")[-1]["mae"]
         pids = set((tmp_path / name / "pids").read_text().split())
         assert len(pids) >= 3  # the rank, and two workers

@@ -16,8 +16,10 @@ import pickle
 import signal
 import tempfile
 import threading
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from multiprocessing import connection, util
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
@@ -128,25 +130,27 @@ class Processes:
         _keep_files_together()
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([SERVER])
-        self._loader: DataLoader[Any] = DataLoader(
-            _Samples(alone, seed),
-            batch_size=None,
-            sampler=self._requests,
-            num_workers=count,
-            collate_fn=_unchanged,
-            worker_init_fn=_end_with_the_rank,
-            multiprocessing_context=context,
-            persistent_workers=True,
-            prefetch_factor=ahead,
-            pin_memory=pin,
-            generator=torch.Generator(),  # otherwise it would draw from the random numbers of the training
-        )
+        with _without_advice():
+            self._loader: DataLoader[Any] = DataLoader(
+                _Samples(alone, seed),
+                batch_size=None,
+                sampler=self._requests,
+                num_workers=count,
+                collate_fn=_unchanged,
+                worker_init_fn=_end_with_the_rank,
+                multiprocessing_context=context,
+                persistent_workers=True,
+                prefetch_factor=ahead,
+                pin_memory=pin,
+                generator=torch.Generator(),  # otherwise it would draw from those of the training
+            )
         self._pass: Any = None
 
     def batches(self, steps: Iterable[Step], epoch: int) -> Iterator[tuple[list[Batch], Step]]:
         """Yield the batches of the pieces of each step, in order."""
         self._requests.begin(steps, epoch)
-        self._pass = iter(self._loader)
+        with _without_advice():
+            self._pass = iter(self._loader)
         while (answer := self._answer()) is not None:
             if isinstance(answer, BadInput):
                 raise answer
@@ -186,6 +190,14 @@ class Processes:
         if self._pass is not None:
             self._pass._shutdown_workers()
             self._pass = None
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Leave out torch's warning of more workers than cores: a note of the run says it once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="This DataLoader will create")
+        yield
 
 
 @functools.cache
