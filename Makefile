@@ -122,7 +122,8 @@ lint: $(VENV)/.light
 	$(BIN)/shellcheck .ci/run tests/*.sh tests/cluster/*.sh tests/support/*.sh
 
 # The types of the training module, which need PyTorch. Here each exception from the rules of mypy must be of use.
-lint-train: $(VENV)/.test
+# After lint: with what its mypy keeps, this one takes 9 instead of 23 seconds of a core.
+lint-train: $(VENV)/.test lint
 	$(BIN)/mypy --warn-unused-configs --package jobgen --package train
 
 # The documentation site, in site/. NO_MKDOCS_2_WARNING: the pins in constraints.txt hold mkdocs below 2.

@@ -28,7 +28,8 @@ JOBGEN = tuple(
 )
 """All modules of jobgen but the training, which are imported in a third of a second."""
 TRAINING = (
-    *("data", "loop", "whole_run", "models.hf", "models.moe"),
+    *("data", "loop", "whole_run", "commands.evaluate", "commands.export", "commands.sample"),
+    *("models.hf", "models.moe"),
     *(f"checkpoints.{name}" for name in ("initial", "save", "sharded", "whole")),
     *(f"engines.{name}" for name in ("ddp", "deepspeed", "fsdp", "pipeline")),
 )
