@@ -197,7 +197,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
         if launch.has(key)
     }
     for name, (key, launch) in list(named.items())[:_FIRST]:
-        local = name and (launch.kind == "deepspeed" or not name.startswith("/"))
+        local = name and (not launch.row.of_mpi or not name.startswith("/"))
         path = script.path(name) if name and local else None
         if not name or path is None or os.path.exists(path):
             continue
@@ -209,7 +209,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             one in names and not node.start <= use.start < node.end for one, use in script.expansions
         )
         if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
-            effect = "deepspeed uses this node only" if launch.kind == "deepspeed" else f"{launch.kind} ends"
+            effect = f"{launch.kind} {'ends' if launch.row.of_mpi else 'uses this node only'}"
             yield Hit(
                 launch.line,
                 f"nothing makes {name}: without it {effect}, and one of another job has its hosts",
