@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
@@ -194,12 +193,12 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
     named = {
         launch.options[key]: (key, launch)
         for launch in script.launched(*_HOSTFILE_OPTIONS)
-        for key in _HOSTFILE_OPTIONS[launch.kind].names
+        for key in _HOSTFILE_OPTIONS[launch.kind]
         if launch.has(key)
     }
     for name, (key, launch) in list(named.items())[:_FIRST]:
-        options = _HOSTFILE_OPTIONS[launch.kind]
-        path = script.path(name) if name and (not options.ends or not name.startswith("/")) else None
+        local = name and (not launch.row.of_mpi or not name.startswith("/"))
+        path = script.path(name) if name and local else None
         if not name or path is None or os.path.exists(path):
             continue
         last = os.path.basename(name)
@@ -210,7 +209,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             one in names and not node.start <= use.start < node.end for one, use in script.expansions
         )
         if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
-            effect = f"{launch.kind} {'ends' if options.ends else 'uses this node only'}"
+            effect = f"{launch.kind} {'ends' if launch.row.of_mpi else 'uses this node only'}"
             yield Hit(
                 launch.line,
                 f"nothing makes {name}: without it {effect}, and one of another job has its hosts",
@@ -218,14 +217,9 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             return
 
 
-class _HostfileOptions(NamedTuple):
-    names: tuple[str, ...]
-    ends: bool  # whether the launcher ends without the file
-
-
 _HOSTFILE_OPTIONS = {
-    "deepspeed": _HostfileOptions(("--hostfile", "-H"), ends=False),
-    "mpirun": _HostfileOptions(("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"), ends=True),
+    "deepspeed": ("--hostfile", "-H"),
+    "mpirun": ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"),
 }
 
 

@@ -105,7 +105,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 
 @rule(
     "container-gpus",
-    WARNING,
+    NOTE,
     "A container that sees no GPU",
     """apptainer and singularity put the driver of NVIDIA into a container only with `--nv`, that of AMD with
     `--rocm`, unless the site has set it for all containers. Without it the program runs on the cores, or ends
