@@ -32,7 +32,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
-        why = f"a directive cannot make an array: submit with {how}"
+        why = f"no directive has the range of the array: submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)
 
 

@@ -47,6 +47,8 @@ class Array(NamedTuple):
 
 def read(text: str) -> Array | None:
     """Parse an array in the notation of any scheduler; return None if no scheduler accepts it."""
+    if text.startswith("["):  # as squeue shows it, and sbatch takes it
+        text = text.replace("[", "").replace("]", "")
     indices, percent, limit = text.partition("%")
     ranges = []
     for part in indices.split(","):
@@ -67,7 +69,7 @@ def array(text: str) -> Array:
     if re.search(r"\d{8}", text):
         raise ValueError(f"must have indices up to {MOST - 1}, the limit of all schedulers")
     found = read(f"0{text}" if text.startswith("%") else text)
-    if found is None or found.limit == 0 or " " in text:
+    if found is None or found.limit == 0 or re.search(r"[\s\[]", text):
         raise ValueError(_RULE)
     if found.last >= MOST:
         raise ValueError(f"goes up to {found.last}, but the limit of all schedulers is {MOST - 1}")

@@ -1318,23 +1318,6 @@ def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("TMPDIR=/work\n./a", ["PBS exports it"]),
-        ("export TMPDIR=/work\n./a", []),
-        ("declare -xr TMPDIR=/work\n./a", []),
-        ("TMPDIR=/work\n./a\nexport TMPDIR", []),
-        ("mkdir ${TMPDIR:-/work}", ["PBS makes this directory"]),
-        ("TMPDIR=${TMPDIR:=$HOME/tmp}", ["PBS makes this directory"]),
-        ("cd $TMPDIR", []),
-    ],
-)
-def test_a_directory_that_only_pbs_makes(text: str, why: list[str]) -> None:
-    done = convert(SLURM.format("-N 1", text), "pbspro")
-    assert [one.why[: len(why[0])] for one in done.remarks if "TMPDIR" in one.what] == why
-
-
-@pytest.mark.parametrize(
     ("text", "what"),
     [
         ("srun -n $X foo.x", ["foo.x"]),

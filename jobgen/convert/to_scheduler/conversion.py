@@ -124,11 +124,15 @@ def _requests(
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 
 
+def _sets_threads(script: Script) -> bool:
+    return any(name == "OMP_NUM_THREADS" and value.text != "1" for name, value, _ in script.assignments)
+
+
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
     request, key = content.request, next((key for key in _CHUNKS if key in script.heeded), "")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
-    alone = not request.several and not any(chunk) and not any(script.named(aprun.NAME))
+    alone = not (request.several or any(chunk) or script.launches or _sets_threads(script))
     if not key or not chunk or alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
         return
     option = script.heeded[key]

@@ -172,11 +172,15 @@ def completed(
 
 def shortage(call: Call, line: LaunchLine, request: Request) -> Iterator[Remark]:
     """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
+    if request.exclusive or "overcommit" in line.values:
+        return
     needed, cores = _cores(line, request)
-    if needed > cores and not request.exclusive and "overcommit" not in line.values:
-        why = (
-            f"needs {needed} cores, more than the {cores} of the request: on whole nodes request all of them"
-        )
+    end = "of the request: on whole nodes request all of them"
+    if needed > cores:
+        why = f"needs {needed} cores, more than the {cores} {end}"
+        yield Remark(call.command.line, call.what, why, lost=False)
+    elif line.values.keys() & {"ranks", "each"} - line.numbers.keys() and cores == (request.nodes or 1):
+        why = f"has ranks that are counted when the job runs, and a node has 1 core {end}"
         yield Remark(call.command.line, call.what, why, lost=False)
 
 

@@ -74,12 +74,14 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         why = f"no launcher starts it on the {script.request.nodes or ''} nodes".replace("  ", " ")
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
     for command in script.commands:
-        options = _ENGINES.get(command.name)
-        if options and any(re.match(options, word) for word in command.literals if word):
+        words = " ".join(script.constants.text(word).strip("\"'") for word in command.words).split()
+        name = os.path.basename(words[0]) if words else ""
+        options = _ENGINES.get(name)
+        if options and any(re.match(options, word) for word in words):
             why = (
                 f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
             )
-            yield Remark(command.line, command.name, why, lost=False)
+            yield Remark(command.line, name, why, lost=False)
 
 
 def _alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:

@@ -20,7 +20,7 @@ from jobgen.convert.to_scheduler.start_lines import (
     line_starts,
     threads_of_ranks,
 )
-from jobgen.convert.variable_names import inner_names, is_exported
+from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -62,7 +62,6 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _rank_remarks(script, source, target)
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
-    yield from _directories(script, source, target)
     yield from _job_directory(script, source, target)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
@@ -149,21 +148,6 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
-
-
-def _directories(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield remarks on a variable that only the target sets, if the script has a value of its own for it."""
-    family = target.scheduler.family
-    for name in target.unprefixed.keys() - source.unprefixed.keys():
-        default = re.search(rf"\$\{{{name}:?[-=][^}}]", script.tree.text)
-        if default:
-            line = script.tree.text.count("\n", 0, default.start()) + script.tree.line
-            why = f"{family} {target.unprefixed[name]}: the script does not use its own value"
-            yield Remark(line, f"${name}", why, lost=False)
-        elif not is_exported(script, name):
-            lines = [node.line for one, _, node in script.assignments if one == name]
-            why = f"{family} exports it: the programs get this value, too"
-            yield from (Remark(line, name, why, lost=False) for line in lines[:1])
 
 
 def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

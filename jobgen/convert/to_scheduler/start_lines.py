@@ -13,7 +13,7 @@ from jobgen.schedulers.base import fill
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, literal
+from jobgen.script.syntax import LATER, Node, literal
 from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
@@ -133,11 +133,24 @@ def _changes_directory(script: Script) -> bool:
     """Return whether a directive or one of the first commands sets the directory."""
     if any(option.flag in ("-d", "-w") for option in script.options) or "wd" in script.request.totals:
         return True
-    here = (one for one in script.commands if one.name not in _ANYWHERE or "PWD" in one.node.text)
+    here = (
+        one
+        for one in script.commands
+        if one.name not in _ANYWHERE or "PWD" in one.node.text or _writes_here(one.node)
+    )
     first = next(here, None)
     if first is None or first.name not in ("cd", "pushd") or first.node.under(*LATER):
         return False
     return start_directory.is_absolute(script, first)
+
+
+def _writes_here(command: Node) -> bool:
+    """Return whether a command writes a file whose path depends on the directory."""
+    above = command.parent
+    if above is None or above.type != "redirected_statement":
+        return False
+    redirections = (one.text for one in above.children if one.type == "file_redirect")
+    return any(re.match(r"\d*&?>+\|?\s*[\"']?[\w.]", one) for one in redirections)
 
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:

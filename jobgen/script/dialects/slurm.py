@@ -123,10 +123,13 @@ class SlurmDialect(Dialect):
         "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
     }  # fmt: skip
     variable_prefix = "SLURM_"
-    unprefixed = dict.fromkeys(
-        ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
-        "sets it to the numbers of the job's devices",
-    )
+    unprefixed = {
+        **dict.fromkeys(
+            ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
+            "sets it to the numbers of the job's devices",
+        ),
+        "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
+    }
     gpus_of_rank = "--gpus-per-task"
     set_if_requested = ("cpus_per_rank", "ranks_per_node")
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})

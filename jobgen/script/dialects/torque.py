@@ -34,6 +34,7 @@ class TorqueDialect(PbsDialect):
     foreign_options = {"-J": ("PBS Pro", "for an array write -t 0-9")}
     foreign_resources = dict.fromkeys(("select", "place"), "of PBS Pro: Torque takes nodes=N:ppn=M")
     foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
+    unprefixed = {**PbsDialect.unprefixed, "TMPDIR": "makes it only where pbs_mom has $tmpdir"}
     marks = (
         Mark(r"(?:\b|-l)nodes=[^,\s]*:gpus=\d+"),
         Mark(r"(?:\b|-l)nodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=(?:\d+|all|half)", 1),
