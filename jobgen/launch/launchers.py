@@ -357,7 +357,8 @@ class MpiFlavour(NamedTuple):
     an accelerator.
     ``over_components`` are the settings of a job with components, whose first one it would take for all.
     ``overcommit`` allows more ranks than processors. ``marks`` are options by which convert knows it, and
-    ``modules`` a pattern of its modules; ``commands`` are launchers that only it has. ``passes_all``: it
+    ``modules`` a pattern of its modules; ``settings`` are beginnings of its variables; ``commands`` are
+    launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
     session. ``more_ranks`` are further variables of a rank, with the
     fields of ``ranks`` that have their values. ``restarts_measured``: its jobs were restarted in place by a
@@ -383,6 +384,7 @@ class MpiFlavour(NamedTuple):
     overcommit: tuple[str, ...] = ()
     marks: tuple[str, ...] = ()
     modules: str = ""
+    settings: tuple[str, ...] = ()
     passes_all: bool = False
     own_sessions: bool = False
     commands: tuple[str, ...] = ()
@@ -420,6 +422,7 @@ MPI_FLAVOURS = {
         ),
         overcommit=("--oversubscribe",),
         marks=("-mca", "--mca", "-gmca", "--gmca", "-x", "-npernode", "--npernode", "-am", "--am"),
+        settings=("OMPI_",),
         modules=r"open-?mpi|ompi|hpcx|nvmpi|(?:foss|fosscuda|gompi|gompic|gomkl|iompi|iomkl)[-/]20\d\d[ab]",
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
@@ -437,6 +440,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "mpich"),
         network=("HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         marks=("-genv", "-genvall", "-genvlist", "-env", "-ppn", "-f", "-perhost"),
+        settings=("MPICH_", "MV2_"),
         # Cray MPICH, MPICH, MVAPICH2, and HPE MPT, which all take Slurm's pmi2.
         commands=("aprun", "mpiexec.hydra", "mpirun_rsh", "mpiexec_mpt"),
         more_ranks={
@@ -463,6 +467,7 @@ MPI_FLAVOURS = {
         unbound=("-n {ranks} -ppn {ranks_per_node} -genv I_MPI_PIN off", '-f "$JOBGEN_RUN_DIR/hosts"'),
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
+        settings=("I_MPI_",),
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"
         r"|(?:intel|intelcuda)[-/]20\d\d[ab]",
         passes_all=True,
@@ -483,6 +488,7 @@ MPI_FLAVOURS = {
         dialects=("pbspro",),
         by_scheduler=True,
         marks=("--ppn", "--depth", "--cpu-bind", "--env", "--envall"),
+        settings=("MPICH_",),
         more_ranks={"PMI_RANK": "rank", "PMI_LOCAL_RANK": "local_rank"},
         passes_all=True,
         shows_values=True,

@@ -20,7 +20,6 @@ _BUILT = re.compile(
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
-_PREFIXES = {"I_MPI_": "intel", "MPICH_": "mpich", "MV2_": "mpich", "OMPI_": "openmpi"}
 
 
 def mpi_of(script: Script, options: Collection[str] = (), at: int | None = None) -> str:
@@ -47,12 +46,11 @@ def named_mpi(script: Script, options: Collection[str] = (), at: int | None = No
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words):
                 return key
+    by_option = [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
     for name, _, _ in script.assignments:
-        for prefix, key in _PREFIXES.items():
-            if name.startswith(prefix):
-                return key
-    by_option = (key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks))
-    return _named_in(_paths(script)) or next(by_option, None)
+        if keys := [key for key, mpi in MPI_FLAVOURS.items() if name.startswith(mpi.settings)]:
+            return next((key for key in keys if key in by_option), keys[0])
+    return _named_in(_paths(script)) or next(iter(by_option), None)
 
 
 def _named_in(words: Sequence[str]) -> str | None:

@@ -1509,3 +1509,66 @@ def test_scripts_that_another_shell_reads(text: str, what: list[str]) -> None:
 def test_what_only_slurm_reads(options: str, text: str, what: list[str]) -> None:
     done = convert(SLURM.format(options, text), "torque")
     assert [one.what for one in done.remarks if one.lost] == what
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [("-n 8 --ppn 4 --depth 8", "MpiDefault"), ("-n 8 -ppn 4", "PMI_RANK"), ("-n 8", "PMI_RANK")]
+)  # fmt: skip
+def test_the_options_say_which_mpi_has_the_variables(options: str, name: str) -> None:
+    text = f"#PBS -l select=2:ncpus=8\nexport MPICH_GPU_SUPPORT_ENABLED=1\nmpiexec {options} ./a"
+    done = convert(text, "slurm")
+    assert ("--mpi=pmi2" in done.text) == (name == "PMI_RANK")
+    assert name in str(done.remarks)
+
+
+def test_ranks_that_are_counted_when_the_job_runs() -> None:
+    def cores(request: str) -> list[int]:
+        done = convert(f"#PBS -l {request}\nmpiexec -n $N ./a", "slurm")
+        return [one.line for one in done.remarks if "counted when the job runs" in one.why]
+
+    assert cores("select=2") == [2]
+    assert cores("select=2:ncpus=16:mpiprocs=16") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [("torchrun --nproc-per-node=4 t.py", True), ("export OMP_NUM_THREADS=16\n./a", True), ("./a", False)],
+)
+def test_one_node_without_cores(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1\n{code}", "slurm")
+    assert ("names no cores" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "moved"),
+    [
+        ("echo a > status", True),
+        ("date >> logs/x", True),
+        ("echo a > /tmp/x", False),
+        ("echo a >&2", False),
+        ("echo $HOME > $OUT", False),
+    ],
+)
+def test_a_file_that_is_written_before_the_first_cd(code: str, moved: bool) -> None:
+    assert (
+        'cd "$HOME"' in convert(f"#PBS -l select=1\n{code}\ncd $PBS_O_WORKDIR\n./a", "slurm").text
+    ) == moved
+
+
+@pytest.mark.parametrize(
+    "code", ["nextflow run a.nf", "N=/opt/nextflow\n$N run a.nf", 'N="nextflow run"\n$N a.nf']
+)
+def test_an_engine_in_a_variable(code: str) -> None:
+    assert "nextflow" in [one.what for one in convert(SLURM.format("-N 1", code), "torque").remarks]
+
+
+@pytest.mark.parametrize("name", ["{LOGDIR}", "logs", "<LOGS>"])
+def test_a_log_that_may_be_a_directory(name: str) -> None:
+    assert "takes a directory, too" in str(convert(f"#PBS -l select=1\n#PBS -o {name}\n./a", "slurm").remarks)
+
+
+@pytest.mark.parametrize(("array", "new"), [("[13]%6", "13%6"), ("[1-5]", "1-5"), ("[1-5%2]", "1-5%2")])
+def test_an_array_in_brackets(array: str, new: str) -> None:
+    assert (
+        f"#PBS -t {new}\n" in convert(SLURM.format(f"-a {array}", "./a $SLURM_ARRAY_TASK_ID"), "torque").text
+    )

@@ -187,7 +187,10 @@ def _of_all(
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield Remark(call.command.line, old, why, lost=False)
-    elif named_mpi(script, line.marks) is None and not (to_srun and mpi.srun == "none"):
+    elif to_srun and mpi.srun == "none":
+        why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    elif named_mpi(script, line.marks) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
