@@ -1526,7 +1526,7 @@ def test_ranks_that_are_counted_when_the_job_runs() -> None:
         done = convert(f"#PBS -l {request}\nmpiexec -n $N ./a", "slurm")
         return [one.line for one in done.remarks if "counted when the job runs" in one.why]
 
-    assert cores("select=2") == [2]
+    assert cores("select=2") == [3]
     assert cores("select=2:ncpus=16:mpiprocs=16") == []
 
 
