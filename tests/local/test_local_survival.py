@@ -119,9 +119,12 @@ def test_ctrl_c_saves_and_leaves(tmp_path: Path, launcher: str) -> None:
 @pytest.mark.parametrize("launcher", ["mpirun", "torchrun", "none"])
 def test_ctrl_c_of_a_program_that_knows_nothing_of_it(tmp_path: Path, launcher: str) -> None:
     """It is an interruption, not the failure of a rank."""
-    plain = f"import time; open({str(tmp_path / 'ready-0')!r}, 'w'); time.sleep(600)"
-    terminal = Terminal(script_of(tmp_path, launcher, [program(tmp_path, plain)]))
-    terminal.read(lambda: (tmp_path / "ready-0").exists())
+    ready = f"open({str(tmp_path / 'ready-')!r} + os.environ.get('RANK', '0'), 'w')"
+    terminal = Terminal(
+        script_of(tmp_path, launcher, [program(tmp_path, f"import os, time; {ready}; time.sleep(600)")])
+    )
+    ranks = 1 if launcher == "none" else 2
+    terminal.read(lambda: len(list(tmp_path.glob("ready-*"))) == ranks)
     terminal.ctrl_c()
     output = terminal.end()
     assert "STATUS=130" in output, output
