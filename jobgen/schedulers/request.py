@@ -11,7 +11,7 @@ from jobgen.values.parsers import number
 class DirectiveOption(NamedTuple):
     """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written.
 
-    ``missing``: the directive ends before the value.
+    ``missing``: the directive ends before the value. ``value_line`` is the line of a value that is in a later directive.
     """
 
     line: int
@@ -19,6 +19,7 @@ class DirectiveOption(NamedTuple):
     value: str
     given: str
     missing: bool = False
+    value_line: int = 0
 
 
 class Lack(NamedTuple):

@@ -172,3 +172,19 @@ def test_nothing_follows_a_pipeline_at_the_end() -> None:
 def test_what_ends_a_service_is_no_work(rule: str, last: str) -> None:
     reasons = [one.reason for one in found(f"{HEAD}./solver\n{last}\necho done", rule)]
     assert all(last.split()[0] not in one.partition(",")[0] for one in reasons)
+
+
+def test_an_option_whose_value_is_in_the_next_directive() -> None:
+    text = f"{HEAD}#SBATCH -p\n# a comment\n#SBATCH gpu\n./a"
+    assert found(text, "bad-value") == found(text, "unknown-option") == []
+    (only,) = found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "bad-value")
+    assert only.reason == "-p has no value in its line: sbatch reads -n of line 4 as the value"
+    assert found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "unknown-option") == []
+    assert found(f"{HEAD}#SBATCH -p\n./a", "bad-value")
+
+
+def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
+    block = '"""\nWhat this does.\n"""\n'
+    text = f'{HEAD}{block}./a\n"""\nThe arguments follow "./b\nx is (the first) file\n"""\n./b'
+    (only,) = found(text, "syntax-error")
+    assert (only.line, "near unexpected token" in only.reason) == (9, True)
