@@ -34,7 +34,7 @@ class Lack(NamedTuple):
     lost: bool = True
 
 
-_GPUS_OF_NODE = 8  # few nodes have more
+GPUS_OF_NODE = 8  # few nodes have more
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Request:
     def has_whole_nodes(self) -> bool:
         """Return whether no other job is on the nodes: by the request, or by the number of GPUs."""
         gpus = self.gpus_per_node or (self.gpus or 0) // (self.nodes or 1)
-        return self.exclusive or gpus >= _GPUS_OF_NODE
+        return self.exclusive or gpus >= GPUS_OF_NODE
 
     @property
     def several(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jobgen.check.checker import Finding, check
@@ -188,3 +190,74 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
     text = f'{HEAD}{block}./a\n"""\nThe arguments follow "./b\nx is (the first) file\n"""\n./b'
     (only,) = found(text, "syntax-error")
     assert (only.line, "near unexpected token" in only.reason) == (9, True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("no-errexit", f"{HEAD}work() {{\necho a\npython t.py\n}}\nwork"),
+        ("no-errexit", f"{HEAD}module load apptainer\nA=1\napptainer exec a.sif ./b"),
+        ("no-errexit", f"{HEAD}module load CUDA/12\n$CUDA_ROOT/deviceQuery"),
+        ("shared-hostfile", f"{HEAD}#SBATCH --dependency=singleton\n./a > hostfile"),
+        ("fixed-port", f"{HEAD}N=8\ntorchrun --nproc_per_node $N --master_port 6000 t.py"),
+        ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0\nexport NCCL_IB_DISABLE=1"),
+        ("personal-path", f"{HEAD}DISK=/a\nP=${{DISK}}/users/alice/work\nls $DISK/home/alice/x"),
+        ("personal-path", f'{HEAD}ls "$DISK/users/alice/x" "$DISK"/users/alice/x'),
+        ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="$D/prog $D/data"\nexec $RUN'),
+        ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
+    ],
+)
+def test_what_is_no_finding(rule: str, text: str) -> None:
+    assert found(text, rule) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
+        ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
+        ("shared-hostfile", f"{HEAD}#SBATCH --dependency=afterok:1\n./a > hostfile"),
+        ("fixed-port", f"{HEAD}torchrun --nproc_per_node 4 --master_port 6000 t.py"),
+        ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0"),
+        ("personal-path", f'{HEAD}A=/home/alice/work\nls --in="/users/alice/b"'),
+        ("unchecked-cd", f"{HEAD}cd /a\nexec ./prog out/b"),
+        ("conda-init", f"{HEAD}conda init bash\nconda activate a\nsource ~/.bashrc"),
+    ],
+)
+def test_what_is_still_a_finding(rule: str, text: str) -> None:
+    assert found(text, rule)
+
+
+def test_a_command_that_cleans_up_is_no_work() -> None:
+    (only,) = found(f"{HEAD}./solver a\nws_release data\necho done", "no-errexit")
+    assert only.reason.startswith("if solver fails")
+
+
+def test_a_signal_that_a_trap_cannot_catch_among_others() -> None:
+    (only,) = found(f"{HEAD}trap 'kill $a' EXIT TERM KILL", "trap-kill")
+    assert (only.severity, only.fix) == ("note", "remove KILL")
+
+
+def test_a_job_that_only_installs() -> None:
+    gpus = f"{HEAD}#SBATCH --gpus=1\nnvidia-smi\nmodule load a\nconda create -n a\nmkdir b\ncp c b"
+    assert [one.severity for one in found(gpus, "download-in-job")] == ["note"]
+    assert [one.severity for one in found(f"{gpus}\n./train.sh", "download-in-job")] == ["warning"]
+
+
+def test_late_directives_that_change_nothing() -> None:
+    (error,) = found(f"{TORQUE}#PBS -j oe\ncd /a || exit\n#PBS -e log\n./a", "late-directive")
+    assert error.severity == "note"
+    (name,) = found(f"{TORQUE}a=1\n#PBS -N $a\n./a", "late-directive")
+    assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("error", True, ())
+
+
+def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:
+    text = b"#SBATCH --time=1\n./a\n"
+    (tmp_path / "part.sh").write_bytes(text)
+    for line, rules in (("sbatch part.sh", ["no-shebang"]), ("cat head.txt part.sh > job.sh", [])):
+        (tmp_path / "make.sh").write_text(f"{line}\n")
+        assert [
+            one.rule
+            for one in check(text, str(tmp_path / "part.sh"), folder=str(tmp_path))
+            if one.rule == "no-shebang"
+        ] == rules

@@ -51,7 +51,9 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit.at(option, reason, "add a value, or remove the option")
         elif option.value_line and option.value.startswith("-"):
             reason = f"{option.given} has no value in its line: {dialect.command} reads {shown(option.value)} of line "
-            yield Hit.at(option, f"{reason}{option.value_line} as the value", "add a value, or remove the option")
+            yield Hit.at(
+                option, f"{reason}{option.value_line} as the value", "add a value, or remove the option"
+            )
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(
