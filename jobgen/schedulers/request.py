@@ -11,7 +11,8 @@ from jobgen.values.parsers import number
 class DirectiveOption(NamedTuple):
     """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written.
 
-    ``missing``: the directive ends before the value. ``value_line`` is the line of a value that is in a later directive.
+    ``missing``: the directive ends before the value. ``value_line`` is the line of a value that is in a later
+    directive.
     """
 
     line: int

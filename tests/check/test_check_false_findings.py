@@ -261,3 +261,9 @@ def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:
             for one in check(text, str(tmp_path / "part.sh"), folder=str(tmp_path))
             if one.rule == "no-shebang"
         ] == rules
+
+
+def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
+    assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == ["note"]
+    assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]

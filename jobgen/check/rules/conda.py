@@ -134,10 +134,12 @@ def conda_init(script: Script) -> Iterator[Hit]:
 def _is_read(script: Script, init: Command) -> bool:
     """Return whether the script sources a start-up file behind ``conda init``, before it activates an environment."""
     for command in script.commands:
-        if command.node.start > init.node.start and command.name in ("source", "."):
-            if any(word.text.strip("\"'").endswith(_START_UP) for word in command.arguments):
-                return True
-        if command.node.start > init.node.start and command.literals[:1] == ["activate"]:
+        if command.node.start < init.node.start:
+            continue
+        names = [word.text.strip("\"'") for word in command.arguments]
+        if command.name in ("source", ".") and any(name.endswith(_START_UP) for name in names):
+            return True
+        if command.literals[:1] == ["activate"]:
             return False
     return False
 
