@@ -22,6 +22,11 @@ class DirectiveOption(NamedTuple):
     missing: bool = False
     value_line: int = 0
 
+    @property
+    def lacks_value(self) -> bool:
+        """Return whether nothing follows the option, or only the next option, which it takes as its value."""
+        return self.missing or (self.value_line > 0 and self.value.startswith("-"))
+
 
 class Lack(NamedTuple):
     """A part of a request that a scheduler cannot express: the field, its text, and the reason.

@@ -179,8 +179,9 @@ def test_what_ends_a_service_is_no_work(rule: str, last: str) -> None:
 def test_an_option_whose_value_is_in_the_next_directive() -> None:
     text = f"{HEAD}#SBATCH -p\n# a comment\n#SBATCH gpu\n./a"
     assert found(text, "bad-value") == found(text, "unknown-option") == []
-    (only,) = found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "bad-value")
+    (only,) = found(f"{HEAD}#SBATCH -p\n#SBATCH -n 16\n./a", "bad-value")
     assert only.reason == "-p has no value in its line: sbatch reads -n of line 4 as the value"
+    assert found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "placeholder")
     assert found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "unknown-option") == []
     assert found(f"{HEAD}#SBATCH -p\n./a", "bad-value")
 
@@ -203,7 +204,7 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0\nexport NCCL_IB_DISABLE=1"),
         ("personal-path", f"{HEAD}DISK=/a\nP=${{DISK}}/users/alice/work\nls $DISK/home/alice/x"),
         ("personal-path", f'{HEAD}ls "$DISK/users/alice/x" "$DISK"/users/alice/x'),
-        ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="$D/prog $D/data"\nexec $RUN'),
+        ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="python $D/prog.py $D/data"\nexec $RUN'),
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
     ],
 )
@@ -239,7 +240,7 @@ def test_a_signal_that_a_trap_cannot_catch_among_others() -> None:
 
 
 def test_a_job_that_only_installs() -> None:
-    gpus = f"{HEAD}#SBATCH --gpus=1\nnvidia-smi\nmodule load a\nconda create -n a\nmkdir b\ncp c b"
+    gpus = f"{HEAD}#SBATCH --gpus=1\nnvidia-smi\nmodule load a\nconda create -n a\npip install d\nmkdir b\ncp c b"
     assert [one.severity for one in found(gpus, "download-in-job")] == ["note"]
     assert [one.severity for one in found(f"{gpus}\n./train.sh", "download-in-job")] == ["warning"]
 

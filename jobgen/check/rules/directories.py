@@ -244,7 +244,7 @@ def _is_apart(script: Script, command: Command) -> bool:
     if _APART.fullmatch(command.name):
         return True
     interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
-    at = next(interpreters, -1 if words[0].startswith("/") else len(words))
+    at = next(interpreters, len(words))
     absolute = [
         _ABSOLUTE.match(word) is not None
         for word in words[at + 1 :]

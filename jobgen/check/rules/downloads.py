@@ -66,7 +66,11 @@ def download(script: Script) -> Iterator[Hit]:
 def _is_meant(script: Script) -> bool:
     """Return whether a script names a mirror or a proxy, or downloads are the only purpose of the job."""
     mirror = any(re.fullmatch(r"(?i)pip_\w+|\w*_proxy", name) for name, _, _ in script.assignments)
-    return mirror or not any(_is_work(script, one) for one in script.commands)
+    gpus = script.request.gpus or script.request.gpus_per_node
+    several = (
+        sum(one.name in _DOWNLOADS for one in script.commands) > 1
+    )  # an installation, which may need a GPU
+    return mirror or ((several or not gpus) and not any(_is_work(script, one) for one in script.commands))
 
 
 def _is_work(script: Script, command: Command) -> bool:

@@ -243,7 +243,8 @@ def _provides(command: Command, work: Command) -> bool:
         return False
     names = [word.partition("/")[0].lower() for word in command.literals if word not in ("load", "add")]
     return bool(names) and all(
-        re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z])", _program_words(work)) and "python" not in name
+        re.search(rf"(?:^|\s)[\"']?\$?\{{?{re.escape(name)}(?![a-z])", _program_words(work))
+        and "python" not in name
         for name in names
     )
 
