@@ -122,9 +122,12 @@ def _open_substitution(text: str) -> _Opening | None:
 
 def _odd_quote(text: str, spans: list[_Opening]) -> _Opening | None:
     """Return the quote over several lines with whose end bash reads the script, and the other quotes are most
-    likely; or a substitution without whose line bash reads it."""
+    likely; or a substitution without whose line bash reads it.
+
+    A line of quotes alone begins a text of several lines on purpose."""
     lines, found = text.split("\n"), []
-    first = sorted(spans, key=lambda one: one.line)[:_TRIALS]
+    meant = [one for one in spans if lines[one.line - 1].strip().strip("\"'")]
+    first = sorted(meant, key=lambda one: one.line)[:_TRIALS]
     for one in first:
         ended = "\n".join([*lines[: one.line - 1], lines[one.line - 1] + one.word, *lines[one.line :]])
         if not complaint(ended):

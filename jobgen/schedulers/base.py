@@ -32,7 +32,8 @@ class Grammar(NamedTuple):
     ``long_options``: "=" if an option takes a value, "?" if it may take one; ``short_options`` have their
     long names. Of repeated options the last one applies, or the first (``heeds_first``), or all
     (``heeds_all``). ``escapes``: a backslash outside of quotes escapes; ``comments``: one may follow the
-    options.
+    options. ``joins``: all directives are one list of arguments, so that the value of an option may be in the
+    next line.
     """
 
     letters: str = ""
@@ -42,6 +43,7 @@ class Grammar(NamedTuple):
     heeds_all: frozenset[str] = frozenset()
     escapes: bool = True
     comments: bool = False
+    joins: bool = False
 
     def precedence(self, key: str) -> Literal["first", "last", "all"]:
         """Return which of repeated options applies: ``-N``, ``-l walltime``, ``-W depend``, ``--time``."""

@@ -40,7 +40,30 @@ def read_options(text: str, scheduler: Scheduler, line: int = 0) -> list[Directi
 
     For a scheduler without long options, those of another scheduler are read: a rule reports them.
     """
-    given = words(text, scheduler)
+    return _read(words(text, scheduler), scheduler, line)
+
+
+def read_directives(lines: Iterable[tuple[int, str]], scheduler: Scheduler) -> Iterator[DirectiveOption]:
+    """Yield the options of the directives of a script; each has the number of its line and its text.
+
+    sbatch joins the words of all lines (seen with Slurm 22.05): an option without a value takes the first
+    word of the next line, also if that is an option.
+    """
+    before: DirectiveOption | None = None  # waits for its value
+    for line, text in lines:
+        given = words(text, scheduler)
+        if before is not None and given:
+            yield before._replace(value=given.pop(0), missing=False, value_line=line)
+            before = None
+        options = _read(given, scheduler, line)
+        if options and options[-1].missing and scheduler.grammar.joins:
+            before = options.pop()
+        yield from options
+    if before is not None:
+        yield before
+
+
+def _read(given: list[str], scheduler: Scheduler, line: int) -> list[DirectiveOption]:
     found: list[DirectiveOption] = []
     while given:
         word = given.pop(0)

@@ -11,7 +11,8 @@ from jobgen.values.parsers import number
 class DirectiveOption(NamedTuple):
     """An option of a directive. On Slurm ``flag`` is the long name; ``given`` is the option as written.
 
-    ``missing``: the directive ends before the value.
+    ``missing``: the directive ends before the value. ``value_line`` is the line of a value that is in a later
+    directive.
     """
 
     line: int
@@ -19,6 +20,12 @@ class DirectiveOption(NamedTuple):
     value: str
     given: str
     missing: bool = False
+    value_line: int = 0
+
+    @property
+    def lacks_value(self) -> bool:
+        """Return whether nothing follows the option, or only the next option, which it takes as its value."""
+        return self.missing or (self.value_line > 0 and self.value.startswith("-"))
 
 
 class Lack(NamedTuple):
@@ -33,7 +40,7 @@ class Lack(NamedTuple):
     lost: bool = True
 
 
-_GPUS_OF_NODE = 8  # few nodes have more
+GPUS_OF_NODE = 8  # few nodes have more
 
 
 @dataclass
@@ -82,7 +89,7 @@ class Request:
     def has_whole_nodes(self) -> bool:
         """Return whether no other job is on the nodes: by the request, or by the number of GPUs."""
         gpus = self.gpus_per_node or (self.gpus or 0) // (self.nodes or 1)
-        return self.exclusive or gpus >= _GPUS_OF_NODE
+        return self.exclusive or gpus >= GPUS_OF_NODE
 
     @property
     def several(self) -> bool:

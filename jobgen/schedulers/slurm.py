@@ -92,6 +92,7 @@ class Slurm(Scheduler):
         heeds_all=frozenset({"--mail-type"}),
         escapes=False,
         comments=True,
+        joins=True,
     )
     one_file_a_task = frozenset("aj")
     node_step = agent = "srun"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from jobgen.errors import one_of
 from jobgen.rendering.runtime import MARK
-from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.directive_options import read_directives, read_options
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS, SHELL
@@ -53,11 +53,7 @@ class Directives(NamedTuple):
     first_command: int
 
     def options(self, scheduler: Dialect) -> tuple[DirectiveOption, ...]:
-        return tuple(
-            option
-            for line in self.live
-            for option in read_options(line.rest, scheduler.scheduler, line.number)
-        )
+        return tuple(read_directives(((line.number, line.rest) for line in self.live), scheduler.scheduler))
 
 
 class Guess(NamedTuple):

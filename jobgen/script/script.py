@@ -379,14 +379,11 @@ class Script:
         """The lines of the directives in effect whose values are still to be filled in."""
         paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
         read = self.directives.live
-        empty = {
-            one.line for one in self.options if one.missing or (one.given.endswith("=") and not one.value)
-        }
+        missing = {one.line for one in self.options if one.lacks_value}
+        empty = missing | {one.line for one in self.options if one.given.endswith("=") and not one.value}
         empty |= {line.number for line in read if line.rest.endswith("=")}
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
-        gaps = {
-            one.line for one in self.options if described and one.missing and "#" in self.line(one.line)[1:]
-        }
+        gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
         gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         fields = {line.number for line in read if self._unset_fields(line.rest)}
         gaps |= fields if len(fields) > 1 else set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from jobgen.check.checker import Finding, check
@@ -172,3 +174,97 @@ def test_nothing_follows_a_pipeline_at_the_end() -> None:
 def test_what_ends_a_service_is_no_work(rule: str, last: str) -> None:
     reasons = [one.reason for one in found(f"{HEAD}./solver\n{last}\necho done", rule)]
     assert all(last.split()[0] not in one.partition(",")[0] for one in reasons)
+
+
+def test_an_option_whose_value_is_in_the_next_directive() -> None:
+    text = f"{HEAD}#SBATCH -p\n# a comment\n#SBATCH gpu\n./a"
+    assert found(text, "bad-value") == found(text, "unknown-option") == []
+    (only,) = found(f"{HEAD}#SBATCH -p\n#SBATCH -n 16\n./a", "bad-value")
+    assert only.reason == "-p has no value in its line: sbatch reads -n of line 4 as the value"
+    assert found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "placeholder")
+    assert found(f"{HEAD}#SBATCH -p  # the queue\n#SBATCH -n 16\n./a", "unknown-option") == []
+    assert found(f"{HEAD}#SBATCH -p\n./a", "bad-value")
+
+
+def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
+    block = '"""\nWhat this does.\n"""\n'
+    text = f'{HEAD}{block}./a\n"""\nThe arguments follow "./b\nx is (the first) file\n"""\n./b'
+    (only,) = found(text, "syntax-error")
+    assert (only.line, "near unexpected token" in only.reason) == (9, True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("no-errexit", f"{HEAD}work() {{\necho a\npython t.py\n}}\nwork"),
+        ("no-errexit", f"{HEAD}module load apptainer\nA=1\napptainer exec a.sif ./b"),
+        ("no-errexit", f"{HEAD}module load CUDA/12\n$CUDA_ROOT/deviceQuery"),
+        ("shared-hostfile", f"{HEAD}#SBATCH --dependency=singleton\n./a > hostfile"),
+        ("fixed-port", f"{HEAD}N=8\ntorchrun --nproc_per_node $N --master_port 6000 t.py"),
+        ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0\nexport NCCL_IB_DISABLE=1"),
+        ("personal-path", f"{HEAD}DISK=/a\nP=${{DISK}}/users/alice/work\nls $DISK/home/alice/x"),
+        ("personal-path", f'{HEAD}ls "$DISK/users/alice/x" "$DISK"/users/alice/x'),
+        ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="python $D/prog.py $D/data"\nexec $RUN'),
+        ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
+    ],
+)
+def test_what_is_no_finding(rule: str, text: str) -> None:
+    assert found(text, rule) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
+        ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
+        ("shared-hostfile", f"{HEAD}#SBATCH --dependency=afterok:1\n./a > hostfile"),
+        ("fixed-port", f"{HEAD}torchrun --nproc_per_node 4 --master_port 6000 t.py"),
+        ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0"),
+        ("personal-path", f'{HEAD}A=/home/alice/work\nls --in="/users/alice/b"'),
+        ("unchecked-cd", f"{HEAD}cd /a\nexec ./prog out/b"),
+        ("conda-init", f"{HEAD}conda init bash\nconda activate a\nsource ~/.bashrc"),
+    ],
+)
+def test_what_is_still_a_finding(rule: str, text: str) -> None:
+    assert found(text, rule)
+
+
+def test_a_command_that_cleans_up_is_no_work() -> None:
+    (only,) = found(f"{HEAD}./solver a\nws_release data\necho done", "no-errexit")
+    assert only.reason.startswith("if solver fails")
+
+
+def test_a_signal_that_a_trap_cannot_catch_among_others() -> None:
+    (only,) = found(f"{HEAD}trap 'kill $a' EXIT TERM KILL", "trap-kill")
+    assert (only.severity, only.fix) == ("note", "remove KILL")
+
+
+def test_a_job_that_only_installs() -> None:
+    gpus = f"{HEAD}#SBATCH --gpus=1\nnvidia-smi\nmodule load a\nconda create -n a\npip install d\nmkdir b\ncp c b"
+    assert [one.severity for one in found(gpus, "download-in-job")] == ["note"]
+    assert [one.severity for one in found(f"{gpus}\n./train.sh", "download-in-job")] == ["warning"]
+
+
+def test_late_directives_that_change_nothing() -> None:
+    (error,) = found(f"{TORQUE}#PBS -j oe\ncd /a || exit\n#PBS -e log\n./a", "late-directive")
+    assert error.severity == "note"
+    (name,) = found(f"{TORQUE}a=1\n#PBS -N $a\n./a", "late-directive")
+    assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("error", True, ())
+
+
+def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:
+    text = b"#SBATCH --time=1\n./a\n"
+    (tmp_path / "part.sh").write_bytes(text)
+    for line, rules in (("sbatch part.sh", ["no-shebang"]), ("cat head.txt part.sh > job.sh", [])):
+        (tmp_path / "make.sh").write_text(f"{line}\n")
+        assert [
+            one.rule
+            for one in check(text, str(tmp_path / "part.sh"), folder=str(tmp_path))
+            if one.rule == "no-shebang"
+        ] == rules
+
+
+def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
+    assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == ["note"]
+    assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]

@@ -105,7 +105,8 @@ def _login(script: Script) -> bool:
     WARNING,
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
-    fails as before, and every job edits the file again.""",
+    fails as before, and every job edits the file again. (It is silent if the script reads the file before it
+    activates an environment.)""",
     message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
@@ -126,8 +127,24 @@ def _login(script: Script) -> bool:
 )
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
-        if command.literals[:1] == ["init"]:
+        if command.literals[:1] == ["init"] and not _is_read(script, command):
             yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+
+
+def _is_read(script: Script, init: Command) -> bool:
+    """Return whether the script sources a start-up file behind ``conda init``, before it activates an environment."""
+    for command in script.commands:
+        if command.node.start < init.node.start:
+            continue
+        names = [word.text.strip("\"'") for word in command.arguments]
+        if command.name in ("source", ".") and any(name.endswith(_START_UP) for name in names):
+            return True
+        if command.literals[:1] == ["activate"]:
+            return False
+    return False
+
+
+_START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
 
 
 @rule(

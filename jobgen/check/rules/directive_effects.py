@@ -9,9 +9,10 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
+from jobgen.script.beside import is_part
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
-from jobgen.script.other_text import foreign_lines, is_template
+from jobgen.script.other_text import foreign_lines, has_variable, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
 
@@ -139,16 +140,20 @@ def late(script: Script) -> Iterator[Hit]:
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
+        variable = has_variable(line.rest)
         yield Hit(
             line.number,
             f"the directive is ignored: it follows the first command, in line "
             f"{script.directives.first_command}",
+            f"give it to {script.dialect.command}: directives expand no variables of the script"
+            if variable
+            else "",
             level=NOTE
             if (script.directives.live and end < line.number)
             or writes_job
             or _loses_nothing(script, line, values)
             else None,
-            edits=_move(script, line),
+            edits=() if variable else _move(script, line),
         )
 
 
@@ -170,6 +175,7 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]]) -> b
     return bool(options) and all(
         key in script.dialect.passed_variables
         or (key in in_effect and in_effect[key].value == option.value)
+        or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or len(values[key]) >= _ALTERNATIVES
         for key, option in settings(options, script.dialect.scheduler)
     )
@@ -345,7 +351,8 @@ def repeated(script: Script) -> Iterator[Hit]:
     WARNING,
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
-    which may not be bash, unless `-S` names one.""",
+    which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
+    part of a script, and is not reported.)""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -l select=1:ncpus=8
@@ -368,6 +375,8 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         return  # the shell is named by -S
     refused = script.dialect.needs_shebang
     what = "sbatch refuses a script without it" if refused else "the login shell runs it"
+    if is_part(script):
+        return
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
     yield Hit(
         1,

@@ -232,14 +232,19 @@ def _is_apart(script: Script, command: Command) -> bool:
     the paths of both are absolute."""
     if _depends(command):
         return False
-    words = [(script.constants.value(word) or word.text).strip("\"'") for word in command.words]
+    words = [
+        part.strip("\"'")
+        for word in (command.arguments if command.name == "exec" else command.words)
+        for part in script.constants.text(word).split() or [""]
+    ]
+    if not words:
+        return True  # exec with redirections only
     if command.name in ("source", "."):
         return _ABSOLUTE.match(words[-1]) is not None
     if _APART.fullmatch(command.name):
         return True
-    at = next(
-        (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2])), len(words)
-    )
+    interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
+    at = next(interpreters, len(words))
     absolute = [
         _ABSOLUTE.match(word) is not None
         for word in words[at + 1 :]

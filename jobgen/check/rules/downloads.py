@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 
 _DOWNLOADS = {
@@ -57,15 +59,27 @@ def download(script: Script) -> Iterator[Hit]:
         gpus = script.request.gpus or script.request.gpus_per_node
         waits = ", on time that the GPUs wait" if gpus else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        yield Hit.at(command.node, reason, level=NOTE if _is_meant(script, bool(gpus)) else None)
+        yield Hit.at(command.node, reason, level=NOTE if _is_meant(script) else None)
         return
 
 
-def _is_meant(script: Script, gpus: bool) -> bool:
+def _is_meant(script: Script) -> bool:
     """Return whether a script names a mirror or a proxy, or downloads are the only purpose of the job."""
     mirror = any(re.fullmatch(r"(?i)pip_\w+|\w*_proxy", name) for name, _, _ in script.assignments)
-    works = [one for one in script.commands if one.works and not {"pip", "venv"} & set(one.literals)]
-    return mirror or not (gpus or works)
+    gpus = script.request.gpus or script.request.gpus_per_node
+    several = (
+        sum(one.name in _DOWNLOADS for one in script.commands) > 1
+    )  # an installation, which may need a GPU
+    return mirror or ((several or not gpus) and not any(_is_work(script, one) for one in script.commands))
+
+
+def _is_work(script: Script, command: Command) -> bool:
+    """Return whether a command is neither a download nor a preparation. Without GPUs a small program is none."""
+    if {"pip", "venv"} & set(command.literals):
+        return False
+    gpus = script.request.gpus or script.request.gpus_per_node
+    small = {*TOOLS, *STATE, *_DOWNLOADS, *script.functions}
+    return command.works or (bool(gpus) and command.name not in small)
 
 
 _REMOTE = re.compile(r"://|\w@[\w.-]+:")

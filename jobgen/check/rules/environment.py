@@ -70,7 +70,8 @@ def bashrc(script: Script) -> Iterator[Hit]:
 def personal_path(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("word", "string_content", "raw_string"):
         for match in _HOME.finditer(node.text):
-            if not _SHARED.search(match[0]) and not _is_inside(node, match.start()):
+            inside = _is_inside(node, match.start()) or _is_behind(node, match.start())
+            if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 yield Hit.at(
                     node, f"{path} is below the home directory of one user: the script depends on it"
@@ -85,6 +86,13 @@ _SHARED = re.compile(
     r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
+
+
+def _is_behind(node: Node, start: int) -> bool:
+    """Return whether a path goes on with the value of a variable or a command: ``$DISK/users/alice``."""
+    before = node.source[max(0, node.start - 1) : node.start].decode("latin-1")
+    joined = node.parent is not None and node.parent.type == "concatenation" and node.previous() is not None
+    return start == 0 and (joined or re.match(r"[\w})`]", before) is not None)
 
 
 def _is_inside(node: Node, start: int) -> bool:

@@ -198,11 +198,12 @@ def _programs(script: Script) -> list[Command]:
         one
         for one in named
         if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one) and not _lists(one)
-        if not any(word.startswith(_ENDS) for word in one.literals[:2])
+        if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _CLEANS.fullmatch(one.program)
     ]
 
 
 # Words that end a service, as ray stop and apptainer instance stop.
+_CLEANS = re.compile(r"(?i)ws_release|(.*[-_.])?clean([-_]?up)?([-_.].*)?")  # commands that only clean up
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")
 
 
@@ -214,11 +215,43 @@ def _ignored(script: Script, work: Command) -> list[Command]:
     own = [one for one in _run(script) if not _handled(one) and not _alternative(one, work)]
     whole = work.statement  # the pipeline of it
     others = [one for one in own if not whole.start <= one.node.start < whole.end]
-    lost = [one for one in others if _matters(script, one)]
-    followed = any(one.node.start > whole.end and _sets_status(one) for one in others)
+    lost = [one for one in others if _matters(script, one) and not _provides(one, work)]
+    caller = _only_call(script, work)
+    followed = any(one.node.start > whole.end and one != caller and _sets_status(one) for one in others)
     if not _handled(work) and (followed or work.node.under(*LOOPS)):
         lost.append(work)
     return lost
+
+
+def _only_call(script: Script, work: Command) -> Command | None:
+    """Return the only call of the function whose status is that of a command, its last."""
+    above = next((one for one in work.node.above() if one.type == "function_definition"), None)
+    name = above.get("name") if above is not None else None
+    if (
+        above is None
+        or name is None
+        or any(work.node.end < one.node.start < above.end for one in _run(script))
+    ):
+        return None
+    calls = [one for one in _run(script) if one.name == name.text]
+    return calls[0] if len(calls) == 1 and not calls[0].node.under(*LOOPS) else None
+
+
+def _provides(command: Command, work: Command) -> bool:
+    """Return whether a module has the program that a command runs: without the module that fails, too."""
+    if command.name not in ("module", "ml") or work.node.start < command.node.start:
+        return False
+    names = [word.partition("/")[0].lower() for word in command.literals if word not in ("load", "add")]
+    return bool(names) and all(
+        re.search(rf"(?:^|\s)[\"']?\$?\{{?{re.escape(name)}(?![a-z])", _program_words(work))
+        and "python" not in name
+        for name in names
+    )
+
+
+def _program_words(command: Command) -> str:
+    """Return the words of a command that may name its program, in small letters."""
+    return " ".join(word.text for word in command.words if not word.text.startswith("-")).lower()
 
 
 def _sets_status(command: Command) -> bool:

@@ -159,10 +159,11 @@ _GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvid
 
 @rule(
     "old-nccl",
-    WARNING,
+    NOTE,
     "Obsolete variables of NCCL and PyTorch",
     """NCCL has removed some of its variables, and ignores them. PyTorch 2.2 has renamed its own to
-    `TORCH_NCCL_*`: it still reads the old names, and prints a warning (a note).""",
+    `TORCH_NCCL_*`: it still reads the old names, and prints a warning. (Variables of InfiniBand are not reported if
+    `NCCL_IB_DISABLE=1` disables it.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -183,15 +184,20 @@ def old_nccl(script: Script) -> Iterator[Hit]:
     for command in script.commands:
         words = (one for word in command.arguments for one in script.words_of(word, command))
         found += [(word.line, name) for word in words for name in re.findall(_NCCL, word.text)]
+    without_ib = any(
+        name == "NCCL_IB_DISABLE" and literal(value) == "1" for name, value, _ in script.assignments
+    )
     seen: set[tuple[int, str]] = set()
     for line, name in found:
-        if name in _OLD_NCCL and (line, name) not in seen:
+        if (
+            name in _OLD_NCCL
+            and (line, name) not in seen
+            and not (without_ib and name.startswith("NCCL_IB_"))
+        ):
             seen.add((line, name))
-            use = f"use {_OLD_NCCL[name]}"
-            if _OLD_NCCL[name].startswith("TORCH_"):
-                yield Hit(line, f"PyTorch 2.2 has renamed {name}", use, NOTE)
-            else:
-                yield Hit(line, f"NCCL ignores {name}", use)
+            renamed = _OLD_NCCL[name].startswith("TORCH_")
+            reason = f"PyTorch 2.2 has renamed {name}" if renamed else f"NCCL ignores {name}"
+            yield Hit(line, reason, f"use {_OLD_NCCL[name]}")
 
 
 @rule(

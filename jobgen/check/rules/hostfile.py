@@ -47,7 +47,8 @@ def _is_read(script: Script, last: str) -> bool:
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
-    which only jobs on the same node share.)""",
+    which only jobs on the same node share. It is silent with `--dependency=singleton`: one job of this name runs at a
+    time.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1
@@ -69,7 +70,8 @@ def _is_read(script: Script, last: str) -> bool:
 )
 def shared_hostfile(script: Script) -> Iterator[Hit]:
     seen, job_id = set(), script.dialect.variable("job_id")
-    if not script.is_batch:
+    depend = script.heeded.get("--dependency")
+    if not script.is_batch or (depend is not None and "singleton" in depend.value):
         return
     for node, _, text in written(script):
         name, file = target(script, node) or text, node.get("destination")

@@ -45,6 +45,7 @@ def unknown(script: Script) -> Iterator[Hit]:
             faulty.add(line.number)
             reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
             yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
+    faulty |= {one.value_line for one in script.options if one.lacks_value}  # bad-value reports them
     before = DirectiveOption(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.

@@ -49,6 +49,11 @@ def bad_value(script: Script) -> Iterator[Hit]:
         if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
             yield Hit.at(option, reason, "add a value, or remove the option")
+        elif option.lacks_value and option.value_line:
+            reason = f"{option.given} has no value in its line: {dialect.command} reads {shown(option.value)} of line "
+            yield Hit.at(
+                option, f"{reason}{option.value_line} as the value", "add a value, or remove the option"
+            )
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(

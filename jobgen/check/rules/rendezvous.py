@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.wrappers import command_start
+from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, literal
 
@@ -149,7 +150,7 @@ _USUAL_PORTS = {
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note;
-    a job with eight GPUs of each node shares no node, and has no finding.)""",
+    a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -177,6 +178,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         node = launch.nodes.get("--rdzv-endpoint")
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
+    if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
+        return
     seen: set[str] = set()
     for line, port in found:
         if (

@@ -29,13 +29,14 @@ def _caught(command: Command) -> set[str]:
     "trap-kill",
     WARNING,
     "A trap for a signal that cannot be caught",
-    """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL.""",
+    """No process can catch KILL or STOP. Schedulers send TERM first, PBS ten seconds before KILL. (In a list with other
+    signals it is a note: the trap runs for those.)""",
     fix="catch TERM, which is sent first",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
     set -euo pipefail
-    trap 'rm -rf "$TMPDIR/cache"' EXIT KILL
+    trap 'rm -rf "$TMPDIR/cache"' KILL
     srun python3 train.py
     """,
     good="""
@@ -48,8 +49,12 @@ def _caught(command: Command) -> set[str]:
 )
 def trap_kill(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
-        if lost := _caught(command) & {"KILL", "9", "STOP", "19"}:
-            yield Hit.at(command.node, f"no process can catch {lost.pop()}: this trap never runs")
+        if lost := sorted(_caught(command) & {"KILL", "9", "STOP", "19"}):
+            if _caught(command) - set(lost):
+                reason = f"{lost[0]} in this list has no effect: no process can catch it"
+                yield Hit.at(command.node, reason, f"remove {lost[0]}", NOTE)
+            else:
+                yield Hit.at(command.node, f"no process can catch {lost[0]}: this trap never runs")
 
 
 @rule(

@@ -22,7 +22,7 @@ from jobgen.script.script import Hit, Script
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the directives request no number of anything, so that the command line may have the request, if the name
-    of the queue is a time, and in a script that is still to be filled in. A comment, or a command that submits the script
+    of the queue is a time, if a comment has the limit of the queue, and in a script that is still to be filled in. A comment, or a command that submits the script
     again, may have the time limit.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
@@ -79,7 +79,17 @@ def _may_be_given(script: Script) -> bool:
         request.mem,
     )
     others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
-    return not any((*numbers, *others)) or _TIME_NAME.search(request.queue or "") is not None
+    is_time = _TIME_NAME.search(request.queue or "") is not None
+    return not any((*numbers, *others)) or is_time or _is_documented(script)
+
+
+def _is_documented(script: Script) -> bool:
+    """Return whether a comment has the time limit of the queue: ``# long  24hr``."""
+    queue = script.request.queue
+    line = re.compile(
+        rf"\s*#+\s*{re.escape(queue or '')}\W.*\d\s*(h|hrs?|hours?|days?|mins?|minutes?)\b", re.I
+    )
+    return bool(queue) and any(map(line.match, script.lines))
 
 
 _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue
