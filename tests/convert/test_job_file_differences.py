@@ -330,3 +330,33 @@ def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
     found = values(job_file(SLURM.format("-n 1 -c 8", "export OMP_NUM_THREADS=8\nsource ./common.sh")).text)
     assert found["env"] == {"OMP_NUM_THREADS": "8"}
     assert found["command"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("value", "command"),
+    [
+        ("main($X,@f)", ["./a", "-r", "$V"]),
+        ("a&b$X", ["./a", "-r", "$V"]),
+        ("run($X);exit", ["./a", "-r", "$V"]),
+        ("mean($X) > 3", ["bash", "-c", "exec ./a -r $V"]),
+        ("say 'hi' $X", ["bash", "-c", "exec ./a -r $V"]),
+        ("x=$X #c", ["bash", "-c", "exec ./a -r $V"]),
+        ("$X | sort", ["bash", "-c", "exec ./a -r $V"]),
+        ("x=$X y=2", ["bash", "-c", "exec ./a -r $V"]),
+        (r"a\n $X", ["bash", "-c", "exec ./a -r $V"]),
+        ("-b $X", ["./a", "-r", "-b", "$X"]),
+        ("-b ${X}/c -d=$X", ["./a", "-r", "-b", "$X/c", "-d=$X"]),
+    ],
+)
+@pytest.mark.parametrize("start", ["", "srun "])
+def test_values_that_bash_splits_at_blanks_only(start: str, value: str, command: list[str]) -> None:
+    """It reads no signs of the shell in the value of a variable."""
+    found = values(job_file(SLURM.format("-n 1", f'X=$(hostname)\nV="{value}"\n{start}./a -r $V')).text)
+    assert found["command"] == command
+    assert f'V="{value}"' in found.get("setup", "") or "$V" not in command[-1]
+
+
+@pytest.mark.parametrize("value", ["a $X > log", "x>$X", "b '$X'"])
+def test_signs_in_values_that_eval_reads(value: str) -> None:
+    text = SLURM.format("-n 1", f'X=$(hostname)\nV="{value}"\neval srun ./a $V')
+    assert values(job_file(text).text)["command"] == ["bash", "-c", 'eval "exec ./a $V"']
