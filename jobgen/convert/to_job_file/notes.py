@@ -59,6 +59,16 @@ _OUTPUT = re.compile(
 )
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
+_NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
+_COUNTS_LINES = "|".join(
+    (
+        r"\bwc( -l| --lines)?( -)?\s*<?\s*FILE",
+        r"(\bcat\s+|<\s*)FILE\s*\|\s*wc (-l|--lines)\b",
+        r"\bgrep -c (\.|'[.^$]?'|\"[.^$]?\")\s+FILE",
+        r"\bawk 'END *\{ *print NR;? *\}'\s+<?\s*FILE",
+        r"\$PBS_NP\b|\$\{PBS_NP\}",
+    )
+)  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 _EMPTIES = re.compile(r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$")
 
@@ -615,9 +625,12 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
                 f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
             )
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
-    if script.is_pbs:
-        return
     per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
+    words = " ".join([blocks, *file.list("command")])
+    if script.is_pbs:
+        by_core = script.dialect.scheduler.behaviour.hosts_by_core
+        yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
+        return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     numbers: dict[str, tuple[int | None, int]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
@@ -627,10 +640,27 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
-    words = set(re.findall(r"\w+", " ".join([blocks, *file.list("command")])))
+    named = set(re.findall(r"\w+", words))
     for name, node in script.expansions:
         old, new = numbers.get(name, (None, None))
-        if name in words and old != new:
+        if name in named and old != new:
             why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
             yield Remark(node.line, f"${name}", why, lost=False)
+            return
+
+
+def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:
+    """Yield a remark on a command in the code of a job that counts the lines of the file of hosts, or on a
+    variable with their number, if the job has ``new`` of them for a node, and the script another number."""
+    old = script.request.lines_per_node
+    if old is None or old == new or len(script.request.chunks) > 1:
+        return
+    names = [name for name, value, _ in script.assignments if re.fullmatch(_NODE_FILE, value.text)]
+    file = _NODE_FILE.replace("PBS_NODEFILE", "|".join(["PBS_NODEFILE", *names]))
+    pattern = re.compile(_COUNTS_LINES.replace("FILE", file))
+    for number, line in enumerate(script.lines, 1):
+        found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
+        if found and found[0] in code:
+            why = f"is {nodes * new} in the job, and {nodes * old} in the script"
+            yield Remark(number, found[0], why, lost=False)
             return
