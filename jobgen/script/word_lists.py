@@ -114,6 +114,8 @@ def _words_of_parts(
 def _is_plain(value: Node, words: list[Node]) -> bool:
     """Return whether bash, which splits a value at blanks only, gets the words of a command line with it."""
     text = _EXPANSION.sub("$", code_text(value))
+    if "$" not in text and re.search("[\"']", text):
+        return True  # its quotes have a remark of convert
     return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
 
 

@@ -340,6 +340,7 @@ def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
         ("run($X);exit", ["./a", "-r", "$V"]),
         ("mean($X) > 3", ["bash", "-c", "exec ./a -r $V"]),
         ("say 'hi' $X", ["bash", "-c", "exec ./a -r $V"]),
+        ("a 3 > x", ["bash", "-c", "exec ./a -r $V"]),
         ("x=$X #c", ["bash", "-c", "exec ./a -r $V"]),
         ("$X | sort", ["bash", "-c", "exec ./a -r $V"]),
         ("x=$X y=2", ["bash", "-c", "exec ./a -r $V"]),
