@@ -64,6 +64,7 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     A variable of the environment is an absolute path, and one in small letters the name of a folder.
     """
     text = re.sub(r"\$\{(\w+)(:?-[^}]*)?\}", r"$\1", text.strip("\"'"))
+    text = re.sub(r"^\$HOME(?=/|$)", "~", text)
     if match := re.match(rf"\${source.variable('submit_dir')}(/|$)", text):
         return os.path.normpath(text[match.end() :])
     if match := re.match(r"(\$PWD|\$\(pwd\)|`pwd`)(/|$)", text):

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from jobgen.convert.start_directory import at as directory_at
 from jobgen.convert.start_directory import path_of
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, assignments, expansions
 
 NUMBER = "1234567"  # the id of the job in the names of files
 _VERBS = {
@@ -28,6 +29,10 @@ _WHOLE_FOLDERS = ("mv", "tar")
 _ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _PLAIN_TESTS = {"-print", "-print0", "-depth", "-xdev", "-mount", "-noleaf", "-follow", "-true"}
 _ORDERS = ("sort", "uniq", "cat", "tac")  # they pass all lines on
+
+
+# Commands that leave folders out, or that sweeps finds.
+_LEAVE = (TOOLS | STATE | {*_VERBS}) - {"cd", "pushd", "git"}
 
 
 class FileSweep(NamedTuple):
@@ -54,16 +59,19 @@ class _Place(NamedTuple):
         return path_of(self.script, word, self.source, self.directory) + "/" * word.endswith("/")
 
     def matches(self, file: str, pattern: str, whole: bool) -> bool:
-        """Return whether a pattern of the shell matches a file; with ``whole`` also a folder around it."""
-        parts = _parts(file)
-        return any(self._matches(parts, one, whole) for one in _alternatives(pattern))
+        """Return whether a pattern of the shell matches a file, or a folder, which ends with a slash; with
+        ``whole`` also a folder around it."""
+        return any(self._matches(file, one, whole) for one in _alternatives(pattern))
 
-    def _matches(self, parts: list[str], pattern: str, whole: bool) -> bool:
-        own = _parts(os.path.join(self.directory, pattern))
+    def _matches(self, file: str, pattern: str, whole: bool) -> bool:
+        parts = _parts(file)
+        own = _parts(pattern)
+        if re.match(r"$|~|\$", parts[0]) and own[:1] != parts[:1]:
+            return False  # in another directory than that of the submission
         if len(own) > len(parts) or (len(own) < len(parts) and not whole):
             return False
-        if pattern.endswith("/") and len(own) == len(parts):
-            return False  # a folder
+        if pattern.endswith("/") and len(own) == len(parts) and not file.endswith("/"):
+            return False
         return all(
             fnmatchcase(part, one) and (one[:1] == "." or part[:1] != ".")
             for part, one in zip(parts, own, strict=False)
@@ -79,10 +87,76 @@ def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Fi
     for command in script.commands:
         if command.name not in (*_VERBS, "find", "xargs"):
             continue
-        place = _Place(script, source, directory_at(script, command.node, source) or _UNKNOWN)
+        place = _place(script, source, command.node)
         verb, matching = _selection(place, command, files)
         if matching:
             yield FileSweep(command, verb, matching)
+
+
+def takers(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Node]:
+    """Yield each loop and each program that takes some of the files, or of the folders with a slash at their
+    end, by a pattern or a listing: ``for f in *``, ``ls | parallel ./a``, ``./a *``."""
+    for loop in script.tree.all("for_statement"):
+        name, words = loop.get("variable"), [one for one in loop.children if one.field == "value"]
+        place = _place(script, source, loop)
+        if name is not None and _takes(place, words, files) and _gives(loop, name.text):
+            yield loop
+    for pipeline in script.tree.all("pipeline"):
+        last, place = pipeline.children[-1], _place(script, source, pipeline)
+        names = [one.literals[-1:] for one in commands(last) if one.name == "read"]
+        gives = last.type == "while_statement" and bool(names) and _gives(last, *names[0])
+        if (gives or _starts(last)) and _listed(place, _stages(pipeline, last), files):
+            yield pipeline
+    for command in script.commands:
+        known = command.name in _LEAVE or not command.name
+        if not known and _takes(_place(script, source, command.node), command.arguments, files):
+            yield command.node
+
+
+def _place(script: Script, source: Dialect, node: Node) -> _Place:
+    return _Place(script, source, directory_at(script, node, source) or _UNKNOWN)
+
+
+def _takes(place: _Place, words: Sequence[Node], files: Sequence[str]) -> bool:
+    """Return whether a pattern or a listing among words has some of the files."""
+    for word in words:
+        if _inner(word) is not None and _listed(place, list(commands(word)), files):
+            return True
+        if word.type not in ("string", "raw_string") and re.search(r"(?<!\\)[*?[]", word.text):
+            pattern = place.path(place.script.constants.text(word))
+            if any(place.matches(one, pattern, False) for one in files):
+                return True
+    return False
+
+
+def _gives(loop: Node, name: str = "") -> bool:
+    """Return whether a loop gives the files in its variable to programs, without a condition."""
+    body = loop.get("body")
+    if body is None or any(one.name == "continue" for one in commands(body)):
+        return False
+    names = {name}
+    for one, value, _ in assignments(body):
+        names |= {one} if names & {read for read, _ in expansions(value)} else set()
+    for command in commands(body):
+        above = [one for one in command.node.above() if one in loop and one is not loop]
+        some = any(
+            one.type in ("if_statement", "case_statement")
+            or (one.type == "list" and re.match(r"!? *(\[|test\b|grep\b)", one.text))
+            for one in above
+        )
+        read = names & {one for one, _ in expansions(command.node)}
+        if read and not some and command.name not in _LEAVE:
+            return True
+    return False
+
+
+def _starts(last: Node) -> bool:
+    """Return whether a command behind a listing starts a program for the files."""
+    command = next(commands(last), None)
+    if last.type != "command" or command is None or command.name not in ("parallel", "xargs"):
+        return False
+    words = [one for one in command.literals if not re.match(r"-|\d+$|\{\}|%", one)]
+    return os.path.basename("".join(words[:1])) not in _LEAVE | {""}
 
 
 def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[str, list[str]]:
@@ -186,15 +260,17 @@ def _listed(place: _Place, stages: Sequence[Command], files: Sequence[str]) -> l
     matching = []
     for file in files:
         if first.name == "find":
-            found = not {"-delete", *_ACTIONS} & {*words} and _finds(place, words, file)
+            is_file = not file.endswith("/")
+            found = is_file and not {"-delete", *_ACTIONS} & {*words} and _finds(place, words, file)
         elif first.name in ("ls", "echo", "printf"):
             patterns = [one for one in words if not re.match("-.|%", one)] or ["."] * (first.name == "ls")
             named = [place.path(one) for one in patterns]
-            folders = [os.path.join(one, "*") for one in named] if first.name == "ls" else []
+            inside = first.name == "ls" and not any(re.match("-[a-zA-Z]*d", one) for one in words)
+            folders = [os.path.join(one, "*") for one in named] if inside else []
             found = any(place.matches(file, one, False) for one in (*named, *folders))
         else:
             found = False
-        if found and all(_passes(place, one, os.path.basename(file)) for one in filters):
+        if found and all(_passes(place, one, os.path.basename(file.rstrip("/"))) for one in filters):
             matching.append(file)
     return matching
 
@@ -236,7 +312,7 @@ def _finds(place: _Place, words: Sequence[str], file: str) -> bool:
     at = next((i for i, word in enumerate(words) if re.match(r"[-(!\\]", word)), len(words))
     starts = [place.path(one) for one in words[:at]]
     for start in starts or [place.directory]:
-        folder, parts = _parts(os.path.join(place.directory, start)), _parts(file)
+        folder, parts = _parts(start), _parts(file)
         if parts[: len(folder)] == folder and len(parts) > len(folder):
             return _Tests(words[at:], parts[len(folder) :]).value() is True
     return False

@@ -18,6 +18,9 @@ _ARGUMENT = re.compile(r'"?\$(?:([@*\d])|\{([@*]|\d+)(?::(\d+))?\})"?')
 _DEFAULT = (":-", "-", ":=", "=")
 _ALTERNATIVE = (":+", "+")
 _ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
+# Signs in double quotes that a command line reads, and bash does not in the value of a variable.
+_SIGN = re.compile(r"(?<!\\)[\"'`();&|<>]|(^|\s)#|\\[^$`\"\\\n]|\{[^{}]*(,|\.\.)[^{}]*\}")
+_EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _BLANK = re.compile(r"\\?\n")
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\"}
 
@@ -86,6 +89,9 @@ def _words_of_parts(
         elif is_text and (not found or value.text[1:2].isspace()):
             if (words := _split(value)) is None or _changes(words):
                 return [word]
+            is_code = place is not None or word.source is not assignment.source  # a text reads it as code
+            if not (is_code or _is_plain(value, words) or _begins_launch(words, constants)):
+                return [word]
             inner = words
         elif is_copy and not found:
             inner = [value]
@@ -103,6 +109,19 @@ def _words_of_parts(
                 return [word]
         found += inner
     return found
+
+
+def _is_plain(value: Node, words: list[Node]) -> bool:
+    """Return whether bash, which splits a value at blanks only, gets the words of a command line with it."""
+    text = _EXPANSION.sub("$", code_text(value))
+    if "$" not in text and re.search("[\"']", text):
+        return True  # its quotes have a remark of convert
+    return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
+
+
+def _begins_launch(words: list[Node], constants: Constants) -> bool:
+    first = constants.value(words[0]) if words else None
+    return begins_launch(os.path.basename(first or ""))
 
 
 def elements(array: Node) -> list[Node]:
@@ -136,8 +155,7 @@ def _words_of_default(default: Node, word: Node, constants: Constants, place: No
     """Return the words of a default that begins a launch; a user may set another value of an option."""
     words = [default] if word.type == "string" else _split(default) or []
     found = [one for node in words for one in expanded(node, constants, place, depth + 1)]
-    first = constants.value(found[0]) if found else None
-    return found if begins_launch(os.path.basename(first or "")) else []
+    return found if _begins_launch(found, constants) else []
 
 
 def is_empty(word: Node, constants: Constants, place: Node) -> bool:

@@ -263,12 +263,49 @@ def test_the_place_of_a_log_that_goes_with_others(
         ("#PBS -N job\n#PBS -l select=1:ncpus=1\n./a\nrm -rf *", False),
         ("#SBATCH -J job\n#SBATCH -N 1\n./a\nfind . -type f | xargs rm", True),
         ("#SBATCH -J job\n#SBATCH -N 1\n./a\ncd out\nrm -rf *", False),
+        ("#SBATCH -J job\n#SBATCH -N 1\ncd $HOME/data\nrm -rf *\n./a", True),
+        ("#SBATCH -J job\n#SBATCH -N 1\ncd /data\n./a\nrm -rf /data/*", True),
+        ("#SBATCH -J job\n#SBATCH -N 1\ncd /data\n./a\nrm -rf $SLURM_SUBMIT_DIR/*", False),
+        ("#SBATCH -J job\n#SBATCH -N 1\ncd ~/data\n./a\nrm -rf $SLURM_SUBMIT_DIR/*", False),
+        ("#SBATCH -J job\n#SBATCH -N 1\ncd ~/data\n./a\nrm -rf ~/data/*", True),
     ],
 )
 def test_the_run_directory_that_goes_with_all_files(text: str, noted: bool) -> None:
     found = [one.why for one in job_file(f"#!/bin/bash\n{text}\n").remarks if "runs" in one.what + one.why]
     assert [one for one in found if one.startswith("deletes runs/job-ID, too")] == found
     assert len(found) == noted
+
+
+@pytest.mark.parametrize("start", ["", "cd $HOME/data\n", "cd out\n"])
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [
+        ("for d in */; do (cd $d; ./b); done", True),
+        ("for f in $(ls); do n=$(basename $f); ./b $n; done", True),
+        ("for d in `ls -d */`; do ./b $d; done", True),
+        ("ls | parallel -j 4 ./b {}", True),
+        ("ls | while read f; do ./b $f; done", True),
+        ("ls | xargs -n 1 ./b", True),
+        ("./b *", True),
+        ("git add *", True),
+        ('./b "*"', False),
+        ("./b *.txt", False),
+        ("for f in *.txt; do ./b $f; done", False),
+        ("for f in in/*; do ./b $f; done", False),
+        ("for f in *; do echo $f; done", False),
+        ("for f in *; do [ -f $f ] && ./b $f; done", False),
+        ("for f in *; do if [ -f $f ]; then ./b $f; fi; done", False),
+        ("for f in *; do [ -f $f ] || continue; ./b $f; done", False),
+        ("ls | grep -v runs | parallel ./b", False),
+        ("ls -d */ | grep -v runs | parallel ./b", False),
+        ("find . -name '*.txt' | parallel ./b", False),
+        ("ls | wc -l", False),
+    ],
+)
+def test_the_run_directory_among_all_files(start: str, command: str, noted: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{start}{command}\nsrun ./a\n")
+    found = [one.line for one in done.remarks if one.why.startswith("takes runs, too")]
+    assert found == [3 + bool(start)] * noted
 
 
 @pytest.mark.parametrize(

@@ -330,3 +330,99 @@ def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
     found = values(job_file(SLURM.format("-n 1 -c 8", "export OMP_NUM_THREADS=8\nsource ./common.sh")).text)
     assert found["env"] == {"OMP_NUM_THREADS": "8"}
     assert found["command"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("value", "command"),
+    [
+        ("main($X,@f)", ["./a", "-r", "$V"]),
+        ("a&b$X", ["./a", "-r", "$V"]),
+        ("run($X);exit", ["./a", "-r", "$V"]),
+        ("mean($X) > 3", ["bash", "-c", "exec ./a -r $V"]),
+        ("say 'hi' $X", ["bash", "-c", "exec ./a -r $V"]),
+        ("a 3 > x", ["bash", "-c", "exec ./a -r $V"]),
+        ("x=$X #c", ["bash", "-c", "exec ./a -r $V"]),
+        ("$X | sort", ["bash", "-c", "exec ./a -r $V"]),
+        ("x=$X y=2", ["bash", "-c", "exec ./a -r $V"]),
+        (r"a\n $X", ["bash", "-c", "exec ./a -r $V"]),
+        ("-b $X", ["./a", "-r", "-b", "$X"]),
+        ("-b ${X}/c -d=$X", ["./a", "-r", "-b", "$X/c", "-d=$X"]),
+    ],
+)
+@pytest.mark.parametrize("start", ["", "srun "])
+def test_values_that_bash_splits_at_blanks_only(start: str, value: str, command: list[str]) -> None:
+    """It reads no signs of the shell in the value of a variable."""
+    found = values(job_file(SLURM.format("-n 1", f'X=$(hostname)\nV="{value}"\n{start}./a -r $V')).text)
+    assert found["command"] == command
+    assert f'V="{value}"' in found.get("setup", "") or "$V" not in command[-1]
+
+
+@pytest.mark.parametrize("value", ["a $X > log", "x>$X", "b '$X'"])
+def test_signs_in_values_that_eval_reads(value: str) -> None:
+    text = SLURM.format("-n 1", f'X=$(hostname)\nV="{value}"\neval srun ./a $V')
+    assert values(job_file(text).text)["command"] == ["bash", "-c", 'eval "exec ./a $V"']
+
+
+@pytest.mark.parametrize(
+    ("resources", "line", "why"),
+    [
+        (
+            "select=1:ncpus=16:mpiprocs=16",
+            "NP=$(wc -l < $PBS_NODEFILE)\n./a -t $NP",
+            "is 1 in the job, and 16",
+        ),
+        (
+            "select=10",
+            "NP=`cat ${PBS_NODEFILE} | wc -l`\nmpiexec -n 40 --ppn 4 ./a $NP",
+            "is 40 in the job, and 10",
+        ),
+        (
+            "select=2:mpiprocs=4",
+            'H="$PBS_NODEFILE"\nmpiexec -n 2 ./a $(cat $H | wc -l)',
+            "is 2 in the job, and 8",
+        ),
+        (
+            "select=2:mpiprocs=4",
+            "N=$(grep -c . $PBS_NODEFILE)\nmpiexec -n 2 ./a $N",
+            "is 2 in the job, and 8",
+        ),
+        ("select=2:mpiprocs=4", "mpiexec -n 2 ./a\nwc -l $PBS_NODEFILE > n", "is 2 in the job, and 8"),
+    ],
+)
+def test_the_lines_of_the_file_of_hosts(resources: str, line: str, why: str) -> None:
+    assert reasons(PBS.format(resources, line), why, "pbspro") == [6 + (line[0] == "H" or "> n" in line)]
+
+
+@pytest.mark.parametrize(
+    ("source", "resources", "line"),
+    [
+        (
+            "pbspro",
+            "select=1:mpiprocs=4",
+            "mpiexec -n $(wc -l < $PBS_NODEFILE) ./a",
+        ),  # which the job does not count
+        ("pbspro", "select=2:mpiprocs=4", "mpiexec -n 8 ./a $(wc -l < $PBS_NODEFILE)"),
+        ("pbspro", "select=2:mpiprocs=4", "mpiexec -n 2 ./a $(sort -u $PBS_NODEFILE | wc -l)"),
+        ("pbspro", "select=2:mpiprocs=4", "mpiexec -n 2 ./a # wc -l < $PBS_NODEFILE"),
+        ("torque", "nodes=2:ppn=4", "mpiexec -n 2 ./a $(wc -l < $PBS_NODEFILE)"),  # a line for each core
+    ],
+)
+def test_no_other_lines_of_the_file_of_hosts(source: str, resources: str, line: str) -> None:
+    assert reasons(PBS.format(resources, line), "in the job, and", source) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("mpiexec -n 2 ./set_affinity_gpu_polaris.sh ./a", True),
+        ("./multigpu_train", True),
+        ("export USE_GPU=1\n./a", True),
+        ("./a --gpus=2", True),
+        ("./a_nogpu", False),
+        ("./a --no_gpu", False),
+        ("./a_nogpu_x --n_gpu=0", False),
+    ],
+)
+def test_names_of_programs_for_gpus(line: str, named: bool) -> None:
+    found = reasons(PBS.format("select=1:ncpus=2", line), "the job of jobgen runs on CPUs", "pbspro")
+    assert found == [2] * named

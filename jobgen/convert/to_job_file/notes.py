@@ -13,7 +13,7 @@ from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.result import Remark
 from jobgen.convert.start_directory import path_of
-from jobgen.convert.swept_files import sweeps
+from jobgen.convert.swept_files import sweeps, takers
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -45,6 +45,7 @@ _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
+_BLOCKS = ("setup", "before", "after_block")
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -59,6 +60,16 @@ _OUTPUT = re.compile(
 )
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
+_NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
+_COUNTS_LINES = "|".join(
+    (
+        r"\bwc( -l| --lines)?( -)?\s*<?\s*FILE",
+        r"(\bcat\s+|<\s*)FILE\s*\|\s*wc (-l|--lines)\b",
+        r"\bgrep -c (\.|'[.^$]?'|\"[.^$]?\")\s+FILE",
+        r"\bawk 'END *\{ *print NR;? *\}'\s+<?\s*FILE",
+        r"\$PBS_NP\b|\$\{PBS_NP\}",
+    )
+)  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 _EMPTIES = re.compile(r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$")
 
@@ -163,7 +174,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
 def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
-    blocks = [str(file.values.get(key, "")) for key in ("setup", "before", "after_block")]
+    blocks = [str(file.values.get(key, "")) for key in _BLOCKS]
     if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
@@ -580,10 +591,21 @@ def own_function(
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that takes the run directory of the job with other files."""
-    folder = f"{BY_KEY['runs_dir'].default}/{file.values.get('name', 'job')}-ID"
-    for one in sweeps(script, script.dialect, [f"{folder}/job.sh"]):
-        why = f"{one.verb} {folder}, too: the job writes its logs there, unless runs_dir is set"
-        yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
+    parent = str(BY_KEY["runs_dir"].default)
+    folder = f"{parent}/{file.values.get('name', 'job')}-ID"
+    start = path_of(script, str(file.values.get("workdir", "")), script.dialect, "")
+    paths = [os.path.join(start, one) for one in (f"{folder}/job.sh", f"{folder}/", f"{parent}/")]
+    why = "too: the job writes its logs there, unless runs_dir is in another directory"
+    swept = list(sweeps(script, script.dialect, paths[:1]))
+    for one in swept:
+        yield Remark(
+            one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}", lost=False
+        )
+    code = "\n".join([*(str(file.values.get(key, "")) for key in _BLOCKS), *file.list("command")])
+    for node in takers(script, script.dialect, paths):
+        kept = node.type == "command" or node.text.split("\n")[0] in code
+        if kept and not any(one.command.node in node for one in swept):
+            yield Remark(node.line, shown(node), f"takes {parent}, {why}", lost=False)
 
 
 def swept_log(script: Script) -> Iterator[Remark]:
@@ -606,7 +628,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
     new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
-    blocks = "\n".join(str(file.values.get(key, "")) for key in ("setup", "before", "after_block"))
+    blocks = "\n".join(str(file.values.get(key, "")) for key in _BLOCKS)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
@@ -615,9 +637,12 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
                 f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
             )
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
-    if script.is_pbs:
-        return
     per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
+    words = " ".join([blocks, *file.list("command")])
+    if script.is_pbs:
+        by_core = script.dialect.scheduler.behaviour.hosts_by_core
+        yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
+        return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     numbers: dict[str, tuple[int | None, int]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
@@ -627,10 +652,27 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
-    words = set(re.findall(r"\w+", " ".join([blocks, *file.list("command")])))
+    named = set(re.findall(r"\w+", words))
     for name, node in script.expansions:
         old, new = numbers.get(name, (None, None))
-        if name in words and old != new:
+        if name in named and old != new:
             why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
             yield Remark(node.line, f"${name}", why, lost=False)
+            return
+
+
+def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:
+    """Yield a remark on a command in the code of a job that counts the lines of the file of hosts, or on a
+    variable with their number, if the job has ``new`` of them for a node, and the script another number."""
+    old = script.request.lines_per_node
+    if old is None or old == new or len(script.request.chunks) > 1:
+        return
+    names = [name for name, value, _ in script.assignments if re.fullmatch(_NODE_FILE, value.text)]
+    file = _NODE_FILE.replace("PBS_NODEFILE", "|".join(["PBS_NODEFILE", *names]))
+    pattern = re.compile(_COUNTS_LINES.replace("FILE", file))
+    for number, line in enumerate(script.lines, 1):
+        found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
+        if found and found[0] in code:
+            why = f"is {nodes * new} in the job, and {nodes * old} in the script"
+            yield Remark(number, found[0], why, lost=False)
             return

@@ -26,6 +26,8 @@ from jobgen.script.word_lists import unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
+_SIGN = re.compile(r"['();&|<>]|\\\"")  # in a text that a shell evaluates
+_EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
@@ -251,9 +253,7 @@ def _several(value: Node) -> bool:
         return not _PRINTS.match(value.text)
     if value.type == "variable_assignment" or re.search(r"\$\{?[@*]", value.text):
         return True
-    return not value.text.strip("\"'") or bool(
-        re.search(r"\s", re.sub(r"\$\([^)]*\)|`[^`]*`|\$\{[^}]*\}", "", value.text))
-    )
+    return not value.text.strip("\"'") or bool(re.search(r"\s", _EXPANSION.sub("", value.text)))
 
 
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
@@ -364,7 +364,7 @@ def as_text(
         at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
         words[at:at] = more
     text = _command(" ".join(words))
-    if twice and any(_quoted(script, name, 0) for one in nodes for name, _ in expansions(one)):
+    if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
@@ -384,11 +384,10 @@ def _with_output(node: Node, setup: list[str]) -> str:
     return text + node.source[at : node.end].decode("utf-8", "replace")
 
 
-def _quoted(script: Script, name: str, depth: int) -> bool:
-    """Return whether the value of a variable has quotes in it, also by the variables that it is made of."""
-    for value in script.values.get(name, ()):
-        if re.search(r"'|\\\"", value.text[1:-1]) and value.type in ("string", "raw_string", "concatenation"):
-            return True
-        if depth < _DEEPEST and any(_quoted(script, one, depth + 1) for one, _ in expansions(value)):
-            return True
-    return False
+def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:
+    """Return whether the value of a variable in words, or in such a value, has signs that a shell reads."""
+    values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
+    texts = (one for one in values if one.type in ("string", "raw_string", "concatenation"))
+    if any(_SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
+        return True
+    return bool(values) and depth < _DEEPEST and has_signs(script, values, depth + 1)

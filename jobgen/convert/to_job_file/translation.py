@@ -303,7 +303,7 @@ def _program(
     words = program_line.read(script, nodes)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
-    elif words.several:
+    elif words.several or (twice and program_line.has_signs(script, nodes)):
         words = program_line.as_text(script, nodes, more, launch, twice)
     elif more:
         at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
