@@ -330,3 +330,22 @@ def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
     found = values(job_file(SLURM.format("-n 1 -c 8", "export OMP_NUM_THREADS=8\nsource ./common.sh")).text)
     assert found["env"] == {"OMP_NUM_THREADS": "8"}
     assert found["command"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("CONFIG=$1\n./a $CONFIG", [3]),
+        ("while getopts a:b o; do A=$OPTARG; done\n./a $A", [3]),
+        ("mkdir out\necho ${2:-x} > out/x\n./a", [4]),
+        ("f() { mkdir $1; }\nf x\n./a", []),
+        ("set -- x y\nmkdir $1\n./a", []),
+        ("cat > x <<'E'\necho $1\nE\n./a", []),
+        ("mkdir x\nawk '{print $1}' x\n./a", []),
+        ("mkdir x\n./a $1", []),  # that of the program has another remark
+    ],
+)
+def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None:
+    assert reasons(SLURM.format("-n 1", lines), "pass none") == named
+    text = f"#!/bin/bash\n#PBS -l select=1\n{lines}\n"
+    assert not reasons(text, "pass none", "pbspro")  # which passes none to the script

@@ -29,14 +29,16 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
-from jobgen.options import BY_KEY
+from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
 
 _SEPARATORS = (";", "&", ";;")
@@ -217,6 +219,21 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on arguments of the script in the blocks, unless the program has one, with its remark."""
+    scheduler = script.dialect.scheduler
+    if not scheduler.behaviour.passes_arguments or any(
+        name.isdigit() for name in names(file.list("command"))
+    ):
+        return
+    in_blocks = any(first_read(str(file.values.get(key, ""))) for key in CODE)
+    if in_blocks and (read := submission.argument(script)):
+        others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
+        why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
+        why += f"jobgen submit and {' and '.join(others)} pass none"
+        yield Remark(read[0], read[1], why, lost=False)
 
 
 def _is_set(script: Script, name: str) -> bool:
