@@ -18,7 +18,8 @@ _MAY_READ = re.compile(r"\$\{?[#!]?[1-9@*#]|\b(getopts|shift)\b")
 def reads(tree: Node, found: Sequence[Command]) -> list[tuple[int, str]]:
     """Return the line and the text of each read of an argument.
 
-    Functions have arguments of their own, and behind ``set`` there are others. ``found`` are the commands of the tree.
+    Functions have arguments of their own, and behind ``set`` there are others. ``found`` are the commands of
+    the tree.
     """
     own = (one.node.end for one in found if _outside(one.node) and _sets(one))
     end = min(own, default=tree.end)

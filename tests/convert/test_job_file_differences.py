@@ -349,3 +349,23 @@ def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None
     assert reasons(SLURM.format("-n 1", lines), "pass none") == named
     text = f"#!/bin/bash\n#PBS -l select=1\n{lines}\n"
     assert not reasons(text, "pass none", "pbspro")  # which passes none to the script
+
+
+@pytest.mark.parametrize(
+    ("lines", "file", "command"),
+    [
+        ("source ~/.bashrc\n./a", [3], []),
+        ("source v/bin/activate\npython a.py", [3], []),
+        ("source activate v\npython a.py", [], [3]),
+        ("source /opt/conda/bin/activate v\npython a.py", [], [3]),
+        ("cd x\nsource ~/.bashrc\nmodule load y\n./a", [4], [3]),
+        ("cd x && srun ./a", [], []),  # starts nothing if cd fails
+        ("conda activate x && cd y && ./a", [], []),
+        ("cd x && srun ./a\ncp b c", [], [3]),
+        ("set -e\nsource ~/.bashrc\n./a", [], []),
+    ],
+)
+def test_failures_that_end_the_job(lines: str, file: list[int], command: list[int]) -> None:
+    text = SLURM.format("-n 1", lines)
+    assert reasons(text, "if the file cannot be read, the job ends here, and the script goes on") == file
+    assert reasons(text, "if it fails, the job ends here, and the script goes on") == command

@@ -222,7 +222,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
 
 
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on arguments of the script in the blocks, unless the program has one, with its remark."""
+    """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
     scheduler = script.dialect.scheduler
     if not scheduler.behaviour.passes_arguments or any(
         name.isdigit() for name in names(file.list("command"))
@@ -467,10 +467,19 @@ def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
             why = "the job unloads all modules but the sticky ones"
             yield Remark(one.line, shown(one.node), why, lost=False)
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
-    if found and not strict:
-        what = ", ".join(dict.fromkeys(one.name for one in found))
-        why = "if it fails, the job ends here, and the script goes on"
-        yield Remark(found[0].line, what, why, lost=False)
+    files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
+    others = [one for one in found if one not in files]
+    for which, failure in ((others, "it fails"), (files, "the file cannot be read")) if not strict else ():
+        if which:
+            what = ", ".join(dict.fromkeys(one.name for one in which))
+            why = f"if {failure}, the job ends here, and the script goes on"
+            yield Remark(which[0].line, what, why, lost=False)
+
+
+def _activates(command: Command) -> bool:
+    """Return whether ``source`` activates an environment of conda: ``source [DIR/]activate NAME``."""
+    words = [word.text.strip("\"'") for word in command.arguments]
+    return words[:1] == ["activate"] or (len(words) > 1 and words[0].endswith("/activate"))
 
 
 def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Node]) -> Iterator[Remark]:
