@@ -369,3 +369,22 @@ def test_failures_that_end_the_job(lines: str, file: list[int], command: list[in
     text = SLURM.format("-n 1", lines)
     assert reasons(text, "if the file cannot be read, the job ends here, and the script goes on") == file
     assert reasons(text, "if it fails, the job ends here, and the script goes on") == command
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "named"),
+    [
+        ("#!/bin/bash\nsrun -n 2 ./a\n", "slurm", [1]),
+        ("#!/bin/bash\nmpirun -n 2 ./a\n", "pbspro", [1]),
+        ("#!/bin/bash\ncat > x <<'E'\n#SBATCH -N 2\nE\nsbatch x\n./a\n", "slurm", [1]),
+        ("#!/bin/bash\n#SBATCH -N 2\nsrun ./a\n", "slurm", []),
+        ("#!/bin/bash\n./b\n#SBATCH -N 2\nsrun ./a\n", "slurm", []),  # which has a remark of its own
+    ],
+)
+def test_a_script_without_directives(text: str, source: str, named: list[int]) -> None:
+    from jobgen.convert.to_job_file import translation
+    from jobgen.script.script import Script
+
+    done = translation.convert(Script(text.encode(), source, name="run.sh"))
+    assert [one.line for one in done.remarks if "requests nothing" in one.why] == named
+    assert values(done.text)["name"] == "run.sh"

@@ -11,6 +11,7 @@ from itertools import takewhile
 from jobgen.convert import submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps
@@ -219,6 +220,13 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def without_directives(script: Script) -> Iterator[Remark]:
+    """Yield a remark on a script that requests nothing."""
+    if not has_directives(script):
+        why = "the script requests nothing: the job has what its commands name, and jobgen's defaults"
+        yield Remark(1, f"without {script.dialect.scheduler.prefix}", why, lost=False)
 
 
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
