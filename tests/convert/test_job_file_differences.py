@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import job_file, values
+from convert.conversions import convert, job_file, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 PBS = "#!/bin/bash\n#PBS -l {}\n#PBS -l place=scatter\n#PBS -j oe\ncd $PBS_O_WORKDIR\n{}\n"
@@ -388,3 +388,61 @@ def test_a_script_without_directives(text: str, source: str, named: list[int]) -
     done = translation.convert(Script(text.encode(), source, name="run.sh"))
     assert [one.line for one in done.remarks if "requests nothing" in one.why] == named
     assert values(done.text)["name"] == "run.sh"
+
+
+_STEP = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -t 10{}\nJ=$SLURM_JOB_ID\nmodule load openmpi\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "lost"),
+    [
+        ("--jobid=1234", True),
+        ("--jobid $OTHER", True),
+        ("--jobid=$SLURM_JOB_ID", False),
+        ('--jobid "${SLURM_JOBID}"', False),
+        ("--jobid=$J", False),
+        ("--jobid=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID", False),
+    ],
+)
+def test_a_step_of_another_job(option: str, lost: bool) -> None:
+    text = _STEP.format("", f"srun {option} ./a")
+    for done in (job_file(text), convert(text, "pbspro")):
+        assert [one.lost for one in done.remarks if "is a step of that job" in one.why] == [True] * lost
+
+
+@pytest.mark.parametrize(
+    ("directive", "option", "named"),
+    [
+        (" --gres=gpu:2", "--gres=none", True),
+        (" --gres=gpu:2", "--gpus=0", True),
+        (" --gres=gpu:2", "--gres=gpu:1", True),
+        (" --gres=gpu:2", "--gres gpu:a100:2", False),
+        (" --gpus=4", "--gres=none", True),
+        ("", "--gres=none", False),
+        ("", "--gpus=0", False),
+    ],
+)
+def test_devices_that_a_step_does_not_see(directive: str, option: str, named: bool) -> None:
+    text = _STEP.format(directive, f"srun {option} ./a")
+    assert bool(reasons(text, "the ranks see all devices")) is named
+    done = convert(text, "pbspro").remarks
+    assert any("each rank sees all devices" in one.why for one in done) is named
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [
+        ("--wait=30", "mpirun waits for all"),
+        ("-W 30", "mpirun waits for all"),
+        ("--wait=0", ""),
+        ("-n 1 -N 1 --wait=30", ""),
+        ("--mpi=none", "mpirun connects them"),
+        ("--mpi=pmix", ""),
+        ("-n 1 -N 1 --mpi=none", ""),
+    ],
+)
+def test_options_of_a_step_that_mpirun_does_not_have(option: str, word: str) -> None:
+    done = convert(_STEP.format("", f"srun {option} ./a"), "pbspro").remarks
+    found = [one.why for one in done if "mpirun waits" in one.why or "mpirun connects" in one.why]
+    assert len(found) == bool(word)
+    assert all(word in one for one in found)
