@@ -446,3 +446,25 @@ def test_options_of_a_step_that_mpirun_does_not_have(option: str, word: str) -> 
     found = [one.why for one in done if "mpirun waits" in one.why or "mpirun connects" in one.why]
     assert len(found) == bool(word)
     assert all(word in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "nodes", "named"),
+    [
+        ("", "srun -n $SLURM_JOB_NUM_NODES hostname > h\nsrun -N1 -n1 ./a", None, [3]),
+        ("", "for i in $SLURM_JOB_NODELIST; do mkdir $i; done\nsrun -N 1 -n 1 ./a", None, [3]),
+        ("", "N=$SLURM_NNODES\nsrun -N1 ./a $N", None, [3]),  # on one node, also of several
+        ("", "mkdir $SLURM_NNODES\n./a", None, [3]),
+        ("", "mkdir $SLURM_NTASKS\n./a", None, []),
+        ("", "echo $SLURM_NNODES\nsrun -N1 -n1 ./a", None, []),  # only printed
+        ("", "N=$SLURM_NNODES\nsrun ./a $N", "submitted", []),
+        ("", "srun -N $SLURM_NNODES ./a", "submitted", []),
+        ("-N 2", "mkdir $SLURM_NNODES\nsrun -N1 -n1 ./a", 2, []),
+    ],
+)
+def test_nodes_of_the_submission_beside_a_launcher(
+    options: str, lines: str, nodes: int | str | None, named: list[int]
+) -> None:
+    text = SLURM.format(options, lines)
+    assert reasons(text, "the job has one; the script has those of its submission") == named
+    assert values(job_file(text).text).get("nodes") == nodes
