@@ -466,5 +466,5 @@ def test_nodes_of_the_submission_beside_a_launcher(
     options: str, lines: str, nodes: int | str | None, named: list[int]
 ) -> None:
     text = SLURM.format(options, lines)
-    assert reasons(text, "the job has one; the script has those of its submission") == named
+    assert reasons(text, "the job has one; that of the script has what the submission requests") == named
     assert values(job_file(text).text).get("nodes") == nodes
