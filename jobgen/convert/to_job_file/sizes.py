@@ -106,7 +106,8 @@ def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Laun
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
         if source.job_variables[read[1]] != "ranks":
-            why = "no directive requests nodes: the job has one; that of the script has what the submission requests"
+            why = "no directive requests nodes: the job has one; "
+            why += "that of the script has what the submission requests"
             file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
         return
     file.values["nodes"] = "submitted"
