@@ -8,13 +8,12 @@ from collections.abc import Collection, Iterator, Sequence
 from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
-from jobgen.script.calls import new_arguments
+from jobgen.script import script_arguments
 from jobgen.script.command_kinds import PRINT
-from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node
 
 _OF_NODES = ("nodes", "node_list", "ranks")
 
@@ -22,7 +21,7 @@ _OF_NODES = ("nodes", "node_list", "ranks")
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``."""
     if (
-        found := _argument(script)
+        found := argument(script)
         if source.scheduler.behaviour.passes_arguments and target.argument_rule
         else None
     ):
@@ -71,31 +70,15 @@ def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
     return command is not None and name is not None and name.text in names and not command.under(*read)
 
 
-def _argument(script: Script) -> tuple[int, str] | None:
+def argument(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first argument of the script that it reads; None without one."""
-    if any(_outside(command.node) and new_arguments(command) is not None for command in script.named("set")):
-        return None  # the script sets them itself
-    found = [
-        (node.line, node.text)
-        for name, node in expansions(script.tree)
-        if re.fullmatch(r"[1-9]\d*|[@*#]", name) and _outside(node)
-    ]
-    found += [(one.line, _first_line(one)) for one in script.named("getopts", "shift") if _outside(one.node)]
+    found = script_arguments.reads(script.tree, script.commands)
     if not script.tree.source and re.match(r"#!.*(sh|nix-shell)\b", script.line(1)):  # not bash
         for number, line in enumerate(script.lines, 1):
             read = re.search(r"\$(\{?[1-9@*]|argv\b)\}?", line)
             if read and not re.match(r"\s*#|.*\bawk\b", line):
                 found.append((number, read[0]))
     return min(found, default=None)
-
-
-def _first_line(command: Command) -> str:
-    return command.node.text.split("\n")[0][:60]
-
-
-def _outside(node: Node) -> bool:
-    """Return whether a node is in no function, whose arguments are its own."""
-    return not node.under("function_definition")
 
 
 def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:

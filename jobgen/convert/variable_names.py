@@ -24,6 +24,15 @@ def meanings(source: Dialect) -> dict[str, str]:
     return {**found, **source.job_variables, **source.local_variables}
 
 
+def names_own_job(script: Script, text: str) -> bool:
+    """Return whether a text has the id of the job: a variable of a scheduler, or one with its value."""
+    known = (meaning.items() for meaning in (one.job_variables for one in DIALECTS.values()))
+    ids = {name for one in known for name, meaning in one if meaning in ("job_id", "array_job")}
+    words = set(re.findall(r"\w+", text))
+    values = (value.text for name in words for value in script.values.get(name, ()))
+    return not ids.isdisjoint(words.union(*(re.findall(r"\w+", value) for value in values)))
+
+
 def kept(script: Script) -> set[str]:
     """Return the variables that the script sets in any case before it reads them."""
     read: dict[str, int] = {}

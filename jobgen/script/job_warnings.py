@@ -7,7 +7,7 @@ from itertools import chain
 
 from jobgen.plan.plan import Plan
 from jobgen.rendering.secret_warnings import secret_warnings
-from jobgen.script import deepspeed_config, foreign_variables, pasted_characters
+from jobgen.script import deepspeed_config, foreign_variables, pasted_characters, script_arguments
 
 
 def warnings(plan: Plan) -> Iterator[str]:
@@ -21,6 +21,7 @@ def without_secrets(plan: Plan) -> Iterator[str]:
     return chain(
         plan.warnings,
         foreign_variables.warnings(spec, plan.scheduler),
+        script_arguments.warnings(spec, plan.scheduler),
         deepspeed_config.warnings(plan),
         pasted_characters.warnings(spec),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import job_file, values
+from convert.conversions import convert, job_file, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 PBS = "#!/bin/bash\n#PBS -l {}\n#PBS -l place=scatter\n#PBS -j oe\ncd $PBS_O_WORKDIR\n{}\n"
@@ -426,3 +426,141 @@ def test_no_other_lines_of_the_file_of_hosts(source: str, resources: str, line: 
 def test_names_of_programs_for_gpus(line: str, named: bool) -> None:
     found = reasons(PBS.format("select=1:ncpus=2", line), "the job of jobgen runs on CPUs", "pbspro")
     assert found == [2] * named
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("CONFIG=$1\n./a $CONFIG", [3]),
+        ("while getopts a:b o; do A=$OPTARG; done\n./a $A", [3]),
+        ("mkdir out\necho ${2:-x} > out/x\n./a", [4]),
+        ("f() { mkdir $1; }\nf x\n./a", []),
+        ("set -- x y\nmkdir $1\n./a", []),
+        ("cat > x <<'E'\necho $1\nE\n./a", []),
+        ("mkdir x\nawk '{print $1}' x\n./a", []),
+        ("mkdir x\n./a $1", []),  # that of the program has another remark
+    ],
+)
+def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None:
+    assert reasons(SLURM.format("-n 1", lines), "pass none") == named
+    text = f"#!/bin/bash\n#PBS -l select=1\n{lines}\n"
+    assert not reasons(text, "pass none", "pbspro")  # which passes none to the script
+
+
+@pytest.mark.parametrize(
+    ("lines", "file", "command"),
+    [
+        ("source ~/.bashrc\n./a", [3], []),
+        ("source v/bin/activate\npython a.py", [3], []),
+        ("source activate v\npython a.py", [], [3]),
+        ("source /opt/conda/bin/activate v\npython a.py", [], [3]),
+        ("cd x\nsource ~/.bashrc\nmodule load y\n./a", [4], [3]),
+        ("cd x && srun ./a", [], []),  # starts nothing if cd fails
+        ("conda activate x && cd y && ./a", [], []),
+        ("cd x && srun ./a\ncp b c", [], [3]),
+        ("set -e\nsource ~/.bashrc\n./a", [], []),
+    ],
+)
+def test_failures_that_end_the_job(lines: str, file: list[int], command: list[int]) -> None:
+    text = SLURM.format("-n 1", lines)
+    assert reasons(text, "if the file cannot be read, the job ends here, and the script goes on") == file
+    assert reasons(text, "if it fails, the job ends here, and the script goes on") == command
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "named"),
+    [
+        ("#!/bin/bash\nsrun -n 2 ./a\n", "slurm", [1]),
+        ("#!/bin/bash\nmpirun -n 2 ./a\n", "pbspro", [1]),
+        ("#!/bin/bash\ncat > x <<'E'\n#SBATCH -N 2\nE\nsbatch x\n./a\n", "slurm", [1]),
+        ("#!/bin/bash\n#SBATCH -N 2\nsrun ./a\n", "slurm", []),
+        ("#!/bin/bash\n./b\n#SBATCH -N 2\nsrun ./a\n", "slurm", []),  # which has a remark of its own
+    ],
+)
+def test_a_script_without_directives(text: str, source: str, named: list[int]) -> None:
+    from jobgen.convert.to_job_file import translation
+    from jobgen.script.script import Script
+
+    done = translation.convert(Script(text.encode(), source, name="run.sh"))
+    assert [one.line for one in done.remarks if "requests nothing" in one.why] == named
+    assert values(done.text)["name"] == "run.sh"
+
+
+_STEP = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -t 10{}\nJ=$SLURM_JOB_ID\nmodule load openmpi\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "lost"),
+    [
+        ("--jobid=1234", True),
+        ("--jobid $OTHER", True),
+        ("--jobid=$SLURM_JOB_ID", False),
+        ('--jobid "${SLURM_JOBID}"', False),
+        ("--jobid=$J", False),
+        ("--jobid=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID", False),
+    ],
+)
+def test_a_step_of_another_job(option: str, lost: bool) -> None:
+    text = _STEP.format("", f"srun {option} ./a")
+    for done in (job_file(text), convert(text, "pbspro")):
+        assert [one.lost for one in done.remarks if "is a step of that job" in one.why] == [True] * lost
+
+
+@pytest.mark.parametrize(
+    ("directive", "option", "named"),
+    [
+        (" --gres=gpu:2", "--gres=none", True),
+        (" --gres=gpu:2", "--gpus=0", True),
+        (" --gres=gpu:2", "--gres=gpu:1", True),
+        (" --gres=gpu:2", "--gres gpu:a100:2", False),
+        (" --gpus=4", "--gres=none", True),
+        ("", "--gres=none", False),
+        ("", "--gpus=0", False),
+    ],
+)
+def test_devices_that_a_step_does_not_see(directive: str, option: str, named: bool) -> None:
+    text = _STEP.format(directive, f"srun {option} ./a")
+    assert bool(reasons(text, "the ranks see all devices")) is named
+    done = convert(text, "pbspro").remarks
+    assert any("each rank sees all devices" in one.why for one in done) is named
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [
+        ("--wait=30", "mpirun waits for all"),
+        ("-W 30", "mpirun waits for all"),
+        ("--wait=0", ""),
+        ("-n 1 -N 1 --wait=30", ""),
+        ("--mpi=none", "mpirun connects them"),
+        ("--mpi=pmix", ""),
+        ("-n 1 -N 1 --mpi=none", ""),
+    ],
+)
+def test_options_of_a_step_that_mpirun_does_not_have(option: str, word: str) -> None:
+    done = convert(_STEP.format("", f"srun {option} ./a"), "pbspro").remarks
+    found = [one.why for one in done if "mpirun waits" in one.why or "mpirun connects" in one.why]
+    assert len(found) == bool(word)
+    assert all(word in one for one in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "nodes", "named"),
+    [
+        ("", "srun -n $SLURM_JOB_NUM_NODES hostname > h\nsrun -N1 -n1 ./a", None, [3]),
+        ("", "for i in $SLURM_JOB_NODELIST; do mkdir $i; done\nsrun -N 1 -n 1 ./a", None, [3]),
+        ("", "N=$SLURM_NNODES\nsrun -N1 ./a $N", None, [3]),  # on one node, also of several
+        ("", "mkdir $SLURM_NNODES\n./a", None, [3]),
+        ("", "mkdir $SLURM_NTASKS\n./a", None, []),
+        ("", "echo $SLURM_NNODES\nsrun -N1 -n1 ./a", None, []),  # only printed
+        ("", "N=$SLURM_NNODES\nsrun ./a $N", "submitted", []),
+        ("", "srun -N $SLURM_NNODES ./a", "submitted", []),
+        ("-N 2", "mkdir $SLURM_NNODES\nsrun -N1 -n1 ./a", 2, []),
+    ],
+)
+def test_nodes_of_the_submission_beside_a_launcher(
+    options: str, lines: str, nodes: int | str | None, named: list[int]
+) -> None:
+    text = SLURM.format(options, lines)
+    assert reasons(text, "the job has one; that of the script has what the submission requests") == named
+    assert values(job_file(text).text).get("nodes") == nodes

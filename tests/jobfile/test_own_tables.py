@@ -123,6 +123,29 @@ def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: st
     ]
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "warned"),
+    [
+        ("pbs", ["$1 (setup), getopts a:b o (before), ${2:-x} (after)"]),
+        ("pbs --dialect torque", []),
+        ("slurm", []),
+    ],
+)
+def test_arguments_that_the_scheduler_does_not_pass(
+    scheduler: str, warned: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        f"{TEXT}[blocks]\nsetup = 'CONFIG=$1; echo $2'\nbefore = 'while getopts a:b o; do echo $o; done'\n"
+        "after = 'echo ${2:-x}'\non_each_node = 'f() { echo $1; }; f a; set -- b c; echo $1 $@'\n"
+    )
+    done = jobs.jobgen(*scheduler.split(), "--job", path)
+    start = "jobgen: warning: PBS Pro passes no arguments to a script, and its code reads "
+    end = ": use a variable, and qsub -v NAME=VALUE"
+    found = [line for line in done.stderr.splitlines() if "no arguments" in line]
+    assert found == [f"{start}{one}{end}" for one in warned]
+
+
 def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(f"{TEXT}[blocks]\nsetup = 'half=$((NCPUS / 2)); echo $NCPUS'\n")

@@ -127,10 +127,12 @@ class Body:
         own = [one for one in own if one not in conditions]
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
-        self.file.remarks += notes.options(options, strict)
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
         after = _working(self.parts.after)
+        # If a condition of the program fails, the script goes on with the commands after the program.
+        ending = [one for one in options if after or one not in conditions]
+        self.file.remarks += notes.options(ending, strict)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         read = self._sourced([*self.files, *behind])
         self.file.remarks += notes.sourced(self.file, read, after)

@@ -46,7 +46,7 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
 def set_name(file: JobFile, script: Script, source: Dialect, line: int) -> None:
     """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
     refuses, because the run directory has it."""
-    if request_reader.has_directives(script) and script.name:
+    if script.name:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
     if not matches(source.scheduler.name_pattern, name):

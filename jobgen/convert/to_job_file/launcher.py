@@ -11,6 +11,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import known
+from jobgen.convert.variable_names import names_own_job
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
@@ -21,6 +22,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import end_together, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal
+from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
@@ -38,6 +40,8 @@ _OURS = {
 --use-env --nproc-per-node --no-python --machine-rank --num-processes --main-process-port --main-process-ip
 --multi-gpu --num-machines""",
 }
+_TOTAL = ("--gpus", "-G")
+_DEVICES = ("--gres", "--gpus-per-node", *_TOTAL)  # of a step
 # Limits of a step.
 _TIMES = ("--time", "-t")
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
@@ -81,8 +85,15 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
                 arguments += [text for text in texts if text is not None]
             elif why != _SAME:
                 file.remarks.append(Remark(launch.line, given, why, lost=name in _TIMES))
+        elif name == "--jobid" and launch.row.by_scheduler:
+            if not names_own_job(script, given):
+                why = "is a step of that job: the job file starts its ranks in a job of its own"
+                file.remarks.append(Remark(launch.line, given, why))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
+            if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
+                why = "the ranks see all devices of the job on their node"
+                file.remarks.append(Remark(launch.line, given, why, lost=False))
         elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
@@ -128,6 +139,17 @@ def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
     if name in _TIMES:
         return "ends the step in the script; the ranks have the time of the job"
     return "jobgen ends all ranks if one fails, and waits for those that go on"
+
+
+def _sees_others(script: Script, name: str, text: str) -> bool:
+    """Return whether a step sees other devices than the job has on a node."""
+    request, value = script.request, text.removeprefix(f"{name}=")
+    count = 0 if value == "none" else number(value.rpartition(":")[2])
+    of_job = request.gpus if name in _TOTAL else request.gpus_per_node
+    if name in _TOTAL and request.gpus_per_node:
+        of_job = request.gpus_per_node * (request.nodes or 1)
+    devices = request.gpus_per_node or request.gpus
+    return bool(devices) and (count == 0 or (count is not None and of_job is not None and count < of_job))
 
 
 def _is_own_file(script: Script, word: Node, text: str | None) -> bool:

@@ -11,6 +11,7 @@ from itertools import takewhile
 from jobgen.convert import submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
@@ -29,14 +30,16 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
 from jobgen.launch.wrappers import command_start
-from jobgen.options import BY_KEY
+from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
 
 _SEPARATORS = (";", "&", ";;")
@@ -228,6 +231,28 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def without_directives(script: Script) -> Iterator[Remark]:
+    """Yield a remark on a script that requests nothing."""
+    if not has_directives(script):
+        why = "the script requests nothing: the job has what its commands name, and jobgen's defaults"
+        yield Remark(1, f"without {script.dialect.scheduler.prefix}", why, lost=False)
+
+
+def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
+    scheduler = script.dialect.scheduler
+    if not scheduler.behaviour.passes_arguments or any(
+        name.isdigit() for name in names(file.list("command"))
+    ):
+        return
+    in_blocks = any(first_read(str(file.values.get(key, ""))) for key in CODE)
+    if in_blocks and (read := submission.argument(script)):
+        others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
+        why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
+        why += f"jobgen submit and {' and '.join(others)} pass none"
+        yield Remark(read[0], read[1], why, lost=False)
 
 
 def _is_set(script: Script, name: str) -> bool:
@@ -461,10 +486,19 @@ def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
             why = "the job unloads all modules but the sticky ones"
             yield Remark(one.line, shown(one.node), why, lost=False)
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
-    if found and not strict:
-        what = ", ".join(dict.fromkeys(one.name for one in found))
-        why = "if it fails, the job ends here, and the script goes on"
-        yield Remark(found[0].line, what, why, lost=False)
+    files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
+    others = [one for one in found if one not in files]
+    for which, failure in ((others, "it fails"), (files, "the file cannot be read")) if not strict else ():
+        if which:
+            what = ", ".join(dict.fromkeys(one.name for one in which))
+            why = f"if {failure}, the job ends here, and the script goes on"
+            yield Remark(which[0].line, what, why, lost=False)
+
+
+def _activates(command: Command) -> bool:
+    """Return whether ``source`` activates an environment of conda: ``source [DIR/]activate NAME``."""
+    words = [word.text.strip("\"'") for word in command.arguments]
+    return words[:1] == ["activate"] or (len(words) > 1 and words[0].endswith("/activate"))
 
 
 def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Node]) -> Iterator[Remark]:

@@ -95,11 +95,20 @@ def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
 
 
 def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
-    """Leave the number of nodes to the submission if the script reads it, and no directive requests it."""
+    """Leave the number of nodes to the submission if the script reads it, and no directive requests it.
+
+    A launcher with a number of its own does not follow that of the submission.
+    """
     request = script.request
     read = submission.nodes_read(script, source)
     requested = request.nodes or request.ranks or request.gpus or source.scheduler.keys.nodes in script.heeded
-    if read is None or requested or launch is None or launch.number(*ALL):
+    if read is None or requested:
+        return
+    if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
+        if source.job_variables[read[1]] != "ranks":
+            why = "no directive requests nodes: the job has one; "
+            why += "that of the script has what the submission requests"
+            file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"

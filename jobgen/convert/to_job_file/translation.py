@@ -189,6 +189,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
         *notes.shell(script),
+        *notes.arguments(script, file),
+        *notes.without_directives(script),
         *notes.own_text(script),
         *notes.log_text(script),
         *notes.child_jobs(script, file),

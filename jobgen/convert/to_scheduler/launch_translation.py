@@ -11,7 +11,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.convert.variable_names import inner_names
+from jobgen.convert.variable_names import inner_names, names_own_job
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import command_start
@@ -248,6 +248,16 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
         mpi = MPI_FLAVOURS[mpi_of(script)].command
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
         yield Remark(number, call.what, why, lost=False)
+    names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
+    if "jobid" in line.values and not names_own_job(script, line.values["jobid"]):
+        why = "is a step of that job: the new command starts the ranks in this one"
+        yield Remark(number, f"--jobid={line.values['jobid']}", why)
+    if "mpi" in line.values and names_mpi and mpirun_line.ranks_of(line, script.request) != "1":
+        why = "starts each rank of an MPI program by itself: mpirun connects them"
+        yield Remark(number, f"--mpi={line.values['mpi']}", why, lost=False)
+    if line.values.get("wait", "0") != "0" and mpirun_line.ranks_of(line, script.request) != "1":
+        why = "ends the other ranks this time after the first has ended: mpirun waits for all"
+        yield Remark(number, f"--wait={line.values['wait']}", why, lost=False)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
     yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
 

@@ -31,9 +31,9 @@ SHORT = {
 # Options that change nothing about the ranks of a step.
 _NEUTRAL = """
 account acctg-freq comment compress debugger-test disable-status exact exclusive
-immediate interactive job-name jobid mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
+immediate interactive job-name mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
 msg-timeout no-kill overlap oversubscribe share partition preserve-env profile qos quiet quit-on-interrupt
-reservation resv-ports slurmd-debug threads treewidth unbuffered use-min-nodes verbose wait wckey whole
+reservation resv-ports slurmd-debug threads treewidth unbuffered use-min-nodes verbose wckey whole
 """
 _DEVICES = (
     "gpus gpus-per-node gpus-per-task gpus-per-socket gres gpu-bind ntasks-per-gpu cpus-per-gpu tres-per-task"
@@ -42,6 +42,7 @@ _OTHER = {
     "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "cpus-per-task": "cores",
     "kill-on-bad-exit": "kill", "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
     "input": "input", "nodelist": "hosts", "chdir": "chdir", "label": "label", "overcommit": "overcommit",
+    "jobid": "jobid", "wait": "wait",
     # Without a counterpart for the whole line.
     "multi-prog": "refused", "het-group": "refused", "pack-group": "refused", "pty": "refused",
 }  # fmt: skip
@@ -91,6 +92,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _cores_of_rank(line, value, text, request)
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
+        elif name == "mpi":
+            line.set(name, value)
         elif meaning != "neutral":
             line.set(meaning, value)
     line.program = words.program
@@ -154,9 +157,10 @@ def redirections(line: LaunchLine) -> str:
 
 def _device(line: LaunchLine, name: str, value: Value, text: str, request: Request) -> None:
     """Note devices that only some ranks of a node see."""
-    number = value.text.rpartition(":")[2]
-    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(request.gpus_per_node or 0)
-    if not whole_node and value.text not in ("none", "0"):
+    number = "0" if value.text == "none" else value.text.rpartition(":")[2]
+    of_node = request.gpus_per_node or ((number == "0" and request.gpus) or 0)
+    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(of_node)
+    if not whole_node:
         line.notes.append((text, "each rank sees all devices of its node"))
 
 
