@@ -40,7 +40,7 @@ def refusal(script: Script) -> tuple[int, str] | None:
 def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
     for option in script.options:
-        if option.missing:
+        if option.lacks_value:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
             yield Remark(option.line, option.given, why)
         image = option.flag == "-v" and re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)
