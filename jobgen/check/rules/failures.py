@@ -88,7 +88,7 @@ def _name(command: Command) -> str:
 def _shown(node: Node) -> str:
     """Return the first line of a command for a message, without the variables that it sets for its program."""
     name = node.get("name") or node
-    lines = node.source[name.start : node.end].decode("utf-8", "replace").splitlines()
+    lines = node.source[name.start : node.end].decode("utf-8", "replace").splitlines() or [""]
     return shown(f"{lines[0].rstrip(chr(92)).rstrip()} ..." if lines[1:] else lines[0])
 
 

@@ -60,6 +60,7 @@ class TorqueDialect(PbsDialect):
     name_of_array = "${PBS_JOBNAME%-$PBS_ARRAYID}"
     job_variables = {
         **PbsDialect.job_variables, "PBS_ARRAYID": "array_index", "PBS_NP": "slots",
+        "MOAB_JOBARRAYINDEX": "array_index", "MOAB_JOBID": "job_id", "MOAB_JOBNAME": "job_name",
         "PBS_NUM_NODES": "chunks", "PBS_NUM_PPN": "slots_per_node", "PBS_GPUFILE": "gpu_file",
     }  # fmt: skip
 
