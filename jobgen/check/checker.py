@@ -17,7 +17,8 @@ from jobgen.script.beside import started
 from jobgen.script.script import Edit, Hit, Policy, Script
 from jobgen.script.submitted import scripts
 
-_OF_OPTIONS = ("no-walltime", "missing-directive")  # the options of sbatch may be what is missing
+# The options of the command may be what is missing.
+_OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
 
 
 class Finding(NamedTuple):

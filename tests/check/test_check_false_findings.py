@@ -268,3 +268,24 @@ def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
     assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == ["note"]
     assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]
+
+
+def test_the_order_of_one_host() -> None:
+    text = '#!/bin/bash\n#PBS -l nodes={}:ppn=4\nsort -u "$PBS_NODEFILE" > hosts\nmpirun -f hosts ./a'
+    assert [len(found(text.format(nodes), "sorted-hosts")) for nodes in (1, 2)] == [0, 1]
+
+
+def test_a_dash_in_a_comment_is_no_option() -> None:
+    text = f"{TORQUE}#PBS -t 1-2  # 1.5 hours {{}} at most\n./a"
+    found_of = [found(text.format(words), "trailing-comment")[0].severity for words in ("- 2", "-l x")]
+    assert found_of == ["note", "warning"]
+
+
+def test_a_select_that_the_outer_shell_completes() -> None:
+    inner = "#!/bin/bash\n#PBS -N a\n#PBS -l select=$N:ncpus=2\n#PBS -l place=scatter\n./a\n"
+    assert found(f"{HEAD}cat <<E > job.pbs\n{inner}E\nqsub job.pbs\n", "bad-select") == []
+
+
+def test_the_joined_log_of_nqsv() -> None:
+    assert found("#!/bin/bash\n#PBS -j o\n#PBS -q gpu\n./a\n", "bad-choice") == []
+    assert found("#!/bin/bash\n#PBS -j oa\n#PBS -q gpu\n./a\n", "bad-choice") != []

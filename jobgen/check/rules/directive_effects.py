@@ -265,7 +265,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
             fix = "remove the backslash at the end of the line"
             yield Hit(number, what, fix, WARNING if ignored else None)
         elif ignored:
-            has_option = re.search(r"\s#.*\s-", script.line(number)) is not None
+            has_option = re.search(r"\s#.*\s-\w", script.line(number)) is not None
             what = "Torque reads the words of the comment as arguments, and ignores them"
             yield Hit(number, what, level=WARNING if has_option else NOTE)
         elif not script.is_sure:

@@ -60,7 +60,7 @@ class PbsDialect(Dialect):
     foreign_directives = {
         "NEC's NQSV": r"\b(?:elapstim|cputim|memsz|cpunum|gpunum|vememsz)_(?:req|job|prc)=|\s-b\s*\d|"
         r"\s--venode\b|\s--(?:ve|cpu|gpu|socket|hca)num-\w+|\s--(?:use-hca|job-topology|exclusive-lhost|custom)\b|"
-        r"\s-T\s*(?:nec|open|intel|int|m?va?p?ich\d*_?)mpi\b|\s-T\s*(?:mpich|mvapich|distrib)\d?\b",
+        r"\s-T\s*(?:nec|open|intel|int|m?va?p?ich\d*_?)mpi\b|\s-T\s*(?:mpich|mvapich|distrib)\d?\b|\s-j\s*o(?!\w)",
         "Moab's msub": r"\bresfailpolicy=|-t\s*\w*\[",
     }
     login_shell = True
