@@ -45,7 +45,8 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
 
 def _called(text: str) -> list[str]:
     """Return the words of some code that may be names of commands."""
-    start = r"(?:^|[;&|(`{]|\b(?:then|do|else|if|!)(?=\s))[ \t]*"
+    start = r"(?:^|[;&|(`{]|(?:\b(?:then|do|else|if)|!)(?=\s))[ \t]*"
+    start += r"(?:(?:(?:\S*/)?(?:time|nohup)|exec|timeout(?:[ \t]+-\S+)*[ \t]+\w+)[ \t]+)*"
     return re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", _COMMENT.sub("", text))
 
 

@@ -21,6 +21,7 @@ _ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
 # Signs in double quotes that a command line reads, and bash does not in the value of a variable.
 _SIGN = re.compile(r"(?<!\\)[\"'`();&|<>]|(^|\s)#|\\[^$`\"\\\n]|\{[^{}]*(,|\.\.)[^{}]*\}")
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
+_ASSIGNMENT = re.compile(r"\s*-*\w[\w-]*=")
 _BLANK = re.compile(r"\\?\n")
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\"}
 
@@ -178,12 +179,21 @@ def _split(node: Node) -> list[Node] | None:
     text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
     if not re.search(r"[\s$]", text):
         return [node] if text else []
-    trees = (parse(one.encode(), node.line) for one in (text, unescaped(text)))
+    words = _words(text, node.line)
+    # A first word like --wait=60 or lr=0.1 is an assignment only in front of a command.
+    if _ASSIGNMENT.match(text) and (not words or re.match(r"[-+]|\w+=", words[0].text)):
+        words = (_words(f": {text}", node.line) or [])[1:]
+    return words if words is None or words else [node] * bool(text.strip())
+
+
+def _words(text: str, line: int) -> list[Node] | None:
+    """Return the words of the first command in a text."""
+    trees = (parse(one.encode(), line) for one in (text, unescaped(text)))
     tree = next((one for one in trees if not any(one.all("ERROR"))), None)
     if tree is None:
         return None
     found = next(commands(tree), None)
-    return list(found.words) if found is not None else [node] * bool(text.strip())
+    return list(found.words) if found is not None else []
 
 
 def _is_text(value: Node) -> bool:

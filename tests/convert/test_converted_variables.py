@@ -253,7 +253,7 @@ def test_a_directory_that_only_sites_of_pbs_make_is_named() -> None:
         ("-N 2 --ntasks-per-node=4 -c 2", "JOB_CPUS_PER_NODE", '"8(x2)"'),
         ("-N 1 --ntasks-per-node=4 -c 2", "JOB_CPUS_PER_NODE", "8"),
         ("-n 4 --mem-per-cpu=1G", "MEM_PER_CPU", "1024"),
-        ("-n 4 --mem-per-cpu=1G", "MEM_PER_NODE", ""),
+        ("-n 4", "MEM_PER_NODE", ""),
         ("-N 1 --mem=1G", "MEM_PER_NODE", "1024"),
         ("-A proj", "JOB_ACCOUNT", "proj"),
         ("-A <project>", "JOB_ACCOUNT", ""),

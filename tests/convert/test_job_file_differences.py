@@ -343,7 +343,7 @@ def test_threads_of_a_sourced_file_that_runs_the_program() -> None:
         ("a 3 > x", ["bash", "-c", "exec ./a -r $V"]),
         ("x=$X #c", ["bash", "-c", "exec ./a -r $V"]),
         ("$X | sort", ["bash", "-c", "exec ./a -r $V"]),
-        ("x=$X y=2", ["bash", "-c", "exec ./a -r $V"]),
+        ("x=$X y=2", ["./a", "-r", "x=$X", "y=2"]),
         (r"a\n $X", ["bash", "-c", "exec ./a -r $V"]),
         ("-b $X", ["./a", "-r", "-b", "$X"]),
         ("-b ${X}/c -d=$X", ["./a", "-r", "-b", "$X/c", "-d=$X"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tomllib
 from convert.conversions import body, convert, job_file, remarks, values
 
 from jobgen.convert.to_job_file import translation
@@ -1572,3 +1573,27 @@ def test_an_array_in_brackets(array: str, new: str) -> None:
     assert (
         f"#PBS -t {new}\n" in convert(SLURM.format(f"-a {array}", "./a $SLURM_ARRAY_TASK_ID"), "torque").text
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "ranks"),
+    [
+        ('A="--ntasks=2 -c 4"; srun $A ./a', "-np 2 "),
+        ('A=" --ntasks=2 "; srun $A ./a', "-np 2 "),
+        ('A="--ntasks=2"; srun $A ./a', "-np 2 "),
+        ('srun "--ntasks=2" ./a', "-np 2 "),
+    ],
+)
+def test_an_option_with_its_value_comes_first_in_a_string(code: str, ranks: str) -> None:
+    assert (
+        ranks
+        in convert(SLURM.format("-N 2 --ntasks-per-node=2", code), "pbspro").text.rpartition("mpirun")[2]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("--a=1 --b 2", ["--a=1", "--b", "2"]), ("lr=1 x=2", ["lr=1", "x=2"])]
+)
+def test_arguments_like_assignments(text: str, words: list[str]) -> None:
+    done = job_file(SLURM.format("-N 1", f'A="{text}"; torchrun --nproc_per_node=4 t.py $A'), "slurm")
+    assert tomllib.loads(done.text)["program"]["command"] == ["t.py", *words]

@@ -104,7 +104,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 
 
 @rule(
-    "container-gpus",
+    "container-driver",
     NOTE,
     "A container that sees no GPU",
     """apptainer and singularity put the driver of NVIDIA into a container only with `--nv`, that of AMD with
@@ -126,7 +126,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     srun apptainer exec --nv torch.sif python3 train.py
     """,
 )
-def container_gpus(script: Script) -> Iterator[Hit]:
+def container_driver(script: Script) -> Iterator[Hit]:
     request, text = script.request, script.tree.text
     if not (request.gpus_per_node or request.gpus) or re.search(_GIVES_GPUS, text):
         return

@@ -78,7 +78,8 @@ class LaunchWords:
         while self.at < len(self._words):
             word = self._words[self.at][0]
             value = self._value(word)
-            text = value.text[1:-1] if word.type in ("string", "raw_string") else value.text
+            quoted = word.type in ("string", "raw_string") and value.text[:1] == word.text[:1]
+            text = value.text[1:-1] if quoted else value.text
             if not text.startswith("-"):
                 if value.known is None and word.type in ("simple_expansion", "expansion"):
                     self._need_program(value)

@@ -81,6 +81,8 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
 def unset(request: Request, source: Dialect) -> set[str]:
     """Return the variables that the scheduler leaves unset: the request does not name their number."""
     missing = [meaning for meaning in source.set_if_requested if getattr(request, meaning) is None]
+    if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
+        missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
     return {name for name, meaning in meanings(source).items() if meaning in missing}
 
 
