@@ -6,22 +6,32 @@ import csv
 import re
 from collections import Counter
 
+import pytest
 from support import ROOT
 
 from jobgen.check.rules.table import RULES
 from tools.draw_findings import COLUMNS, SEVERITIES
 
 LEAST = {"error": 97, "warning": 95, "note": 90}  # percent
-with (ROOT / "tests/check/precision.tsv").open(encoding="utf-8", newline="") as file:
-    ROWS = list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_the_list() -> None:
-    assert list(ROWS[0]) == list(COLUMNS)
-    assert len(ROWS) >= 150
-    assert {row["rule"] for row in ROWS} <= RULES.keys()
-    assert {row["verdict"] for row in ROWS} <= {"true", "false"}
-    assert all(row["reason"] for row in ROWS)
+def read(name: str) -> list[dict[str, str]]:
+    with (ROOT / "tests/check" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+ROWS = read("precision.tsv")
+LISTS = {"precision.tsv": ROWS, "precision_by_readers.tsv": read("precision_by_readers.tsv")}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_lists(name: str) -> None:
+    rows = LISTS[name]
+    assert list(rows[0]) == list(COLUMNS)
+    assert len(rows) >= 150
+    assert {row["rule"] for row in rows} <= RULES.keys()
+    assert {row["verdict"] for row in rows} <= {"true", "false"}
+    assert all(row["reason"] for row in rows)
 
 
 def test_enough_is_true() -> None:
@@ -30,8 +40,9 @@ def test_enough_is_true() -> None:
         assert 100 * verdicts["true"] >= LEAST[severity] * verdicts.total(), severity
 
 
-def test_the_figures_in_the_documentation() -> None:
+@pytest.mark.parametrize("name", LISTS)
+def test_the_figures_in_the_documentation(name: str) -> None:
     text = re.sub(r"\s+", " ", (ROOT / "docs/check.md").read_text(encoding="utf-8"))
     for severity in SEVERITIES:
-        verdicts = Counter(row["verdict"] for row in ROWS if row["severity"] == severity)
+        verdicts = Counter(row["verdict"] for row in LISTS[name] if row["severity"] == severity)
         assert f"{verdicts['true']} of {verdicts.total()} {severity}s" in text
