@@ -21,7 +21,7 @@ def read(name: str) -> list[dict[str, str]]:
 
 
 ROWS = read("precision.tsv")
-LISTS = {"precision.tsv": ROWS, "precision_by_readers.tsv": read("precision_by_readers.tsv")}
+LISTS = {"precision.tsv": ROWS, "read_findings.tsv": read("precision_by_readers.tsv")}
 
 
 @pytest.mark.parametrize("name", LISTS)
