@@ -20,8 +20,8 @@ def read(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-ROWS = read("precision.tsv")
-LISTS = {"precision.tsv": ROWS, "read_findings.tsv": read("precision_by_readers.tsv")}
+LISTS = {name: read(name) for name in ("precision.tsv", "read_findings.tsv")}
+ROWS = LISTS["precision.tsv"]
 
 
 @pytest.mark.parametrize("name", LISTS)
