@@ -18,6 +18,7 @@ from jobgen.rendering.render import render
 from jobgen.schedulers.table import queued
 from jobgen.values.parsers import Whole
 
+BLOCKS = ("setup", "before", "after_block")  # the keys with code of the script
 _KEY = re.compile(r"(\w+) = ")  # at the beginning of an error
 
 

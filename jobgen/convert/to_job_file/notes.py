@@ -15,7 +15,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
-from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import (
@@ -48,7 +48,6 @@ _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
-_BLOCKS = ("setup", "before", "after_block")
 _OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
@@ -177,7 +176,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
 def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
-    blocks = [str(file.values.get(key, "")) for key in _BLOCKS]
+    blocks = [str(file.values.get(key, "")) for key in BLOCKS]
     if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
@@ -635,7 +634,7 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
         yield Remark(
             one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}", lost=False
         )
-    code = "\n".join([*(str(file.values.get(key, "")) for key in _BLOCKS), *file.list("command")])
+    code = "\n".join([*(str(file.values.get(key, "")) for key in BLOCKS), *file.list("command")])
     for node in takers(script, script.dialect, paths):
         kept = node.type == "command" or node.text.split("\n")[0] in code
         if kept and not any(one.command.node in node for one in swept):
@@ -662,7 +661,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
     new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
-    blocks = "\n".join(str(file.values.get(key, "")) for key in _BLOCKS)
+    blocks = "\n".join(str(file.values.get(key, "")) for key in BLOCKS)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)

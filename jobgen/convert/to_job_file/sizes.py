@@ -10,7 +10,7 @@ from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices, threads_outside
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import wrappers
-from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
@@ -334,7 +334,7 @@ def variables(file: JobFile, script: Script) -> None:
     in_shell = words[:2] == ["bash", "-c"]
     if in_shell:
         file.values["command"] = [*words[:2], _with_values(words[2], words[2], values), *words[3:]]
-    for key in ("setup", "before", "after_block"):
+    for key in BLOCKS:
         code = str(file.values.get(key, ""))
         if text := _with_values(
             code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values
