@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a5c616f7912be0decba1238ed9f948533ccf45e4c096a7fe008af9485e58b570 ========
+# ======== jobgen runtime 0.2.0, SHA-256 5b11ee4f5de5a02ed420cfa52bc047497594a52bb9375ade70146b8c4db107ee ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -99,25 +99,25 @@ job_body() { declare -f "$1" | sed '1,2d;$d'; }  # FUNCTION: the commands in it
 # ---- finish.sh: The exit trap: the last message, and the user's function after.
 
 job_end() {
-  local status=$? what=finished remedy=''
+  local job_end_status=$? job_what=finished job_remedy=''
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
     job_note fault "$job_sourcing has called exit"
-    status=71
+    job_end_status=71
   fi
-  job_optional job_end_on_nodes "$status"
-  job_optional job_run_after "$status"
-  [[ -n ${job_over:-} ]] || what='was ended by a signal'
-  ((status == 0)) || what="failed with status $status"
-  ((status != 130)) || what='was interrupted: status 130'
-  ((status != 75)) || what='is not finished, but can go on: it ended with status 75'
-  [[ $status != 7[0-5] ]] || remedy="; what to do: jobgen help $status"
-  job_note ended "$status"
+  job_optional job_end_on_nodes "$job_end_status"
+  job_optional job_run_after "$job_end_status"
+  [[ -n ${job_over:-} ]] || job_what='was ended by a signal'
+  ((job_end_status == 0)) || job_what="failed with status $job_end_status"
+  ((job_end_status != 130)) || job_what='was interrupted: status 130'
+  ((job_end_status != 75)) || job_what='is not finished, but can go on: it ended with status 75'
+  [[ $job_end_status != 7[0-5] ]] || job_remedy="; what to do: jobgen help $job_end_status"
+  job_note ended "$job_end_status"
   # With status 75, or after a signal, the scheduler may start another attempt, which reads them.
-  ((status == 75 || ${job_signals:-0})) || [[ -z ${job_opened:-} ]] ||
+  ((job_end_status == 75 || ${job_signals:-0})) || [[ -z ${job_opened:-} ]] ||
     rm -f "$job_dir"/{,step-*/}{env.sh,environment} || true
-  job_say "job ${job_id:-?} $what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$remedy"
-  exit "$status"
+  job_say "job ${job_id:-?} $job_what after $SECONDS s${job_output:+; output in $job_output}${job_opened:+; files in $job_dir}$job_remedy"
+  exit "$job_end_status"
 }
 
 job_finish_with() { # STATUS
@@ -390,10 +390,10 @@ job_recall_secrets() { # those of the attempt before that this one has not got f
 }
 
 job_hide_secrets() { # what looks like a secret in this environment is for the file, not for env.sh
-  local name
-  for name in $(compgen -e); do
-    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
-    ! job_looks_secret "$name" "${!name}" || job_secret_names+=("$name")
+  local job_variable
+  for job_variable in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $job_variable "* ]] || continue
+    ! job_looks_secret "$job_variable" "${!job_variable}" || job_secret_names+=("$job_variable")
   done
   export JOBGEN_SECRETS="${job_secret_names[*]-}"
   job_secret_file=$job_dir/environment
@@ -415,8 +415,8 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
 }
 
 job_print_secrets() {
-  local name
-  for name in "${job_secret_names[@]}"; do printf '%s=%s\0' "$name" "${!name}"; done
+  local job_variable
+  for job_variable in "${job_secret_names[@]}"; do printf '%s=%s\0' "$job_variable" "${!job_variable}"; done
 }
 
 job_secrets() { # export them; on the nodes, too
@@ -530,15 +530,15 @@ job_deadline() {
 # ---- handover.sh: The handover: what the nodes and ranks read from the run directory.
 
 job_save_environment() { # except variables of this node or this shell
-  local name
+  local job_variable  # with a prefix: a local variable hides that of the user
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
-    case $name in
+  for job_variable in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $job_variable "* ]] || continue
+    case $job_variable in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       JOBGEN_HOST | BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_variable" "${!job_variable}" ;;
     esac
   done
 }
@@ -552,11 +552,10 @@ job_save_functions() { # the functions of the job that run on the nodes
 }
 
 job_handover() {
-  local name
   job_hide_secrets
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
-  for name in $(compgen -A function job_file_); do
-    "$name" > "$job_dir/${name#job_file_}.sh"
+  for job_word in $(compgen -A function job_file_); do
+    "$job_word" > "$job_dir/${job_word#job_file_}.sh"
   done
   if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: mpirun runs it instead of ssh
     cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"

@@ -1,10 +1,8 @@
 # The user's functions before and after: once each, before and after the ranks, in a separate shell.
 
 job_run_before() {
-  local status=0
   ! job_defined after || job_after_status=due
-  job_save_requested || job_run_separately before || status=$?
-  ((status == 0)) || job_die 71 "before: exited with status $status: nothing was launched"
+  job_save_requested || job_run_separately before || job_die 71 "before: exited with status $?: nothing was launched"
 }
 
 job_run_after() { # STATUS: that of the job, which does not change

@@ -1,15 +1,15 @@
 # The handover: what the nodes and ranks read from the run directory.
 
 job_save_environment() { # except variables of this node or this shell
-  local name
+  local job_variable  # with a prefix: a local variable hides that of the user
   printf 'cd %q\n' "$PWD"
-  for name in $(compgen -e); do
-    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
-    case $name in
+  for job_variable in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $job_variable "* ]] || continue
+    case $job_variable in
       SLURM* | PMI* | OMPI_COMM_* | *_VISIBLE_DEVICES | ZE_AFFINITY_MASK | GPU_DEVICE_ORDINAL | TMPDIR | HOSTNAME | HOST | DISPLAY | SSH_* | XDG_*) ;;
       RANK | LOCAL_RANK | WORLD_SIZE | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | PBS_NODENUM | PBS_TASKNUM | PBS_VNODENUM) ;;
       JOBGEN_HOST | BASH* | SHELLOPTS | SHLVL | PWD | OLDPWD | UID | EUID | PPID | _) ;;
-      *) printf 'export %s=%q\n' "$name" "${!name}" ;;
+      *) printf 'export %s=%q\n' "$job_variable" "${!job_variable}" ;;
     esac
   done
 }
@@ -23,11 +23,10 @@ job_save_functions() { # the functions of the job that run on the nodes
 }
 
 job_handover() {
-  local name
   job_hide_secrets
   (umask 077; job_save_environment > "$job_dir/env.sh"; job_save_functions > "$job_dir/functions.sh")
-  for name in $(compgen -A function job_file_); do
-    "$name" > "$job_dir/${name#job_file_}.sh"
+  for job_word in $(compgen -A function job_file_); do
+    "$job_word" > "$job_dir/${job_word#job_file_}.sh"
   done
   if [[ -f $job_dir/remote.sh ]]; then  # under the name of a command: mpirun runs it instead of ssh
     cp "$job_dir/remote.sh" "$job_dir/jobgen-remote"

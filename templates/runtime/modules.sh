@@ -11,23 +11,23 @@ job_find_modules() {
 }
 
 job_module() { # MODULE, or COMMAND of module...
-  local name before words
+  local job_wanted job_loaded job_words
   set +eu
   job_find_modules
-  for name; do
-    before=${LOADEDMODULES:-}
-    read -ra words <<< "${name// \~\// $HOME/}"
-    case $name in
+  for job_wanted; do
+    job_loaded=${LOADEDMODULES:-}
+    read -ra job_words <<< "${job_wanted// \~\// $HOME/}"
+    case $job_wanted in
       purge | reset | restore | restore\ * | unload\ * | use\ *)
-        module "${words[@]}" || job_say "warning: module $name returned status $?"
+        module "${job_words[@]}" || job_say "warning: module $job_wanted returned status $?"
         continue ;;
       swap\ *)  # it returns a failure where the new module is loaded already
-        module "${words[@]}"
-        [[ :${LOADEDMODULES:-} == *":${name##* }"* ]] ;;
-      *) module load "$name" ;;
+        module "${job_words[@]}"
+        [[ :${LOADEDMODULES:-} == *":${job_wanted##* }"* ]] ;;
+      *) module load "$job_wanted" ;;
     # Some versions of module return status 0 after a failure.
-    esac && [[ ${LOADEDMODULES:-} != "$before" || :$before == *":${name##* }"* ]] ||
-      job_die 71 "cannot load the module ${name##* }: module avail on a compute node shows the names"
+    esac && [[ ${LOADEDMODULES:-} != "$job_loaded" || :$job_loaded == *":${job_wanted##* }"* ]] ||
+      job_die 71 "cannot load the module ${job_wanted##* }: module avail on a compute node shows the names"
   done
   set -eu
 }

@@ -30,10 +30,10 @@ job_recall_secrets() { # those of the attempt before that this one has not got f
 }
 
 job_hide_secrets() { # what looks like a secret in this environment is for the file, not for env.sh
-  local name
-  for name in $(compgen -e); do
-    [[ " ${job_secret_names[*]-} " != *" $name "* ]] || continue
-    ! job_looks_secret "$name" "${!name}" || job_secret_names+=("$name")
+  local job_variable
+  for job_variable in $(compgen -e); do
+    [[ " ${job_secret_names[*]-} " != *" $job_variable "* ]] || continue
+    ! job_looks_secret "$job_variable" "${!job_variable}" || job_secret_names+=("$job_variable")
   done
   export JOBGEN_SECRETS="${job_secret_names[*]-}"
   job_secret_file=$job_dir/environment
@@ -55,8 +55,8 @@ job_looks_secret() { # NAME VALUE: what jobgen/secrets.py masks; more than that 
 }
 
 job_print_secrets() {
-  local name
-  for name in "${job_secret_names[@]}"; do printf '%s=%s\0' "$name" "${!name}"; done
+  local job_variable
+  for job_variable in "${job_secret_names[@]}"; do printf '%s=%s\0' "$job_variable" "${!job_variable}"; done
 }
 
 job_secrets() { # export them; on the nodes, too

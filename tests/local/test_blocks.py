@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from support import jobs
+from support import ROOT, jobs
 from support.processes import gone
 from support.require import need_command
 
@@ -61,6 +62,32 @@ def test_a_setup_knows_its_job_and_its_directory_holds(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert {str(tmp_path / "work"), f"rank: {tmp_path}/work"} <= set(done.stdout.splitlines())
     assert (jobs.run_dir(tmp_path / "runs") / "made").is_dir()
+
+
+def _names_of_the_runtime() -> list[str]:
+    """Return the names that the runtime gives to its variables without a prefix of its own."""
+    text = "\n".join(file.read_text() for file in (ROOT / "templates").rglob("*.sh*"))
+    declared = re.findall(r"^ *local (.*)", text, re.MULTILINE)
+    return sorted(
+        {name for line in declared for name in re.findall(r"(?<!\S)[a-z]\w*", line) if not name.startswith("job_")}
+    )
+
+
+@pytest.mark.parametrize("launch", [("none",), ("torchrun",), ("mpirun",)])
+def test_variables_with_the_names_of_the_runtime_keep_their_values(launch: tuple[str], tmp_path: Path) -> None:
+    """A local variable of bash has the export attribute of the outer one: programs would get its value."""
+    need_command(*(name for name in launch if name != "none"))
+    names = _names_of_the_runtime()
+    assert {"name", "status", "what", "words"} <= set(names)
+    show = "env | sed -n 's/=mine$//p' | sed 's/^/{} /'"
+    done = jobs.run(
+        tmp_path,
+        *("--launcher", *launch, "--setup", f"export {' '.join(f'{name}=mine' for name in names)}"),
+        *("--before", show.format("before"), "--after-block", show.format("after")),
+        program=("bash", "-c", show.format("rank")),
+    )
+    expected = [f"{part} {name}" for part in ("before", "rank", "after") for name in names]
+    assert [line for line in expected if line not in done.stdout.splitlines()] == []
 
 
 def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Path) -> None:

@@ -80,6 +80,7 @@ NEVER_EMPTY = {
     "job_point_hosts": "some of the hosts of the allocation",
     "job_program_variables": "written into the script",
     "job_secret_names": "after a test of its length",
+    "job_words": "begins with constant words",
     "more": "after a test of its length",
     "options": "begins with constant words",
     "others": "after a test of its length",
