@@ -489,6 +489,7 @@ MPI_FLAVOURS = {
         by_scheduler=True,
         marks=("--ppn", "--depth", "--cpu-bind", "--env", "--envall"),
         settings=("MPICH_",),
+        modules=r"cray-mpich|prgenv-\w+",
         more_ranks={"PMI_RANK": "rank", "PMI_LOCAL_RANK": "local_rank"},
         passes_all=True,
         shows_values=True,

@@ -22,41 +22,50 @@ _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
 
 
-def mpi_of(script: Script, options: Collection[str] = (), at: int | None = None) -> str:
+def mpi_of(
+    script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
+) -> str:
     """Return the key of an MPI in MPI_FLAVOURS: by what names it, by the launchers or by their options.
 
-    ``at`` is the offset of a launcher: the modules that are loaded there come before later ones.
+    ``at`` is the offset of a launcher: the modules that are loaded there come before later ones. ``target``
+    is the scheduler of the new job, whose modules may be of another launcher.
     """
-    return recognized_mpi(script, options, at) or DEFAULT_MPI
+    return recognized_mpi(script, options, at, target) or DEFAULT_MPI
 
 
-def recognized_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
+def recognized_mpi(
+    script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
+) -> str | None:
     """Return the key of the MPI that something in a script shows; None without one."""
-    if named := named_mpi(script, options, at):
+    if named := named_mpi(script, options, at, target):
         return named
     values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
     used = {command.name for command in script.commands} | {words[0] for words in values if words}
     return next((key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)), None)
 
 
-def named_mpi(script: Script, options: Collection[str] = (), at: int | None = None) -> str | None:
+def named_mpi(
+    script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
+) -> str | None:
     """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
     one of the options of a launcher; None without one."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
-            if key := _named_in(words):
+            if key := _named_in(words, target):
                 return key
     by_option = [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
     for name, _, _ in script.assignments:
         if keys := [key for key, mpi in MPI_FLAVOURS.items() if name.startswith(mpi.settings)]:
             return next((key for key in keys if key in by_option), keys[0])
-    return _named_in(_paths(script)) or next(iter(by_option), None)
+    return _named_in(_paths(script), target) or next(iter(by_option), None)
 
 
-def _named_in(words: Sequence[str]) -> str | None:
+def _named_in(words: Sequence[str], target: str | None) -> str | None:
     """Return the key of the MPI that the last of these words names which names one; None without one."""
+    fitting = [one for one in MPI_FLAVOURS.items() if not one[1].dialects or target in one[1].dialects]
+    fitting.sort(key=lambda one: not one[1].dialects)
     for word in reversed(words):
-        for key, mpi in MPI_FLAVOURS.items():
+        for key, mpi in fitting:
             if mpi.modules and re.search(rf"(?:^|[\s/_.-])(?:{mpi.modules})(?![a-z])", word):
                 return key
     return None

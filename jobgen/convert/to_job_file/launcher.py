@@ -18,6 +18,7 @@ from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import end_together, recognized_mpi
 from jobgen.script.script import Script
@@ -94,6 +95,10 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.remarks.append(Remark(launch.line, given, why, lost=False))
+        elif name in ("-r", "--relative") and launch.row.by_scheduler:
+            if re.sub(r"^-+(r|relative=?)", "", texts[-1] or "1") != "0":
+                why = "the ranks of jobgen begin on the first node of the job"
+                file.remarks.append(Remark(launch.line, given, why))
         elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
@@ -250,6 +255,10 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     if named and script.scheduler not in (MPI_FLAVOURS[named].dialects or (script.scheduler,)):
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
+    for name, other in DIALECTS.items() if named else ():
+        if (key := recognized_mpi(script, options, target=name)) not in (None, named):
+            why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[str(key)].title}: mpi = {key}"
+            file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=False))
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
         file.remarks.append(Remark(launch.line, _written(launch) or kind, why, lost=False))

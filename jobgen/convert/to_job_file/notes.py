@@ -35,14 +35,16 @@ from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
-from jobgen.script.constants import ARGUMENTS
+from jobgen.script.constants import ARGUMENTS, variable_name, whole_expansion
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
+from jobgen.script.word_lists import code_text
 
 _SEPARATORS = (";", "&", ";;")
+_CLOSED = re.compile(r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")  # what may have operators of its own
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
@@ -521,6 +523,21 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
         if text and node.source is not script.tree.source and not node.under("command_substitution"):
             why = "the quotes are a part of the value of a variable, and the script passes them on"
             yield Remark(line, node.text[:60], why, lost=False)
+
+
+def operators(script: Script, command: Command) -> Iterator[Remark]:
+    """Yield a remark on an operator in the value of a variable, which is a word of the program for bash."""
+    for word in command.words:
+        expansion = whole_expansion(word)
+        if expansion is None or word.type == "string":
+            continue
+        parts = script.constants.parts(variable_name(expansion), command.node)
+        for value in (one.value for one in parts if one.value and one.value.type != "array"):
+            text = _CLOSED.sub(lambda match: "_" * len(match[0]), code_text(value))
+            if found := re.search(r"(?s)(?<!\\)(\d?[<>]|[|;&]).*", text):
+                given = code_text(value)[found.start() :][:60]
+                why = f"is no operator in the value of {word.text}, but words of the program: left out"
+                yield Remark(command.line, given, why)
 
 
 def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:

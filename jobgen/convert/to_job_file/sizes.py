@@ -60,8 +60,9 @@ def _of_whole_nodes(
     script: Script, launch: Launch | None, gpus: int, line: int, cores_of_rank: object
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
-    no_cores = script.request.cpus_per_rank is None
-    cores = launch is None or (no_cores and launch.row.once_a_node)
+    no_cores, step = script.request.cpus_per_rank is None, script.dialect.scheduler.node_step
+    of_step = launch is not None and launch.kind == step and not launch.has("-c", "--cpus-per-task")
+    cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
     if script.request.exclusive and what:
@@ -70,7 +71,6 @@ def _of_whole_nodes(
         yield Remark(line, "exclusive", why, lost=False)
     ranks = launch is not None and not launch.row.once_a_node
     own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
-    step = script.dialect.scheduler.node_step
     unbound = no_cores or (step and launch is not None and launch.kind != step)
     if script.request.exclusive and unbound and ranks and not (own or script.dialect.sets_threads):
         why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
@@ -241,6 +241,9 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
     typed = f"{kind}:{gpus}"
     if not (kind and file.try_add("gpus_per_node", typed)):
         file.add("gpus_per_node", gpus, line)
+    elif not script.is_pbs:
+        why = f"is a type of {script.dialect.title}: the job of another scheduler may get other GPUs"
+        file.remarks.append(Remark(line, kind, why, lost=False))
 
 
 def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:

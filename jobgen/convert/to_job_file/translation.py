@@ -299,6 +299,7 @@ def _program(
         file.remarks += notes.run_twice(script, command, nodes)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
+            file.remarks += notes.operators(script, command)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node

@@ -150,7 +150,7 @@ def completed(
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
-        mpi = MPI_FLAVOURS[mpi_of(script, given, call.start)]
+        mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
         passed = exports(call, mpi)
         hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []

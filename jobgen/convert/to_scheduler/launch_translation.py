@@ -64,7 +64,7 @@ def _replaced(
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
-    names = variables.names(script.request, source, target, mpi_of(script))
+    names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
     words = LaunchWords(call.words, script, names)
     try:
         if ":" in call.command.literals:
@@ -88,12 +88,12 @@ def _replaced(
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
         else:
-            mpi = MPI_FLAVOURS[mpi_of(script, at=call.start)]
+            mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
         return
-    yield from _remarks(call, line, script, to_srun)
+    yield from _remarks(call, line, script, target)
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
@@ -135,7 +135,7 @@ def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target
     Where other calls start several ranks, all find the variables of one launcher, except programs that are
     known to read none.
     """
-    names = variables.rank_names(source, target, mpi_of(script))
+    names = variables.rank_names(source, target, mpi_of(script, target=target.name))
     own = {"hosts", "chdir", "label"} & set(line.values) or line.marks or inner_names(script).keys() & names
     if own or _ranks(call, script) != "1":
         return False
@@ -173,7 +173,7 @@ def _of_alone(
 ) -> Iterator[Remark]:
     """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
     if _program_name(call, line, script) not in TOOLS:
-        old = next(iter(variables.rank_names(source, target, mpi_of(script))))
+        old = next(iter(variables.rank_names(source, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
         yield Remark(call.command.line, old, why, lost=False)
 
@@ -182,7 +182,7 @@ def _of_all(
     call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
 ) -> Iterator[Remark]:
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
-    key = mpi_of(script, line.marks, call.start)
+    key = mpi_of(script, line.marks, call.start, target.name)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
@@ -190,7 +190,7 @@ def _of_all(
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield Remark(call.command.line, call.name, why, lost=False)
-    elif named_mpi(script, line.marks) is None:
+    elif named_mpi(script, line.marks, target=target.name) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
@@ -228,8 +228,8 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
         yield Remark(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value), lost=False)
 
 
-def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
-    number = call.command.line
+def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
+    number, to_srun = call.command.line, target.scheduler.node_step is not None
     if to_srun and "hosts" in line.values:
         yield Remark(number, line.values["hosts"], f"{srun_line.NAME} uses the hosts of the job", lost=False)
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
@@ -242,10 +242,10 @@ def _remarks(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Ite
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script.request)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
-        why = f"{MPI_FLAVOURS[mpi_of(script)].command} gives its input to the first rank only"
+        why = f"{MPI_FLAVOURS[mpi_of(script, target=target.name)].command} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
     elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
-        mpi = MPI_FLAVOURS[mpi_of(script)].command
+        mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
         yield Remark(number, call.what, why, lost=False)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None

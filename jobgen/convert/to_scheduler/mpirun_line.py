@@ -169,20 +169,20 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
         each = "1"
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
     text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
-    text = text if each else re.sub(r" (--map-by ppr:|-ppn )\{ranks_per_node\}(:node)?", "", text)
+    text = text if each else re.sub(r" (--map-by ppr:|--?ppn )\{ranks_per_node\}(:node)?", "", text)
     text = text.replace(
         "ppr:{ranks_per_node}:node", "ppr:{ranks_per_node}:node" + _oversubscribed(request, each)
     )
     text = text.format(ranks=ranks, ranks_per_node=each)
     hosts = f'"${target.variable("node_file")}"'
     if "hosts" in line.values:
-        option, hosts = "-hosts" if mpi.passes_all else "--host", _host(line.values["hosts"], ranks)
+        option, hosts = "--host" + "s" * mpi.passes_all, _host(line.values["hosts"], ranks)
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
     if (bind := line.values.get("bind", "none")) != "none":
         text = _bound(line, text, bind, request.cpus_per_rank or 1)
     if "chdir" in line.values:
-        text += f" -wdir {line.values['chdir']}"
+        text += f" {'--wdir' if mpi.by_scheduler else '-wdir'} {line.values['chdir']}"
     if "label" in line.values:
         text += " -l" if mpi.passes_all else " --tag-output"
     env = ["env", *line.exports] if line.exports else []
@@ -202,12 +202,15 @@ def is_of_lone_ranks(request: Request, target: Dialect) -> bool:
 
 def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
     """Return a command that binds the ranks, each to all of its cores."""
-    found = re.sub(r"(-?-bind-to) none", rf"\1 {bind}", text)
+    found = re.sub(r"(--?bind-to|--cpu-bind) none", rf"\1 {bind}", text)
     many = cores > 1 and bind in ("core", "hwthread")
     if bind == "core" and many and "ppr:" in found:
         return re.sub(r"(ppr:[^ ]+:node)", rf"\1:PE={cores}", found)
     if bind == "core" and many and " -bind-to core" in found:
         return found.replace(" -bind-to core", f" -bind-to core:{cores}")
+    if bind == "core" and many and " --cpu-bind" in found:
+        return found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
+    found = found.replace("--cpu-bind hwthread", "--cpu-bind thread")
     if found == text:
         line.notes.append((f"--cpu-bind {bind}", "the ranks start without a binding"))
     elif many:

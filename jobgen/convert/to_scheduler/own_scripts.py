@@ -176,5 +176,5 @@ def counterparts(script: Script, source: Dialect, target: Dialect) -> Mapping[st
     request, meanings = script.request, variable_names.meanings(source)
     counts = {name: target.counts[one] for name, one in meanings.items() if one in target.counts}
     defined = variables.definitions(request, source, target)
-    new = variables.names(request, source, target, mpi_of(script))
+    new = variables.names(request, source, target, mpi_of(script, target=target.name))
     return {**target.foreign_variables, **counts, **defined, **new}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
-from jobgen.convert import misreadings, start_directory
+from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.swept_files import NUMBER, sweeps
@@ -324,10 +324,10 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     """Yield remarks on the devices and the variables of a rank."""
     own = script.heeded.get(source.gpus_of_rank)
     if own and (script.request.ranks or 1) > 1 and any(script.launched(source.scheduler.node_step or "")):
-        mpi = MPI_FLAVOURS[mpi_of(script)].command
+        mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
-    ranks = variables.rank_names(source, target, mpi_of(script))
+    ranks = variables.rank_names(source, target, mpi_of(script, target=target.name))
     for name, line in inner_names(script).items():
         if name in ranks and any(script.launched(source.scheduler.node_step or "")):
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
@@ -405,9 +405,16 @@ def leftovers(
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
+        named |= name.startswith(source.variable_prefix) and not _is_read(script, source, name, at)
         if not inside and not named and not {(line, name), (0, name)} & known:
             known |= {(line, name), (0, name)}
             yield Remark(line, name, why, lost)
+
+
+def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
+    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before."""
+    known = name in source.environment or name in variable_names.meanings(source)
+    return known or re.search(rb"\$\{?[#!]?$", script.tree.source[max(at - 3, 0) : at]) is not None
 
 
 def _names(

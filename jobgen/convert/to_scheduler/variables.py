@@ -138,7 +138,7 @@ def translate(
 
     Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
     """
-    mpi = mpi_of(script)
+    mpi = mpi_of(script, target=target.name)
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
     defined = definitions(script.request, source, target)
     if indices := listed(script.request, target):
