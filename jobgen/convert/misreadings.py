@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Remark
 from jobgen.launch.command_line import is_python
@@ -180,7 +180,9 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     starts = {one.command.node.start for one in launches}
     modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
     others = [one for one in script.commands if one.node.start not in starts and one not in modules]
-    files = {word.text.strip("'\"").rpartition("/")[2] for one in others for word in one.arguments}
+    programs = {one.program[0].start for one in script.launches if one.program}
+    words = [word for one in others for word in one.arguments if word.start not in programs]
+    files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
     sources = [*modules, *script.named("source", ".", "eval")]
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
@@ -202,9 +204,10 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
 _THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
 
 
-def threads_outside(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each program outside a launcher, which gets the threads of a rank, too."""
-    launched = [launch.command.node for launch in script.launches]
+def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()) -> Iterator[Remark]:
+    """Yield a remark on each program outside a launcher, which gets the threads of a rank, too. ``others`` are
+    the commands of launchers that are not known."""
+    launched = [*(launch.command.node for launch in script.launches), *others]
     for command in script.commands:
         inside = any(node.start <= command.node.start < node.end for node in launched)
         program = command.node.get("name")

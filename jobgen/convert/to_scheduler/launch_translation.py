@@ -214,6 +214,8 @@ def _of_all(
         for name in sorted(script.exported_functions):
             named = names_command(call.command.node.text, name)
             yield Remark(call.command.line, f"export -f {name}", why, lost=named)
+    if _program_name(call, line, script) in TOOLS - {"env"}:
+        return
     old, new = next(iter(variables.rank_names(source, target, key).items()))
     if to_srun:
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]

@@ -13,6 +13,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
 from jobgen.launch.wrappers import command_start
+from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
@@ -70,8 +71,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         names, more = list(unread)[:_NAMED], len(unread) - _NAMED
         text = ", ".join(names) + f" and {more} more" * (more > 0)
         yield Remark(unread[names[0]], text, f"{verb} not read: what {pronoun} {unset}", lost=False)
-    elif script.request.several and (program := _alone_on_nodes(script, source)):
-        why = f"no launcher starts it on the {script.request.nodes or ''} nodes".replace("  ", " ")
+    elif _may_be_several(script.request) and (program := _alone_on_nodes(script, source)):
+        what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
+        why = f"no launcher starts it on the {what}"
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
     for command in script.commands:
         words = " ".join(script.constants.text(word).strip("\"'") for word in command.words).split()
@@ -82,6 +84,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
                 f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
             )
             yield Remark(command.line, name, why, lost=False)
+
+
+def _may_be_several(request: Request) -> bool:
+    """Return whether a job may have several nodes: they are requested, or tasks without nodes."""
+    return request.several or (request.nodes is None and (request.ranks or 1) > 1)
 
 
 def _alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:

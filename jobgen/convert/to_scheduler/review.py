@@ -13,6 +13,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import variables
+from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.convert.to_scheduler.request_writer import default_log, listed
 from jobgen.convert.to_scheduler.start_lines import (
     for_bash,
@@ -29,6 +30,7 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
+from jobgen.script.word_lists import code_text
 
 _TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
@@ -37,6 +39,10 @@ _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|host
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
 _FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
+_COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
+_TEMPORARY = ("TMPDIR", "TMP", "TEMP")
+_NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
+_PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
@@ -86,7 +92,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.copies_logs > target.copies_logs:
         yield from _log_folders(script, source, target, content)
     if threads_of_ranks(script, source, target, content):
-        yield from islice(misreadings.threads_outside(script, source), 1)
+        of_others = [call.command.node for call in other_launchers(script, ())]
+        yield from islice(misreadings.threads_outside(script, source, of_others), 1)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
@@ -141,6 +148,9 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         if re.fullmatch("SBATCH_[A-Z_]+", name):
             why = f"is an option of {source.command}: {target.command} does not read it"
             yield Remark(node.line, name, why)
+        if name == "I_MPI_PMI_LIBRARY":
+            why = f"is the library of {source.title} for srun: unset it, as the mpirun of Intel MPI has its own"
+            yield Remark(node.line, name, why)
     if not steps or not re.search(r"\bsrun\b", script.tree.text):
         return
     cores = str(script.request.cpus_per_rank)
@@ -151,22 +161,34 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
 
 
 def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on a directory of the job that the script enters and does not make."""
+    """Yield a remark on a directory of the job that the script uses and does not make."""
     if source.scheduler.family == target.scheduler.family:
         return
-    job_id = str(source.variable("job_id"))
-    own = "|".join({name for name, value, _ in script.assignments if job_id in value.text} | {job_id})
-    others = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
-    reads = (one for one in script.commands if re.search(rf"\$\{{?({own})\b", one.node.text))
-    first = next((one for one in reads if one.name not in others), None)
-    if first is None or first.name not in ("cd", "pushd") or not first.arguments:
-        return
-    path = first.arguments[0].text.strip("\"'")
-    beginning = re.match(r"\$\{?(\w+)\}?(?=/|$)", path)
-    whole = [one.text.strip("\"'") for one in script.values.get(beginning[1], ())] if beginning else [path]
-    if any(re.search(rf"/\$\{{?{job_id}\}}?(/|$)", one) for one in whole):
-        why = "the script does not make this directory, which only some sites do"
-        yield Remark(first.line, path, why, lost=False)
+    ids = "|".join(name for name, meaning in source.job_variables.items() if meaning == "job_id")
+    directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
+    uses = [(one.node, list(one.arguments)) for one in script.commands if one.name not in _NO_USE]
+    if not any(script.named("mkdir")):
+        uses += [(node, [value]) for name, value, node in script.assignments if name in _TEMPORARY]
+    kinds = {one.node.start: one.name for one in script.commands}
+    for node, words in sorted(uses, key=lambda one: one[0].start):
+        paths = (_with_values(script, word) for word in words)
+        path = next((one for one in paths if directory.search(one)), "")
+        if path:
+            if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES):
+                why = "the script does not make this directory, which only some sites do"
+                yield Remark(node.line, path, why, lost=False)
+            return
+
+
+def _with_values(script: Script, word: Node) -> str:
+    """Return a word without quotes and braces, with the texts that the script gives to its variables."""
+    text, seen = script.constants.text(word).strip("\"'"), set[str]()
+    while match := next((one for one in _PLAIN.finditer(text) if one[1] not in seen), None):
+        seen.add(match[1])
+        node = script.constants.node(match[1])
+        value = f"${match[1]}" if node is None or node.type == "array" else code_text(node)
+        text = text[: match.start()] + value + text[match.end() :]
+    return text
 
 
 def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -188,8 +210,8 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     family, other = (one.scheduler.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
     fields = {"output", "error"} - content.script_logs.keys()
-    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    logs = {log for log in logs if os.path.basename(log) not in ("", "null")}
+    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    logs = {_path(script, log, source) for log in given if os.path.basename(log) not in ("", "null")}
     name = script.request.name or script.name
     default = source.default_logs.get("output", "").format(NUMBER).replace("%x", name or "")
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
@@ -198,7 +220,8 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     for command in script.commands:
         if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
-        words = [re.sub(r"^--?[\w-]+=", "", word.text.strip("'\"")) for word in command.arguments]
+        texts = (re.sub(r"^--?[\w-]+=", "", _with_values(script, word)) for word in command.arguments)
+        words = [_path(script, text, source) for text in texts if text]
         names = [os.path.basename(word) for word in words]
         by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
         files = logs | (defaults if by_default else set())

@@ -33,7 +33,7 @@ _NEUTRAL = """
 account acctg-freq comment compress debugger-test disable-status exact exclusive
 immediate interactive job-name mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
 msg-timeout no-kill overlap oversubscribe share partition preserve-env profile qos quiet quit-on-interrupt
-reservation resv-ports slurmd-debug threads treewidth unbuffered use-min-nodes verbose wckey whole
+reservation slurmd-debug threads treewidth unbuffered use-min-nodes verbose wckey whole
 """
 _DEVICES = (
     "gpus gpus-per-node gpus-per-task gpus-per-socket gres gpu-bind ntasks-per-gpu cpus-per-gpu tres-per-task"
@@ -42,7 +42,7 @@ _OTHER = {
     "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "cpus-per-task": "cores",
     "kill-on-bad-exit": "kill", "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
     "input": "input", "nodelist": "hosts", "chdir": "chdir", "label": "label", "overcommit": "overcommit",
-    "jobid": "jobid", "wait": "wait",
+    "jobid": "jobid", "wait": "wait", "resv-ports": "ports",
     # Without a counterpart for the whole line.
     "multi-prog": "refused", "het-group": "refused", "pack-group": "refused", "pty": "refused",
 }  # fmt: skip
@@ -90,6 +90,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _device(line, name, value, text, request)
         elif meaning == "cores":
             _cores_of_rank(line, value, text, request)
+        elif name == "resv-ports":
+            line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif name == "mpi":

@@ -7,6 +7,7 @@ import re
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported
 from jobgen.schedulers.base import fill
@@ -195,7 +196,7 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
         and not _has_own_threads(script)
         and not _starts_threads(script)
         and any((one.ranks_per_node or 1) > 1 for one in content.components or [script.request])
-        and bool(script.launches)
+        and (bool(script.launches) or any(other_launchers(script, ())))
     )
 
 

@@ -300,7 +300,7 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
 
     An edit ends the script where it would enter or delete a directory of an empty variable.
     """
-    own, seen = {name for name, _, _ in script.assignments}, set[str]()
+    own, seen = variable_names.kept(script), set[str]()
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
     for name, node in script.expansions:
         needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
