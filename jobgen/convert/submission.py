@@ -90,9 +90,13 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1
     comments = {one.line: one.text for one in script.tree.all("comment")}
+    of_jobs = rf"(?m)^\s*{source.scheduler.prefix} "
+    inner = [one for one in script.tree.all("heredoc_body") if re.search(of_jobs, one.text)]
+    lines = {at for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names:
             code = line.removesuffix(comments.get(number, ""))
+            code = re.sub(r"\\\$\{?\w+", "", code) if number in lines else code  # of the job in the text
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
                 return number, name
     return None

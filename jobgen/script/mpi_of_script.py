@@ -106,10 +106,12 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
     """Return the words of the modules that a script loads, and does not unload before an offset, in lower
     case."""
     words: list[str] = []
-    for command in script.named("module", "ml"):
+    for command in script.named("module", "ml", "spack"):
         if at is not None and command.node.start > at:
             break
         first, *rest = [(literal(word) or word.text).lower() for word in command.arguments] or [""]
+        if command.name == "spack" and first not in ("load", "unload"):
+            continue
         if first in ("purge", "reset"):
             words.clear()
         elif first in ("swap", "switch"):

@@ -44,6 +44,7 @@ def convert(script: Script, to: str) -> Converted:
     parts, original = scripts_of(script), script
     script = joined(script, parts)
     content = request_reader.read(script, whole=True, totals=True)
+    _gather(script, content, source, target)
     of_submission = list(submission.remarks(script, source, target, content))
     head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
     if len(parts) > 1:
@@ -122,6 +123,21 @@ def _requests(
             why = f"the pbs_sched of {one.title} often lists the last one first: rank 0 is then there"
             remarks.append(Remark(line, "the order of the nodes", why, lost=False))
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
+
+
+def _gather(script: Script, content: ScriptRequest, source: Dialect, target: Dialect) -> None:
+    """Request one node for tasks without nodes that no launcher starts, if each would become a node."""
+    request = content.request
+    each = target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core
+    counted = script.dialect.origin(script.heeded, "ranks")
+    if not each or request.nodes or script.components or (request.ranks or 1) == 1 or counted is None:
+        return
+    if source.scheduler.keys.nodes in script.heeded or not own_scripts.alone_on_nodes(script, source):
+        return
+    request.nodes, request.ranks_per_node = 1, request.ranks
+    request.mem = request.mem and request.mem * (request.ranks or 1)
+    why = "no launcher starts them on other nodes: one node is requested"
+    content.unsure.append((counted.option, counted.text, why))
 
 
 def _sets_threads(script: Script) -> bool:

@@ -71,7 +71,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         names, more = list(unread)[:_NAMED], len(unread) - _NAMED
         text = ", ".join(names) + f" and {more} more" * (more > 0)
         yield Remark(unread[names[0]], text, f"{verb} not read: what {pronoun} {unset}", lost=False)
-    elif _may_be_several(script.request) and (program := _alone_on_nodes(script, source)):
+    elif _may_be_several(script.request) and (program := alone_on_nodes(script, source)):
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
         why = f"no launcher starts it on the {what}"
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
@@ -91,7 +91,7 @@ def _may_be_several(request: Request) -> bool:
     return request.several or (request.nodes is None and (request.ranks or 1) > 1)
 
 
-def _alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
+def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
     hosts = {name for name, one in source.job_variables.items() if one in ("node_file", "node_list")}
     read = (node for name, node in script.expansions if name in hosts)

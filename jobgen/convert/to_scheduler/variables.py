@@ -298,7 +298,7 @@ def _calculates(node: Node) -> bool:
 def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield a remark on each variable without a prefix that the script reads from its scheduler.
 
-    An edit ends the script where it would enter or delete a directory of an empty variable.
+    An edit ends the script where it would enter, delete or fill a directory of an empty variable.
     """
     own, seen = variable_names.kept(script), set[str]()
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
@@ -315,10 +315,10 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
 
 
 def _guard(name: str, node: Node) -> Iterator[Edit]:
-    """Yield the edit that ends the script if a directory which it enters or deletes is empty."""
+    """Yield the edit that ends the script if a directory which it enters, deletes or fills is empty."""
     command = next((one for one in node.above() if one.type == "command"), None)
     plain = node.text in (f"${name}", f"${{{name}}}")
-    if plain and command is not None and re.match(r"(cd|pushd|rm)\b", command.text):
+    if plain and command is not None and re.match(r"(cd|pushd|rm|cp|mv|ln)\b", command.text):
         yield Edit(node.start, node.end, f"${{{name}:?}}")
 
 
