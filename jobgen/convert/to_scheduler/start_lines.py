@@ -90,7 +90,8 @@ def start(
         why = "is missing: the script is not for bash"
         return [Remark(script.directives.first_command or 1, line, why) for line in lines]
     at = _behind_set(script)
-    text = "".join(f"{line}\n" for line in lines)
+    is_open = at and not script.source[:at].endswith(b"\n")  # the last line of a script without commands
+    text = "\n" * bool(is_open) + "".join(f"{line}\n" for line in lines)
     traps = _own_traps(script, str(source.variable("node_file"))) if node_file else []
     return [Edit(at, at, text), *traps] if lines else []
 
