@@ -157,10 +157,11 @@ def completed(
         if line is None:
             yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
         else:
-            if _has_one_slot(line, given, script):
+            counted = _ranks(line, given, script, target, mpi)
+            if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
                 yield Remark(call.command.line, call.what, why, lost=False)
-            new += _ranks(line, given, script, target, mpi)
+            new += counted
             short[_cores(line, request)[0]] = list(shortage(call, line, request))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"

@@ -33,6 +33,7 @@ _OF_SYSTEM = re.compile(
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
+_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
 _NAMED = 3  # files in a remark
 # Commands that submit jobs themselves, and a pattern of the words with which they do.
 _ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profile|executor|workflow-profile)\b"}
@@ -55,7 +56,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     for word in _files(script):
         name, code = name_and_text(script, word)
         if code is None:
-            if not _OF_SYSTEM.search(script.constants.text(word).strip("\"'")):
+            path = script.constants.text(word).strip("\"'")
+            if _OF_JOBS.search(path) or not _OF_SYSTEM.search(path):
                 unread.setdefault(os.path.basename(name), word.line)
             continue
         inner = Script(code, script.scheduler, script.folder, name=name)
@@ -77,6 +79,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
     for command in script.commands:
         words = " ".join(script.constants.text(word).strip("\"'") for word in command.words).split()
+        words = words[command_start(words) :]
         name = os.path.basename(words[0]) if words else ""
         options = _ENGINES.get(name)
         if options and any(re.match(options, word) for word in words):
