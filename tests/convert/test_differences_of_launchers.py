@@ -1,0 +1,165 @@
+"""What a launcher or its MPI does by itself, and another one of the new job does not."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import body, convert, job_file, values
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
+
+
+def _why(options: str, text: str, word: str, target: str = "pbspro") -> list[tuple[int, bool]]:
+    """Return the line, and whether it is lost, of each remark of a conversion whose reason has a text."""
+    done = convert(SLURM.format(options, text), target)
+    return [(one.line, one.lost) for one in done.remarks if word in one.why]
+
+
+@pytest.mark.parametrize("module", ["cray-mpich/8.1", "PrgEnv-gnu", "PrgEnv-cray/8.3.3"])
+def test_cray_mpich_starts_by_pals_on_pbs_pro(module: str) -> None:
+    text = f"module load {module}\nsrun ./a"
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4", text), "pbspro")
+    assert done.text.endswith("\nmpiexec -n 8 --ppn 4 --cpu-bind none ./a\n")
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4", text), "torque")
+    assert done.text.endswith('\nmpiexec -n 8 -ppn 4 -f "$PBS_NODEFILE" -bind-to none ./a\n')
+
+
+@pytest.mark.parametrize(
+    ("options", "new"),
+    [
+        ("--cpu-bind=cores", "--depth 2 --cpu-bind depth ./a"),
+        ("--cpu-bind=sockets", "--cpu-bind socket ./a"),
+        ("--cpu-bind=none", "--cpu-bind none ./a"),
+        ("-D /data", "--cpu-bind none --wdir /data ./a"),
+    ],
+)
+def test_options_of_pals(options: str, new: str) -> None:
+    lines, _ = body("-N 2 --ntasks-per-node=4 -c 2", f"module load cray-mpich\nsrun {options} ./a")
+    assert lines[-1] == f"mpiexec -n 8 --ppn 4 {new}"
+
+
+@pytest.mark.parametrize(("module", "named"), [("cray-mpich", True), ("mpich", False), ("openmpi", False)])
+def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"module load {module}\nmpirun ./a"))
+    assert ("mpi = pals" in str(done.remarks)) == named
+    assert values(done.text)["mpi"] == ("openmpi" if module == "openmpi" else "mpich")
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("spack load mpich@4.1\nsrun ./a", "mpiexec"),
+        ("spack load intel-oneapi-mpi\nsrun ./a", "mpiexec"),
+        ("spack load mpich\nspack unload mpich\nspack load openmpi\nsrun ./a", "mpirun"),
+        ("spack install mpich\nsrun ./a", "mpirun"),
+    ],
+)
+def test_an_mpi_that_spack_loads(text: str, command: str) -> None:
+    lines, found = body("-N 2 --ntasks-per-node=2", text)
+    assert lines[-1].split()[0] == command
+    assert ("no module" in str(found)) is False
+
+
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [("-r 1", True), ("-r1", True), ("--relative=1", True), ("--relative 2", True), ("-r 0", False)],
+)
+def test_ranks_that_begin_on_another_node(options: str, lost: bool) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"srun -N 1 {options} ./a"))
+    assert any("first node of the job" in one.why for one in done.remarks if one.lost) == lost
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [("--gres=gpu:p100:1", True), ("--gpus-per-node=a100:1", True), ("--gres=gpu:1", False)],
+)
+def test_a_type_of_gpus_is_of_its_scheduler(option: str, named: bool) -> None:
+    done = job_file(SLURM.format(f"-N 1 {option}", "./a"))
+    assert any("is a type of Slurm" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "what"), [("srun ./a", "all cores and GPUs"), ("srun -c 2 ./a", "all GPUs"), ("./a", "all cores")]
+)
+def test_whole_nodes_and_the_cores_of_a_step(line: str, what: str) -> None:
+    done = job_file(SLURM.format("-N 2 --exclusive", line))
+    assert any(what in one.why for one in done.remarks if one.what == "exclusive")
+
+
+@pytest.mark.parametrize(
+    ("setting", "what"),
+    [
+        ('C="srun ./a > log"', "> log"),
+        ('C="srun ./a 2>&1 | tee log"', "2>&1 | tee log"),
+        ('C="srun ./a; date"', "; date"),
+        ('C="srun ./a"', ""),
+        ("C=\"srun ./a 'x > 2'\"", ""),
+    ],
+)
+def test_operators_in_a_variable_are_words(setting: str, what: str) -> None:
+    done = job_file(SLURM.format("-N 1", f"{setting}\n$C"))
+    assert [one.what for one in done.remarks if "is no operator" in one.why] == [what] * bool(what)
+    assert ">" not in str(values(done.text)["command"]).replace("x > 2", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "set_"),
+    [("ibrun ./a", True), ("bede-mpirun ./a", True), ("Mpirun ./a", True), ("python a.py", False)],
+)
+def test_threads_of_the_ranks_of_other_launchers(line: str, set_: bool) -> None:
+    """PBS Pro sets the cores of the node; only what the script starts beside the launcher gets a remark."""
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4 -c 2", line), "pbspro")
+    assert ("OMP_NUM_THREADS" in done.text or "ompthreads" in done.text) == set_
+    assert not [one for one in done.remarks if "of one rank" in one.why]
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_the_library_of_slurm_for_intel_mpi(target: str) -> None:
+    text = "module load intel-mpi\nexport I_MPI_PMI_LIBRARY=/usr/lib64/libpmi.so\nsrun ./a"
+    assert _why("-N 2", text, "unset it", target) == [(4, True)]
+
+
+@pytest.mark.parametrize(
+    ("option", "word"),
+    [("--resv-ports", "no ports are reserved"), ("--resv-ports=4", "no ports"), ("--cpus-per-gpu=4", "share all cores")],
+)
+def test_options_of_a_step_that_say_what_mpirun_does(option: str, word: str) -> None:
+    assert _why("-N 2 --gpus-per-node=1", f"srun {option} ./a", word) == [(3, False)]
+
+
+def test_a_program_of_mpirun_is_none_that_srun_finds() -> None:
+    text = "mpirun -np 2 gmx_mpi mdrun\nsrun gmx_mpi mdrun"
+    assert "in the working directory" in str(convert(SLURM.format("-N 1 -n 2", text), "pbspro").remarks)
+
+
+@pytest.mark.parametrize(("program", "named"), [("hostname", False), ("env", True), ("./a", True)])
+def test_tools_read_no_variable_of_a_rank(program: str, named: bool) -> None:
+    assert bool(_why("-N 2", f"srun {program}", "is not set")) == named
+
+
+def test_a_number_of_ranks_that_is_added_needs_no_remark() -> None:
+    text = "module load openmpi\nmpirun ./a"
+    assert not _why("-N 2 --ntasks-per-node=2", text, "no number of ranks")
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "resources"),
+    [
+        ("-n 4", "python a.py", "nodes=1:ppn=4"),
+        ("-n 4 --mem-per-cpu=1G", "python a.py", "nodes=1:ppn=4,mem=4gb"),
+        ("-n 4", "srun ./a", "nodes=4"),
+        ("-n 4", "mpirun ./a", "nodes=4"),
+        ("-N 2 -n 4", "python a.py", "nodes=2:ppn=2"),
+    ],
+)
+def test_tasks_that_no_launcher_starts_are_on_one_node_of_torque(
+    options: str, text: str, resources: str
+) -> None:
+    done = convert(SLURM.format(options, text), "torque")
+    assert f"#PBS -l {resources}" in done.text.replace("\n#PBS -l mem", ",mem")
+    assert ("one node is requested" in str(done.remarks)) == ("-N" not in options and text == "python a.py")
+
+
+@pytest.mark.parametrize(("options", "what"), [("-n 4", "4 tasks"), ("-N 2", "2 nodes"), ("-n 1", "")])
+def test_tasks_that_no_launcher_starts(options: str, what: str) -> None:
+    found = _why(options, "python a.py", f"no launcher starts it on the {what}")
+    assert len(found) == bool(what)
