@@ -36,7 +36,9 @@ def test_a_log_that_a_variable_names(options: str, text: str, named: bool) -> No
         ("cd /scratch/$SLURM_JOBID", True),
         ("cp a /scratch/job_${SLURM_JOB_ID}/b", True),
         ("export TMPDIR=/scratch/$USER/$SLURM_JOB_ID\n./a", True),
-        ("S=/scratch/$SLURM_JOB_ID\nrsync -a x $S", True),
+        ("S=/scratch/$SLURM_JOB_ID\nrsync -a x/ $S", False),
+        ("S=/scratch/$SLURM_JOB_ID\ncp x $S/", True),
+        ("cp -r x /scratch/$SLURM_JOB_ID/x", True),
         ("mkdir -p /scratch/$SLURM_JOB_ID\nexport TMPDIR=/scratch/$SLURM_JOB_ID", False),
         ("cp a b_$SLURM_JOB_ID", False),
         ("./a --out /scratch/$SLURM_JOB_ID\ncp /scratch/$SLURM_JOB_ID/x .", False),  # it may make it
@@ -57,9 +59,22 @@ def test_devices_that_the_script_sets_are_its_own() -> None:
     assert "CUDA_VISIBLE_DEVICES: " not in _whys("-N 1 --gres=gpu:1", text, "torque")
 
 
-@pytest.mark.parametrize("command", ["cp a", "mv a", "ln -s a", "rm -r"])
-def test_a_directory_of_an_empty_variable_is_not_filled(command: str) -> None:
-    assert body("-l nodes=1", f"{command} $TMPDIR", "slurm")[0] == [f"{command} ${{TMPDIR:?}}"]
+@pytest.mark.parametrize(
+    ("command", "ends"),
+    [
+        ("cp *.in {}", True),
+        ("cp -p a b {}/", True),
+        ("mv $FILES {}", True),
+        ("ln -s a b {}", True),
+        ("rm -r {}", True),
+        ("cp a {}", False),  # cp itself refuses one file without a second name
+        ("cp -r {} a", False),
+        ("ls a* {}", False),
+    ],
+)
+def test_a_directory_of_an_empty_variable_is_not_filled(command: str, ends: bool) -> None:
+    new = command.format("${TMPDIR:?}" if ends else "$TMPDIR")
+    assert body("-l nodes=1", command.format("$TMPDIR"), "slurm")[0] == [new]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +83,7 @@ def test_a_directory_of_an_empty_variable_is_not_filled(command: str) -> None:
         ('printf "SLURM_ID: 3"', False),
         ("echo $SLURM_OTHER", True),
         ("echo ${SLURM_OTHER:-2}", True),
-        ('echo "SLURM_NNODES"', True),
+        ('python a.py SLURM_NNODES', True),
     ],
 )
 def test_names_in_texts_are_no_variables(text: str, named: bool) -> None:

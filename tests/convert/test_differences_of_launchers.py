@@ -18,23 +18,22 @@ def _why(options: str, text: str, word: str, target: str = "pbspro") -> list[tup
 def test_cray_mpich_starts_by_pals_on_pbs_pro(module: str) -> None:
     text = f"module load {module}\nsrun ./a"
     done = convert(SLURM.format("-N 2 --ntasks-per-node=4", text), "pbspro")
-    assert done.text.endswith("\nmpiexec -n 8 --ppn 4 --cpu-bind none ./a\n")
-    done = convert(SLURM.format("-N 2 --ntasks-per-node=4", text), "torque")
-    assert done.text.endswith('\nmpiexec -n 8 -ppn 4 -f "$PBS_NODEFILE" -bind-to none ./a\n')
+    assert done.text.endswith('\nmpiexec -n 8 --ppn 4 --cpu-bind none --hostfile "$PBS_NODEFILE" ./a\n')
+    assert "\nmpirun -n" in convert(SLURM.format("-N 2 --ntasks-per-node=4", text), "torque").text
 
 
 @pytest.mark.parametrize(
     ("options", "new"),
     [
-        ("--cpu-bind=cores", "--depth 2 --cpu-bind depth ./a"),
-        ("--cpu-bind=sockets", "--cpu-bind socket ./a"),
-        ("--cpu-bind=none", "--cpu-bind none ./a"),
-        ("-D /data", "--cpu-bind none --wdir /data ./a"),
+        ("--cpu-bind=cores", "--depth 2 --cpu-bind depth {} ./a"),
+        ("--cpu-bind=sockets", "--cpu-bind socket {} ./a"),
+        ("--cpu-bind=none", "--cpu-bind none {} ./a"),
+        ("-D /data", "--cpu-bind none {} --wdir /data ./a"),
     ],
 )
 def test_options_of_pals(options: str, new: str) -> None:
     lines, _ = body("-N 2 --ntasks-per-node=4 -c 2", f"module load cray-mpich\nsrun {options} ./a")
-    assert lines[-1] == f"mpiexec -n 8 --ppn 4 {new}"
+    assert lines[-1] == "mpiexec -n 8 --ppn 4 " + new.format('--hostfile "$PBS_NODEFILE"')
 
 
 @pytest.mark.parametrize(("module", "named"), [("cray-mpich", True), ("mpich", False), ("openmpi", False)])
@@ -45,18 +44,18 @@ def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: 
 
 
 @pytest.mark.parametrize(
-    ("text", "command"),
+    ("text", "option", "named"),
     [
-        ("spack load mpich@4.1\nsrun ./a", "mpiexec"),
-        ("spack load intel-oneapi-mpi\nsrun ./a", "mpiexec"),
-        ("spack load mpich\nspack unload mpich\nspack load openmpi\nsrun ./a", "mpirun"),
-        ("spack install mpich\nsrun ./a", "mpirun"),
+        ("spack load mpich@4.1\nsrun ./a", "-ppn", True),
+        ("spack load intel-oneapi-mpi\nsrun ./a", "-ppn", True),
+        ("spack load mpich\nspack unload mpich\nspack load openmpi\nsrun ./a", "ppr:", True),
+        ("spack install mpich\nsrun ./a", "ppr:", False),
     ],
 )
-def test_an_mpi_that_spack_loads(text: str, command: str) -> None:
-    lines, found = body("-N 2 --ntasks-per-node=2", text)
-    assert lines[-1].split()[0] == command
-    assert ("no module" in str(found)) is False
+def test_an_mpi_that_spack_loads(text: str, option: str, named: bool) -> None:
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=2", text), "pbspro")
+    assert option in done.text.rpartition("mpirun ")[2]
+    assert ("no module or variable names the MPI" not in str(done.remarks)) == named
 
 
 @pytest.mark.parametrize(
@@ -126,14 +125,14 @@ def test_options_of_a_step_that_say_what_mpirun_does(option: str, word: str) -> 
     assert _why("-N 2 --gpus-per-node=1", f"srun {option} ./a", word) == [(3, False)]
 
 
-def test_a_program_of_mpirun_is_none_that_srun_finds() -> None:
+def test_a_program_of_mpirun_is_no_file_of_the_script() -> None:
     text = "mpirun -np 2 gmx_mpi mdrun\nsrun gmx_mpi mdrun"
-    assert "in the working directory" in str(convert(SLURM.format("-N 1 -n 2", text), "pbspro").remarks)
+    assert "in the working directory" not in str(job_file(SLURM.format("-N 1 -n 2", text)).remarks)
 
 
 @pytest.mark.parametrize(("program", "named"), [("hostname", False), ("env", True), ("./a", True)])
 def test_tools_read_no_variable_of_a_rank(program: str, named: bool) -> None:
-    assert bool(_why("-N 2", f"srun {program}", "is not set")) == named
+    assert bool(_why("-N 2", f"srun {program}", "programs that read it find")) == named
 
 
 def test_a_number_of_ranks_that_is_added_needs_no_remark() -> None:

@@ -95,7 +95,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name in ("-r", "--relative") and launch.row.by_scheduler:
+        elif re.fullmatch(r"-r\d*|--relative", name) and launch.row.by_scheduler:
             if re.sub(r"^-+(r|relative=?)", "", texts[-1] or "1") != "0":
                 why = "the ranks of jobgen begin on the first node of the job"
                 file.remarks.append(Remark(launch.line, given, why))
@@ -229,7 +229,7 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
 def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     """Set the MPI of mpirun, or that of a program that srun starts; add a remark if it is a guess."""
     options = [name for one in (launch, launch.outer) if one for name in one.options]
-    named = recognized_mpi(script, options)
+    named = recognized_mpi(script, options, target=script.scheduler)
     if LAUNCHERS[kind].mpi_plugin:
         plugin = re.sub(r"_v\d+$", "", _plugin(script, launch)[0] or "none")
         known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
@@ -256,8 +256,9 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     for name, other in DIALECTS.items() if named else ():
-        if (key := recognized_mpi(script, options, target=name)) not in (None, named):
-            why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[str(key)].title}: mpi = {key}"
+        key = recognized_mpi(script, target=name)
+        if key and key != named and MPI_FLAVOURS[key].dialects:
+            why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[key].title}: mpi = {key}"
             file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=False))
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"

@@ -40,6 +40,7 @@ _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
 _FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 _COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
+_MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")  # directories that are missing
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
@@ -172,9 +173,10 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
     kinds = {one.node.start: one.name for one in script.commands}
     for node, words in sorted(uses, key=lambda one: one[0].start):
         paths = (_with_values(script, word) for word in words)
-        path = next((one for one in paths if directory.search(one)), "")
+        path = next((one.rstrip("/") for one in paths if directory.search(one)), "")
         if path:
-            if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES):
+            is_made = _MAKES.match(node.text) and re.search(directory.pattern + "$", path)
+            if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES) and not is_made:
                 why = "the script does not make this directory, which only some sites do"
                 yield Remark(node.line, path, why, lost=False)
             return

@@ -314,11 +314,17 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
         yield from _guard(name, node)
 
 
+# Commands for several files, or a pattern of files: without the directory behind them they replace the last file.
+_FILLS = re.compile(r"(cp|mv|ln)\s+(-\S+\s+)*(\S*[*?[{$`]\S*\s|[^-\s]\S*\s+\S+\s+\S)")
+
+
 def _guard(name: str, node: Node) -> Iterator[Edit]:
     """Yield the edit that ends the script if a directory which it enters, deletes or fills is empty."""
     command = next((one for one in node.above() if one.type == "command"), None)
-    plain = node.text in (f"${name}", f"${{{name}}}")
-    if plain and command is not None and re.match(r"(cd|pushd|rm|cp|mv|ln)\b", command.text):
+    if node.text not in (f"${name}", f"${{{name}}}") or command is None:
+        return
+    is_last = re.fullmatch("/?[\"']?", command.text.encode()[node.end - command.start :].decode())
+    if re.match(r"(cd|pushd|rm)\b", command.text) or (is_last and _FILLS.match(command.text)):
         yield Edit(node.start, node.end, f"${{{name}:?}}")
 
 
