@@ -31,7 +31,7 @@ _CONTAINER = Wrapper(
         *("--app", "--security", "--add-caps", "--drop-caps", "--hostname", "--dns", "--fusemount"),
         "--apply-cgroups",
     ),
-    subcommand=("exec", "run"),
+    subcommand=("exec", "run", "shell"),
     image=True,
     container=True,
 )

@@ -118,3 +118,17 @@ def test_a_file_of_a_site_for_jobs(command: str, named: bool, tmp_path: Path) ->
 @pytest.mark.parametrize("before", ["", "time ", "nice -n 5 ", "nohup "])
 def test_an_engine_behind_another_command(before: str) -> None:
     assert "snakemake: " in _whys("-N 1", f"{before}snakemake --profile slurm")
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("slurm-$SLURM_JOB_ID.out", True), ("slurm-*.out", True), ("slurm-model-$SLURM_JOB_ID.out", False)],
+)
+def test_the_default_log_of_slurm(name: str, named: bool) -> None:
+    assert ("is a log of Slurm" in _whys("-N 1", f"cp {name} logs")) == named
+
+
+@pytest.mark.parametrize(("code", "named"), [("J", False), ("j", False), ("3a", False), ("x", True)])
+def test_a_log_of_each_task(code: str, named: bool) -> None:
+    text = "./a $SLURM_ARRAY_TASK_ID"
+    assert ("is one file for all tasks" in _whys(f"-a 1-3 -o log.%{code}", text)) == named

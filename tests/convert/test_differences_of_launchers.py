@@ -162,3 +162,29 @@ def test_tasks_that_no_launcher_starts_are_on_one_node_of_torque(
 def test_tasks_that_no_launcher_starts(options: str, what: str) -> None:
     found = _why(options, "python a.py", f"no launcher starts it on the {what}")
     assert len(found) == bool(what)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('C="mpirun -n 4 ./a"\neval "$C"', 3),
+        ('C="mpirun -n 4 ./a"\n./tests -command "$C"', 3),
+        ("./tests -command 'mpirun -n N ./a'", 3),
+        ('M="mpirun -n 4"\nR="$M ./a"\n$R x', 3),
+        ('bash -c "cd x; /opt/bin/mpiexec -n 4 ./a"', 3),
+        ('export VASP="mpirun -n 4 vasp_std"\npython a.py', 3),
+        ("cat > a.sh <<END\n# mpirun -n 2\nmpirun -n 4 ./a\nEND\nbash a.sh", 5),
+        ("echo 'mpirun -n 4 ./a' > a.sh", 3),
+        ('bash -c "mpirun --hostfile h -n 4 ./a"', None),
+        ('U="use mpirun -n 4"\necho "$U"', None),
+        ('grep "mpirun -n 4" log', None),
+        ("cat <<END\nmpirun -n 4 ./a\nEND", None),
+        ("cat > b.sh <<END\n#SBATCH -N 2\nmpirun -n 4 ./a\nEND", None),
+        ('C="mpirun -n 4"\n$C ./a', None),
+    ],
+)
+def test_mpirun_in_a_text_has_no_hosts(text: str, line: int | None) -> None:
+    """Under Slurm it has those of the job. On one node it needs none."""
+    word = "it needs the hosts"
+    assert _why("-N 2 --ntasks-per-node=2", text, word) == ([(line, False)] if line else [])
+    assert not _why("-N 1 --ntasks-per-node=4", text, word)

@@ -32,6 +32,7 @@ def _remarks(folder: Path, command: str, head: str = _PBS, target: str = "slurm"
         "bash -x run.sh 3",
         "sh ./run.sh",
         "time bash run.sh",
+        "singularity shell a.sif run.sh",
         '. "$PWD/run.sh"',
     ],
 )

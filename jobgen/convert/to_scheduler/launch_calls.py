@@ -8,11 +8,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from jobgen.convert.result import Edit, Remark
+from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
+from jobgen.convert.variable_names import is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.schedulers.request import Request
+from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
@@ -27,6 +30,9 @@ _QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
 _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
+# A launcher with words in a text, in a line that is no comment.
+_IN_TEXT = re.compile(r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*")
+_HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -246,6 +252,40 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
         elif match[1] not in script.values and _OF_LAUNCHER.search(match[1]):
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
             yield Remark(command.line, match[0], why, lost=False)
+
+
+def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each mpirun in a text that another command runs, and in a file that the script writes:
+    on several nodes it stays without their hosts."""
+    done = [*calls(script, MPIRUNS), *other_launchers(script, MPIRUNS)]
+    own = {node.text for one in done for node in one.word.all("variable_name")}
+    names = (one.node.get("name") for one in script.commands)
+    own |= {match[1] for name in names if name and (match := _VARIABLE.fullmatch(name.text))}
+    ranges = [(one.command.node.start, one.command.node.end) for one in done]
+    for node in script.tree.all("string", "raw_string", "heredoc_body"):
+        inside = any(start <= node.start < end for start, end in ranges)
+        found = None if inside or _is_text(node) else _IN_TEXT.search(node.text)
+        name = next((name for name, one, _ in script.assignments if one.start <= node.start < one.end), None)
+        if found is None or name in own or _HOST_OPTION.search(found[0]):
+            continue
+        uses = [one for read, one in script.expansions if read == name]
+        if name is None or is_exported(script, name) or not all(is_printed(one) for one in uses):
+            line = node.line + node.text[: found.start(1)].count("\n")
+            why = f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
+            yield Remark(line, found[1], why, lost=False)
+
+
+def _is_text(node: Node) -> bool:
+    """Return whether a text is printed or searched for, or is a script with directives of its own."""
+    if node.type != "heredoc_body":
+        command = next((above for above in node.above() if above.type == "command"), None)
+        name = command.get("name") if command is not None else None
+        return is_printed(node) or (name is not None and name.text in TOOLS - PRINT)
+    statement = next((above for above in node.above() if above.type == "redirected_statement"), None)
+    of_job = re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) is not None
+    if statement is None or statement.under("pipeline") or any(statement.all("pipeline")):
+        return of_job
+    return of_job or (re.match(r"(cat|echo)\b", statement.text) and not any(statement.all("file_redirect")))
 
 
 def _first_launcher(value: Node, names: Collection[str]) -> str:

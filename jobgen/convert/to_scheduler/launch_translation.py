@@ -50,6 +50,7 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
             yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
     if target.scheduler.node_step is None:
         yield from launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
+        yield from launch_calls.in_texts(script, target) if script.request.nodes != 1 else ()
     yield from launch_calls.unknown(script, target, (*_SRUN, *mpirun_line.NAMES))
 
 

@@ -198,7 +198,7 @@ def _shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
     differ = script.request.array and source.copies_logs != target.copies_logs and not source.task_suffix
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
-        if path != "/dev/null" and not re.search(r"%[aj]|\^array_index\^|\$\{?PBS_|/$", path):
+        if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
             family = source.scheduler.family
             why = f"is one file for all tasks, which {target.title} does not write as {family} does"
             yield from _at(script, source, field, why)
