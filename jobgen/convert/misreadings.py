@@ -205,8 +205,10 @@ _THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)
 
 
 def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()) -> Iterator[Remark]:
-    """Yield a remark on each program outside a launcher, which gets the threads of a rank, too. ``others`` are
-    the commands of launchers that are not known."""
+    """Yield a remark on each program outside a launcher, which gets the threads of a rank, too.
+
+    ``others`` are the commands of launchers that are not known.
+    """
     launched = [*(launch.command.node for launch in script.launches), *others]
     for command in script.commands:
         inside = any(node.start <= command.node.start < node.end for node in launched)

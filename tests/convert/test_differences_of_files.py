@@ -83,14 +83,16 @@ def test_a_directory_of_an_empty_variable_is_not_filled(command: str, ends: bool
         ('printf "SLURM_ID: 3"', False),
         ("echo $SLURM_OTHER", True),
         ("echo ${SLURM_OTHER:-2}", True),
-        ('python a.py SLURM_NNODES', True),
+        ("python a.py SLURM_NNODES", True),
     ],
 )
 def test_names_in_texts_are_no_variables(text: str, named: bool) -> None:
     assert ("SLURM_" in _whys("-N 1", text)) == named
 
 
-@pytest.mark.parametrize(("read", "named"), [("\\$SLURM_ARRAY_TASK_ID", False), ("$SLURM_ARRAY_TASK_ID", True)])
+@pytest.mark.parametrize(
+    ("read", "named"), [("\\$SLURM_ARRAY_TASK_ID", False), ("$SLURM_ARRAY_TASK_ID", True)]
+)
 def test_the_index_of_the_job_in_a_text(read: str, named: bool) -> None:
     text = f"cat > b.sh <<END\n#!/bin/bash\n#SBATCH -N 1\n./a {read}\nEND\nsbatch b.sh"
     assert ("array" in _whys("-N 1", text)) == named

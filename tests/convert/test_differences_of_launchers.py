@@ -77,7 +77,8 @@ def test_a_type_of_gpus_is_of_its_scheduler(option: str, named: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "what"), [("srun ./a", "all cores and GPUs"), ("srun -c 2 ./a", "all GPUs"), ("./a", "all cores")]
+    ("line", "what"),
+    [("srun ./a", "all cores and GPUs"), ("srun -c 2 ./a", "all GPUs"), ("./a", "all cores")],
 )
 def test_whole_nodes_and_the_cores_of_a_step(line: str, what: str) -> None:
     done = job_file(SLURM.format("-N 2 --exclusive", line))
@@ -119,7 +120,11 @@ def test_the_library_of_slurm_for_intel_mpi(target: str) -> None:
 
 @pytest.mark.parametrize(
     ("option", "word"),
-    [("--resv-ports", "no ports are reserved"), ("--resv-ports=4", "no ports"), ("--cpus-per-gpu=4", "share all cores")],
+    [
+        ("--resv-ports", "no ports are reserved"),
+        ("--resv-ports=4", "no ports"),
+        ("--cpus-per-gpu=4", "share all cores"),
+    ],
 )
 def test_options_of_a_step_that_say_what_mpirun_does(option: str, word: str) -> None:
     assert _why("-N 2 --gpus-per-node=1", f"srun {option} ./a", word) == [(3, False)]

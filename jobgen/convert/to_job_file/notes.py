@@ -44,7 +44,9 @@ from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported,
 from jobgen.script.word_lists import code_text
 
 _SEPARATORS = (";", "&", ";;")
-_CLOSED = re.compile(r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")  # what may have operators of its own
+_CLOSED = re.compile(
+    r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}"
+)  # what may have operators of its own
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.

@@ -31,7 +31,9 @@ _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
 _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
 # A launcher with words in a text, in a line that is no comment.
-_IN_TEXT = re.compile(r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*")
+_IN_TEXT = re.compile(
+    r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*"
+)
 _HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
@@ -255,8 +257,10 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
 
 
 def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each mpirun in a text that another command runs, and in a file that the script writes:
-    on several nodes it stays without their hosts."""
+    """Yield a remark on each mpirun in a text that another command runs, or in a file that the script writes.
+
+    On several nodes it stays without their hosts.
+    """
     done = [*calls(script, MPIRUNS), *other_launchers(script, MPIRUNS)]
     own = {node.text for one in done for node in one.word.all("variable_name")}
     names = (one.node.get("name") for one in script.commands)
@@ -271,7 +275,9 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
         uses = [one for read, one in script.expansions if read == name]
         if name is None or is_exported(script, name) or not all(is_printed(one) for one in uses):
             line = node.line + node.text[: found.start(1)].count("\n")
-            why = f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
+            why = (
+                f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
+            )
             yield Remark(line, found[1], why, lost=False)
 
 
@@ -282,10 +288,10 @@ def _is_text(node: Node) -> bool:
         name = command.get("name") if command is not None else None
         return is_printed(node) or (name is not None and name.text in TOOLS - PRINT)
     statement = next((above for above in node.above() if above.type == "redirected_statement"), None)
-    of_job = re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) is not None
-    if statement is None or statement.under("pipeline") or any(statement.all("pipeline")):
-        return of_job
-    return of_job or (re.match(r"(cat|echo)\b", statement.text) and not any(statement.all("file_redirect")))
+    if re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) or statement is None:
+        return True
+    goes_on = any(statement.all("file_redirect", "pipeline")) or statement.under("pipeline")
+    return not goes_on and re.match(r"(cat|echo)\b", statement.text) is not None
 
 
 def _first_launcher(value: Node, names: Collection[str]) -> str:

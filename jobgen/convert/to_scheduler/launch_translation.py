@@ -245,7 +245,8 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script.request)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
-        why = f"{MPI_FLAVOURS[mpi_of(script, target=target.name)].command} gives its input to the first rank only"
+        mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
+        why = f"{mpi} gives its input to the first rank only"
         yield Remark(number, f"--input {line.values['input']}", why, lost=False)
     elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command

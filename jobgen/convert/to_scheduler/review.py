@@ -40,7 +40,9 @@ _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 # The codes in names of logs for the variables of a job.
 _FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 _COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
-_MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")  # directories that are missing
+_MAKES = re.compile(
+    r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)"
+)  # directories that are missing
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
@@ -150,7 +152,9 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
             why = f"is an option of {source.command}: {target.command} does not read it"
             yield Remark(node.line, name, why)
         if name == "I_MPI_PMI_LIBRARY":
-            why = f"is the library of {source.title} for srun: unset it, as the mpirun of Intel MPI has its own"
+            why = (
+                f"is the library of {source.title} for srun: unset it, as the mpirun of Intel MPI has its own"
+            )
             yield Remark(node.line, name, why)
     if not steps or not re.search(r"\bsrun\b", script.tree.text):
         return

@@ -314,7 +314,7 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
         yield from _guard(name, node)
 
 
-# Commands for several files, or a pattern of files: without the directory behind them they replace the last file.
+# Commands for several files: without the directory behind them they replace the last file.
 _FILLS = re.compile(r"(cp|mv|ln)\s+(-\S+\s+)*(\S*[*?[{$`]\S*\s|[^-\s]\S*\s+\S+\s+\S)")
 
 
