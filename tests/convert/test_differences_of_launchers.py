@@ -29,11 +29,18 @@ def test_cray_mpich_starts_by_pals_on_pbs_pro(module: str) -> None:
         ("--cpu-bind=sockets", "--cpu-bind socket {} ./a"),
         ("--cpu-bind=none", "--cpu-bind none {} ./a"),
         ("-D /data", "--cpu-bind none {} --wdir /data ./a"),
+        ("-l", "--cpu-bind none {} --label ./a"),
     ],
 )
 def test_options_of_pals(options: str, new: str) -> None:
     lines, _ = body("-N 2 --ntasks-per-node=4 -c 2", f"module load cray-mpich\nsrun {options} ./a")
     assert lines[-1] == "mpiexec -n 8 --ppn 4 " + new.format('--hostfile "$PBS_NODEFILE"')
+
+
+@pytest.mark.parametrize(("target", "option"), [("pbspro", " --hosts node1 "), ("torque", " -hosts node1 ")])
+def test_one_host(target: str, option: str) -> None:
+    text = "module load cray-mpich\nsrun -N 1 -n 1 -w node1 ./a\nsrun ./b"
+    assert option in convert(SLURM.format("-N 2 --ntasks-per-node=2", text), target).text
 
 
 @pytest.mark.parametrize(("module", "named"), [("cray-mpich", True), ("mpich", False), ("openmpi", False)])

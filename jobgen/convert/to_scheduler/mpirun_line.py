@@ -176,7 +176,8 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     text = text.format(ranks=ranks, ranks_per_node=each)
     hosts = f'"${target.variable("node_file")}"'
     if "hosts" in line.values:
-        option, hosts = "--host" + "s" * mpi.passes_all, _host(line.values["hosts"], ranks)
+        option = "-" * mpi.by_scheduler + "-hosts" if mpi.passes_all else "--host"
+        hosts = _host(line.values["hosts"], ranks)
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
     if (bind := line.values.get("bind", "none")) != "none":
@@ -184,7 +185,7 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if "chdir" in line.values:
         text += f" {'--wdir' if mpi.by_scheduler else '-wdir'} {line.values['chdir']}"
     if "label" in line.values:
-        text += " -l" if mpi.passes_all else " --tag-output"
+        text += " --label" if mpi.by_scheduler else " -l" if mpi.passes_all else " --tag-output"
     env = ["env", *line.exports] if line.exports else []
     given = (
         [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
