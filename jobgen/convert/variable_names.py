@@ -78,7 +78,10 @@ def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
                 yield from ((one, offset) for one in _named_at(node, node.end))
         elif node.type in ("raw_string", "string_content"):
             yield from ((one, offset + at) for one, at in _of_other_shells(node))
-        elif node.field != "name" or node.parent is None or node.parent.type != "variable_assignment":
+        elif node.parent is None or (
+            (node.field, node.parent.type) != ("name", "variable_assignment")
+            and node.parent.type != "unset_command"
+        ):
             yield node, offset
     yield from ((node, offset) for node in bare_names(root))
 

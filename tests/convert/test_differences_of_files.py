@@ -124,7 +124,13 @@ def test_an_engine_behind_another_command(before: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "named"),
-    [("slurm-$SLURM_JOB_ID.out", True), ("slurm-*.out", True), ("slurm-model-$SLURM_JOB_ID.out", False)],
+    [
+        ("slurm-$SLURM_JOB_ID.out", True),
+        ("slurm-*.out", True),
+        ("slur*", True),
+        ("slurm-model-$SLURM_JOB_ID.out", False),
+        ("slurry*", False),
+    ],
 )
 def test_the_default_log_of_slurm(name: str, named: bool) -> None:
     assert ("is a log of Slurm" in _whys("-N 1", f"cp {name} logs")) == named
@@ -134,3 +140,22 @@ def test_the_default_log_of_slurm(name: str, named: bool) -> None:
 def test_a_log_of_each_task(code: str, named: bool) -> None:
     text = "./a $SLURM_ARRAY_TASK_ID"
     assert ("is one file for all tasks" in _whys(f"-a 1-3 -o log.%{code}", text)) == named
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("unset SLURM_EXPORT_ENV", False),
+        ("unset -v SLURM_NTASKS SLURM_OTHER", False),
+        ("unset X; echo $SLURM_OTHER", True),
+    ],
+)
+def test_variables_that_the_script_unsets(text: str, named: bool) -> None:
+    assert ("SLURM_" in _whys("-N 1", text)) == named
+
+
+@pytest.mark.parametrize(
+    ("command", "named"), [("remora ./a.sh x", True), ("chmod +x ./a.sh", False), ("python ./a.sh", False)]
+)
+def test_a_script_that_another_command_starts(command: str, named: bool) -> None:
+    assert ("a.sh: is not read" in _whys("-N 1", command)) == named

@@ -12,6 +12,7 @@ from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
+from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
@@ -150,6 +151,9 @@ def _file(script: Script, words: tuple[Node, ...]) -> Node | None:
     text = script.constants.text(words[0]).strip("\"'") if words else ""
     if _SHELL_FILE.match(text) or ("/" in text and name_and_text(script, words[0], shell=True)[1]):
         return words[0]
+    if name not in TOOLS | STATE and not is_python(name):  # a command that starts it
+        text = script.constants.text(words[1]).strip("\"'") if words[1:] else ""
+        return words[1] if "/" in text and _SHELL_FILE.match(text) else None
     return None
 
 

@@ -441,9 +441,12 @@ def leftovers(
 
 
 def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
-    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before."""
+    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before, but none
+    that the script unsets."""
+    before = script.tree.source[:at].rpartition(b"\n")[2]
     known = name in source.environment or name in variable_names.meanings(source)
-    return known or re.search(rb"\$\{?[#!]?$", script.tree.source[max(at - 3, 0) : at]) is not None
+    is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
+    return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 
 def _names(

@@ -98,7 +98,7 @@ class SlurmDialect(Dialect):
     mail_joint = ","
     task_mail = "ARRAY_TASKS"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
-    own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slurm(-\w*)?\*(\.?out\b|(?![\w.*]))"
+    own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
