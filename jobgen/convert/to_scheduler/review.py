@@ -441,8 +441,10 @@ def leftovers(
 
 
 def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
-    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before, but none
-    that the script unsets."""
+    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
+
+    One that the script unsets there is not read.
+    """
     before = script.tree.source[:at].rpartition(b"\n")[2]
     known = name in source.environment or name in variable_names.meanings(source)
     is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
