@@ -28,6 +28,8 @@ _MISREAD = re.compile(
 )
 # It ends the word $A\_b before the backslash.
 _ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
+# It takes $= of sed for the beginning of a variable.
+_OF_SED = re.compile(rb"\$(?==)")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
@@ -148,7 +150,7 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _ESCAPED.sub(b"-.", source)
+    plain = _OF_SED.sub(b"-", _ESCAPED.sub(b"-.", source))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()

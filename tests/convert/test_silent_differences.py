@@ -1597,3 +1597,102 @@ def test_an_option_with_its_value_comes_first_in_a_string(code: str, ranks: str)
 def test_arguments_like_assignments(text: str, words: list[str]) -> None:
     done = job_file(SLURM.format("-N 1", f'A="{text}"; torchrun --nproc_per_node=4 t.py $A'), "slurm")
     assert tomllib.loads(done.text)["program"]["command"] == ["t.py", *words]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "lines"),
+    [
+        ("mppwidth=48", "aprun -n 8 -d $OMP_NUM_THREADS ./a", ["--ntasks=8", "--cpus-per-task=6"]),
+        (
+            "mppwidth=48",
+            "aprun -n 8 -N 4 -d 6 ./a",
+            ["--nodes=2", "--ntasks-per-node=4", "--cpus-per-task=6"],
+        ),
+        ("mppwidth=48", "aprun -n 4 ./a &", ["--ntasks=48", "--cpus-per-task=1"]),
+        ("mppwidth=8,mppdepth=6", "./run", ["--ntasks=8", "--cpus-per-task=6"]),
+        ("mppwidth=96,mppnppn=4,mppdepth=6", "aprun -n 96 ./a", ["--nodes=24", "--ntasks-per-node=4"]),
+    ],
+)
+def test_cores_of_cray(options: str, code: str, lines: list[str]) -> None:
+    done = convert(f"#PBS -l {options}\nexport OMP_NUM_THREADS=6\n{code}", "slurm")
+    assert [*lines, "--exclusive"] == [
+        one for one in (*lines, "--exclusive") if f"#SBATCH {one}\n" in done.text
+    ]
+    assert [one.lost for one in done.remarks if "ALPS" in one.why] == [False]
+
+
+@pytest.mark.parametrize(
+    ("request", "code", "named"),
+    [
+        ("walltime=10", "N=$(wc -l < $PBS_NODEFILE)\n./a $N", "$PBS_NODEFILE"),
+        ("walltime=10", "./a $PBS_NP", "$PBS_NP"),
+        ("walltime=10", "cat $PBS_NODEFILE", ""),
+        ("nodes=1", "N=$(wc -l < $PBS_NODEFILE)\n./a $N", ""),
+    ],
+)
+def test_slots_that_only_the_submission_requests(request: str, code: str, named: str) -> None:
+    done = convert(f"#PBS -l {request}\n{code}", "slurm", "torque")
+    assert [one.what for one in done.remarks if "no directive requests nodes" in one.why] == [named] * bool(
+        named
+    )
+    assert ("SLURM_NTASKS" in done.text) == (request != "nodes=1")
+
+
+@pytest.mark.parametrize(
+    ("code", "ignored"),
+    [
+        ("#PBS -l walltime=70", True),
+        ("cat > b.pbs << END\n#PBS -N b\nEND", True),
+        ("#BSUB -W 7", True),
+        ("#PBS -j oe\n##PBS -N b\n# PBS -N b", False),
+    ],
+)
+def test_directives_that_stay_have_no_effect_in_the_new_script(code: str, ignored: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n./a\n{code}", "slurm", "torque")
+    assert ("#SBATCH --ignore-pbs\n" in done.text) == ignored
+
+
+def test_a_dollar_sign_in_single_quotes_stays() -> None:
+    text = "#PBS -l nodes=2:ppn=4\nN=8\nA='mpirun -np $N'\n{}$A ./a"
+    assert "srun" not in convert(text.format(""), "slurm").text
+    assert "eval srun --ntasks=8 " in convert(text.format("eval "), "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ('A="python -m torch.distributed.run t.py"\neval $A', True),
+        ("C='export OMP_NUM_THREADS=8;'", True),
+        ("make -j 4", True),
+        ("./a  # -j 4", False),
+    ],
+)
+def test_one_node_for_several_cores_in_a_text(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1\n{code}", "slurm")
+    assert ("names no cores" in str(done.remarks)) == named
+
+
+def test_a_launcher_of_another_spelling_in_a_text() -> None:
+    done = convert("#PBS -q a\nexport RUN='Mpirun -np 4'\nmake", "slurm")
+    assert (False, 3, "Mpirun") in remarks(done)
+
+
+@pytest.mark.parametrize(
+    ("word", "named"), [("$D", True), ("./res", True), ("$D/$PBS_JOBID", True), ("out", False)]
+)
+def test_the_folder_of_a_log_in_a_variable(word: str, named: bool) -> None:
+    text = f"#PBS -l nodes=1:ppn=2 -o ./res/$PBS_JOBID.out\ncd $PBS_O_WORKDIR\nD=./res\nE=$D/$PBS_JOBID\nmkdir -p {word} $X"
+    assert ("make it before you submit" in str(convert(text, "slurm", "torque").remarks)) == named
+    text = text.replace(word, "$E")
+    assert "make it before you submit" in str(convert(text, "slurm", "torque").remarks)
+
+
+@pytest.mark.parametrize(("path", "named"), [("out/a.log", False), ("logs/a.log", True), ("a.log", True)])
+def test_another_file_with_the_name_of_the_log(path: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=2 -o logs/a.log\n./a | tee {path}", "slurm", "torque")
+    assert ("while it runs" in str(done.remarks)) == named
+
+
+def test_a_dollar_sign_of_sed() -> None:
+    code = "N=$(sed -n $= < $PBS_NODEFILE)\nmpirun -np 8 ./a"
+    assert "srun --ntasks=8 " in convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm").text

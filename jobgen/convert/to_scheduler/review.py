@@ -210,11 +210,17 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
 
 
 def _names_log(log: str, word: str) -> bool:
-    """Return whether a word may name a log, or be a pattern of its name: the directories count only if both
-    paths are absolute."""
+    """Return whether a word may name a log, or be a pattern of its name, in a directory that is not known."""
     name = os.path.basename(word)
-    matches = re.search(r"\w", name) and fnmatch.fnmatchcase(os.path.basename(log), name)
-    return bool(matches) and (not (log[0] == word[0] == "/") or fnmatch.fnmatchcase(log, word))
+    if not re.search(r"\w", name) or not fnmatch.fnmatchcase(os.path.basename(log), name):
+        return False
+    if log[0] == word[0] == "/":
+        return fnmatch.fnmatchcase(log, word)
+    folders = [reversed(os.path.normpath(one).split("/")[:-1]) for one in (log, word)]
+    pairs = zip(*folders, strict=False)
+    return all(
+        re.search(r"\$|^\.\.$", one + other) or fnmatch.fnmatchcase(one, other) for one, other in pairs
+    )
 
 
 def _swept_logs(
@@ -433,7 +439,7 @@ def _names(
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[r"(?<![\w.$\{-])(\w*(mpirun|mpiexec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
+        patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
         )
