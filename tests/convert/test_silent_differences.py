@@ -1696,3 +1696,17 @@ def test_another_file_with_the_name_of_the_log(path: str, named: bool) -> None:
 def test_a_dollar_sign_of_sed() -> None:
     code = "N=$(sed -n $= < $PBS_NODEFILE)\nmpirun -np 8 ./a"
     assert "srun --ntasks=8 " in convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("module load impi/2019\nmpirun -np 8 ./a", True),
+        ("module load impi/2019\nexport I_MPI_PMI_LIBRARY=/usr/lib/libpmi2.so\nmpirun -np 8 ./a", False),
+        ("module load impi/2019\nmpirun -np 1 ./a", False),
+        ("module load openmpi/4.1\nmpirun -np 8 ./a", False),
+    ],
+)
+def test_the_library_by_which_the_ranks_of_srun_find_each_other(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
+    assert any("I_MPI_PMI_LIBRARY" in one.why for one in done.remarks) == named

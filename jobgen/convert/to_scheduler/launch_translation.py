@@ -184,9 +184,13 @@ def _of_all(
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks, call.start)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
+    several = mpirun_line.ranks_of(line, script.request) != "1"
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield Remark(call.command.line, old, why, lost=False)
+    elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
+        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, which modules often set"
+        yield Remark(call.command.line, mpi.title, f"{why}: without it each rank is alone", lost=False)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield Remark(call.command.line, call.name, why, lost=False)
@@ -198,7 +202,6 @@ def _of_all(
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
         yield Remark(call.command.line, call.name, why, lost=False)
-    several = mpirun_line.ranks_of(line, script.request) != "1"
     if not several and _program_name(call, line, script) in TOOLS:
         return
     if (
