@@ -106,7 +106,11 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     own = variable_names.kept(script)
     start = script.directives.first_command or len(script.lines) + 1
     comments = {one.line: one.text for one in script.tree.all("comment")}
+    prefix = script.dialect.scheduler.prefix
+    others = [one for one in script.tree.all("heredoc_body") if f"{prefix} " in one.text]
     for number, line in enumerate(script.lines[start - 1 :], start):
+        if any(one.line <= number <= one.line + one.text.count("\n") for one in others):
+            continue  # another script
         for name in names:
             code = line.removesuffix(comments.get(number, ""))
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):

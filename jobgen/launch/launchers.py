@@ -360,10 +360,9 @@ class MpiFlavour(NamedTuple):
     ``modules`` a pattern of its modules; ``settings`` are beginnings of its variables; ``commands`` are
     launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
-    session. ``more_ranks`` are further variables of a rank, with the
-    fields of ``ranks`` that have their values. ``pmi_library`` is the variable by which it finds the library of
-    ``srun``. ``restarts_measured``: its jobs were restarted in place by a
-    test.
+    session. ``more_ranks`` are further variables of a rank, with the fields of ``ranks`` that have their
+    values. ``pmi_library`` is the variable by which it finds the library of ``srun``. ``restarts_measured``:
+    its jobs were restarted in place by a test.
     """
 
     title: str

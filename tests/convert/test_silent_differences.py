@@ -1710,3 +1710,10 @@ def test_a_dollar_sign_of_sed() -> None:
 def test_the_library_by_which_the_ranks_of_srun_find_each_other(code: str, named: bool) -> None:
     done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
     assert any("I_MPI_PMI_LIBRARY" in one.why for one in done.remarks) == named
+
+
+def test_the_index_in_another_script_needs_no_array_of_this_one() -> None:
+    text = "#PBS -l nodes=1\ncat > b.pbs << 'END'\n{}\n./a $PBS_ARRAYID\nEND"
+    for line, named in (("#PBS -t 1-4", False), ("echo b", True)):
+        done = convert(text.format(line), "slurm", "torque")
+        assert ("range of the array" in str(done.remarks)) == named

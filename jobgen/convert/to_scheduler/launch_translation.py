@@ -189,8 +189,9 @@ def _of_all(
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield Remark(call.command.line, old, why, lost=False)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
-        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, which modules often set"
-        yield Remark(call.command.line, mpi.title, f"{why}: without it each rank is alone", lost=False)
+        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
+        why += "which modules often set: without it each rank is alone"
+        yield Remark(call.command.line, mpi.title, why, lost=False)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield Remark(call.command.line, call.name, why, lost=False)
