@@ -1717,3 +1717,26 @@ def test_the_index_in_another_script_needs_no_array_of_this_one() -> None:
     for line, named in (("#PBS -t 1-4", False), ("echo b", True)):
         done = convert(text.format(line), "slurm", "torque")
         assert ("range of the array" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(
+    ("command", "cyclic"),
+    [
+        ("uniq $PBS_NODEFILE", True),
+        ("uniq $PBS_NODEFILE | awk '{for(i=0;i<2;i+=1) print}'", False),
+        ("for h in $(sort -u $PBS_NODEFILE); do echo $h; echo $h; done", False),
+    ],
+)
+def test_the_order_of_the_hosts_of_a_file(command: str, cyclic: bool) -> None:
+    code = f"{command} > hosts\nmpiexec --hostfile hosts -n 4 ./a"
+    done = convert(f"#PBS -l nodes=2:ppn=16\n{code}", "slurm", "torque")
+    assert ("--distribution=cyclic" in done.text) == cyclic
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [("'PBS_JOBID: '$N", False), ('"PBS_JOBID = $N"', False), ("'id: $PBS_JOBID'", True)],
+)
+def test_a_label_in_a_text_is_no_variable(text: str, lost: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=16\necho {text} >> out", "slurm", "torque")
+    assert ((True, 3, "PBS_JOBID") in remarks(done)) == lost

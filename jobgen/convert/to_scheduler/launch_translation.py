@@ -116,6 +116,7 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     made = [node for node, _, name in written(script) if _plain(name) == file]
     commands = [one.text for node in made for one in node.above() if one.type == "redirected_statement"]
     each_once = any(re.search(r"\buniq\b|\bsort +-u", one) for one in commands)
+    each_once &= not any(re.search(r"\b(for|while|repeat|seq)\b", one) for one in commands)
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 

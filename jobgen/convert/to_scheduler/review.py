@@ -457,7 +457,7 @@ def _names(
             line = text.count("\n", 0, at) + 1
             if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
                 continue
-            if not _printed(root, at):
+            if not _printed(root, at) and not _is_label(root, at):
                 yield match[0], why, at, line
 
 
@@ -468,6 +468,17 @@ def _commands(source: Dialect) -> dict[str, list[str]]:
     for name, owner in owners.items():
         found.setdefault(owner, []).append(name)
     return found
+
+
+def _is_label(root: Node, at: int) -> bool:
+    """Return whether an offset is in a text that a command prints, with a colon or an equals sign behind the
+    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``."""
+    if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
+        return False
+    texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
+    commands = (above for one in texts for above in one.above() if above.type == "command")
+    name = next((one.get("name") for one in commands), None)
+    return name is not None and name.text in _TALK
 
 
 def _printed(root: Node, at: int) -> bool:
