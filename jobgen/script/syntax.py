@@ -36,6 +36,8 @@ _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*[
 # tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
 _PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
 _SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
+# It takes the sign behind the delimiter for a part of it: cat <<END>file
+_JOINED_DELIMITER = re.compile(rb"<<-?[ \t]*[A-Za-z_]\w*(?=[<>|;&)])")
 _DELIMITER = re.compile(rb"<<-?[ \t]*['\"\\]?([A-Za-z_]\w*)")
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
@@ -197,6 +199,7 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     names = list(_MISREAD.finditer(source))
     signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(one.end(), b" ") for one in (_JOINED_DELIMITER.finditer(source) if b"<<" in source else ())]
     signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
     parts, end = list[bytes](), 0
     for at, sign in sorted(signs):

@@ -1740,3 +1740,12 @@ def test_the_order_of_the_hosts_of_a_file(command: str, cyclic: bool) -> None:
 def test_a_label_in_a_text_is_no_variable(text: str, lost: bool) -> None:
     done = convert(f"#PBS -l nodes=2:ppn=16\necho {text} >> out", "slurm", "torque")
     assert ((True, 3, "PBS_JOBID") in remarks(done)) == lost
+
+
+@pytest.mark.parametrize("head", ["<<END>f", "<<END>>$F", "<<END| sort", "<<-END>f", "<< END>f"])
+def test_a_sign_directly_behind_the_delimiter_of_a_document(head: str) -> None:
+    done = convert(
+        f"#PBS -l nodes=2:ppn=4\ncat {head}\n./a $PBS_JOBID\nEND\nmpirun -np 8 ./a\n", "slurm", "torque"
+    )
+    assert "END\nsrun --ntasks=8 " in done.text
+    assert "document" not in str(done.remarks)
