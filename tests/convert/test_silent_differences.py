@@ -1749,3 +1749,18 @@ def test_a_sign_directly_behind_the_delimiter_of_a_document(head: str) -> None:
     )
     assert "END\nsrun --ntasks=8 " in done.text
     assert "document" not in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [("which mpirun\n./gather.pl -np 64", True), ("R=mpirun\n./gather.pl $R", False), ("./gather.pl", True)],
+)
+def test_a_program_for_several_nodes_that_nothing_starts_there(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=4:ppn=16\ncd /work\n{code}", "slurm", "torque")
+    assert ("no launcher starts it on the 4 nodes" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(("code", "lost"), [("cat a > pbs", False), ("./a pbs", True)])
+def test_a_file_with_the_name_of_the_scheduler(code: str, lost: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=16\n{code}", "slurm", "torque")
+    assert ((True, 3, "pbs") in remarks(done)) == lost

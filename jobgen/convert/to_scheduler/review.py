@@ -457,7 +457,10 @@ def _names(
             line = text.count("\n", 0, at) + 1
             if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
                 continue
-            if not _printed(root, at) and not _is_label(root, at):
+            file = why[0].startswith("names") and any(
+                one.start <= at < one.end for one in root.all("file_redirect")
+            )
+            if not (file or _printed(root, at) or _is_label(root, at)):
                 yield match[0], why, at, line
 
 
