@@ -1764,3 +1764,25 @@ def test_a_program_for_several_nodes_that_nothing_starts_there(code: str, named:
 def test_a_file_with_the_name_of_the_scheduler(code: str, lost: bool) -> None:
     done = convert(f"#PBS -l nodes=1:ppn=16\n{code}", "slurm", "torque")
     assert ((True, 3, "pbs") in remarks(done)) == lost
+
+
+@pytest.mark.parametrize(
+    ("request", "options", "waits"),
+    [
+        ("mppwidth=96", "-n 24", True),
+        ("nodes=4:ppn=24", "-n 24", False),
+        ("nodes=4:ppn=24", "-n 96", True),
+        ("nodes=4:ppn=24", "-n 24 -N 12", False),
+        ("mppwidth=96", "-n 1", False),
+    ],
+)
+def test_launchers_of_cray_that_run_at_the_same_time(request: str, options: str, waits: bool) -> None:
+    code = f"for i in 1 2 3 4; do\naprun {options} ./a $i &\ndone\nwait"
+    done = convert(f"#PBS -l {request}\n{code}", "slurm", "torque")
+    assert ("waits until all nodes are free" in str(done.remarks)) == waits
+
+
+def test_each_text_with_a_launcher_has_a_remark() -> None:
+    code = "cat > a << END\nmpirun ./a\nEND\ncat > b << END\nmpirun ./b\nEND\nbash a; bash b"
+    done = convert(f"#PBS -l nodes=4:ppn=2\n{code}", "slurm", "torque")
+    assert [one.line for one in done.remarks if one.what == "mpirun"] == [4, 7]

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
 _CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
-# Words of programs that use several cores, also in texts that are not read as commands.
+# Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
     r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b"
-    r"|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
+    r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
     r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
 )
 

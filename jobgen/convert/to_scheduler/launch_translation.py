@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jobgen.convert import misreadings
+from jobgen.convert import aprun, misreadings
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -37,8 +37,10 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     done: list[Call] = []
     general: set[str] = set()
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
+    by_cray = launch_calls.beside_others(script, (aprun.NAME,)) if old is mpirun_line.NAMES else set[int]()
     for call in launch_calls.calls(script, old):
         found = list(_replaced(call, general, script, source, target, call.start in beside))
+        found += _beside_on_cray(call, found) if call.start in by_cray and script.request.nodes != 1 else []
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
@@ -103,6 +105,15 @@ def _replaced(
             yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
+
+
+def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Remark]:
+    """Yield a remark on an aprun beside others, which gets nodes of its own, if its srun takes all nodes."""
+    text = "".join(one.text for one in found if isinstance(one, Edit))
+    if text and not re.search(r"--nodes=|--ntasks=1 ", text):
+        why = f"runs beside others, each on its own nodes: {srun_line.NAME} waits until all nodes are free, "
+        why += "unless you write --nodes, or --exact and --mem"
+        yield Remark(call.command.line, call.name, why, lost=False)
 
 
 def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:

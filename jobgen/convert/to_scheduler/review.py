@@ -411,8 +411,9 @@ def leftovers(
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
-        if not inside and not named and not {(line, name), (0, name)} & known:
-            known |= {(line, name), (0, name)}
+        once = {(line, name), (0, name)} if lost else {(line, name)}
+        if not inside and not named and not once & known:
+            known |= once
             yield Remark(line, name, why, lost)
 
 
