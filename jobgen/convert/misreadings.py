@@ -42,9 +42,10 @@ def _unread_launch(script: Script) -> tuple[int, str] | None:
     """Return the line and the reason if a launcher is in a text that only bash reads."""
     errors = [one for one in _errors(script) if one.type != "program"]
     for node in sorted(errors, key=lambda one: one.start):
-        lines = [one for one in node.text.split("\n") if not one.lstrip().startswith("#")]
-        if match := next(filter(None, map(_LAUNCHER.search, lines)), None):
-            return node.line, f"{match[0]} is in a text that cannot be read from here on: write it otherwise"
+        lines = enumerate(node.text.split("\n"), node.line)
+        code = [(at, one) for at, one in lines if one.strip() and not one.lstrip().startswith("#")]
+        if match := next((found for _, one in code if (found := _LAUNCHER.search(one))), None):
+            return code[0][0], f"{match[0]} is in a text that cannot be read from here on: write it otherwise"
     return None
 
 

@@ -59,7 +59,7 @@ def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remar
         return
     slots = {name for name, one in source.job_variables.items() if one in _OF_SLOTS}
     for node, _ in variable_names.names_read(script.tree, 0):
-        if node.text in slots - variable_names.kept(script) and not is_printed(node):
+        if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
             forms = target.scheduler.request_forms
             how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
             why = f"no directive requests nodes: for N nodes of M slots, submit with {how}"

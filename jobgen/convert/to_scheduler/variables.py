@@ -100,8 +100,8 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
     if request.nodes is None and request.ranks is None and target.set_if_requested:
-        of_submission = {"slots": "ranks", "slots_per_node": "ranks_per_node"}
-        values |= {name: f"${{{target.variable(one)}:-1}}" for name, one in of_submission.items()}
+        values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
+        values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
     of_nodes = f'"{{}}(x{request.nodes})"' if request.several else "{}"  # 8(x2)
     values["cpus_of_nodes"] = of_nodes.format(values["cpus_per_node"])
