@@ -1442,6 +1442,19 @@ def test_a_launcher_of_the_environment_is_named(text: str, what: list[str]) -> N
         ("cd ${TMPDIR:-/tmp}", "cd ${TMPDIR:-/tmp}"),
         ("cp a $TMPDIR", "cp a $TMPDIR"),
         ("TMPDIR=/x; cd $TMPDIR", "TMPDIR=/x; cd $TMPDIR"),
+        ("if [ $1 ]; then TMPDIR=/x; fi; cd $TMPDIR", "if [ $1 ]; then TMPDIR=/x; fi; cd ${TMPDIR:?}"),
+        ("[ -d /x ] && TMPDIR=/x; cd $TMPDIR", "[ -d /x ] && TMPDIR=/x; cd ${TMPDIR:?}"),
+        *(
+            (text, text)
+            for text in (
+                "if [ $1 ]; then TMPDIR=/x; else TMPDIR=/y; fi; cd $TMPDIR",
+                "if [ -z $TMPDIR ]; then TMPDIR=/x; fi; cd $TMPDIR",
+                "[ -d ${TMPDIR:-/} ] || TMPDIR=/x; cd $TMPDIR",
+                "export TMPDIR=/x || exit 1; cd $TMPDIR",
+                "[ -d /x ] && TMPDIR=/x/y && cd $TMPDIR",
+                "if [ $1 ]; then TMPDIR=/x; cd $TMPDIR; fi",
+            )
+        ),
     ],
 )
 def test_a_directory_that_slurm_does_not_set_is_not_entered(command: str, new: str) -> None:
