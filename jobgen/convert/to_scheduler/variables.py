@@ -329,7 +329,7 @@ def _is_set(name: str, place: Node, script: Script) -> bool:
 
 
 def _branch(assignment: Node, place: Node) -> Node | None:
-    """Return the outermost statement that may leave an assignment out, and which is not around a place, too."""
+    """Return the outermost statement that may skip an assignment, and is not around a place, too."""
     found = None
     for above in assignment.above():
         around = above.start <= place.start < above.end
