@@ -1803,3 +1803,28 @@ def test_each_text_with_a_launcher_has_a_remark() -> None:
     code = "cat > a << END\nmpirun ./a\nEND\ncat > b << END\nmpirun ./b\nEND\nbash a; bash b"
     done = convert(f"#PBS -l nodes=4:ppn=2\n{code}", "slurm", "torque")
     assert [one.line for one in done.remarks if one.what == "mpirun"] == [4, 7]
+
+
+def test_a_directory_below_one_that_slurm_does_not_make_is_named() -> None:
+    done = convert("#PBS -l select=1:ncpus=2\nSCRATCHDIR=$SCRATCHDIR/x\nmkdir $SCRATCHDIR\n./a", "slurm")
+    assert [(one.line, one.what) for one in done.remarks if "makes" in one.why] == [(3, "$SCRATCHDIR")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        ('echo "#PBS -N b" > b.pbs\necho "cd \\$PBS_O_WORKDIR" >> b.pbs', True),
+        ('cat > b.pbs <<END\n#PBS -N b\nEND\nprintf "cd \\${PBS_O_WORKDIR}\\n" >> b.pbs', True),
+        ('{ echo "#PBS -N b"; echo "cd \\$PBS_O_WORKDIR"; } > b.pbs', True),
+        ('echo "cd \\$PBS_O_WORKDIR" > b.sh\nbash b.sh', False),
+        ('echo "#PBS -N b" > b.pbs\nssh host "cd \\$PBS_O_WORKDIR"', False),
+        ('echo "#PBS -N b" > b.pbs\nssh host "cd \\$PBS_O_WORKDIR" > log', False),
+        ('echo "#PBS -N b" >&2\necho "cd \\$PBS_O_WORKDIR" > b.sh', False),
+    ],
+)
+def test_a_script_that_another_one_writes_with_echo_stays_as_it_is(lines: str, stays: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{lines}", "slurm")
+    assert ("SLURM_SUBMIT_DIR" not in done.text) == stays
+    if stays:
+        assert [one.what for one in done.remarks if "stays one for PBS Pro" in one.why] == ["#PBS -N b"]
+        assert [one.why for one in done.remarks if one.what == "PBS_O_WORKDIR"] == ["is not set by Slurm"]

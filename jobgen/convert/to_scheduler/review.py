@@ -20,7 +20,7 @@ from jobgen.convert.to_scheduler.start_lines import (
     line_starts,
     threads_of_ranks,
 )
-from jobgen.convert.variable_names import inner_names
+from jobgen.convert.variable_names import directive_of_text, inner_names, is_written
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -352,13 +352,17 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the directives of a script that a here-document holds."""
+    """Yield a remark on the directives of a script that a here-document or an echo writes."""
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n"), node.line):
             if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
                 return
+    found = directive_of_text(script.tree)
+    if found and found[1].startswith(source.scheduler.prefix):
+        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        yield Remark(*found, why)
 
 
 def _at(script: Script, source: Dialect, field: str, why: str) -> Iterator[Remark]:
@@ -495,6 +499,7 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "command" and (name := inner.get("name")) is not None:
             above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
+            written = written or (is_written(inner) and directive_of_text(root) is not None)
             if (name.text in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner

@@ -320,8 +320,10 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
 
 def _is_set(name: str, place: Node, script: Script) -> bool:
     """Return whether the script itself sets a variable for a place: not in a branch only, whose condition is
-    about something else."""
-    ways = [_branch(node, place) for one, _, node in script.assignments if one == name]
+    about something else, and not to a part of its own value (``TMPDIR=$TMPDIR/x``)."""
+    own = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
+    set_here = [node for one, _, node in script.assignments if one == name and not own.search(node.text)]
+    ways = [_branch(node, place) for node in set_here]
     branches = [branch for branch in ways if branch is not None]
     if len(branches) < len(ways) or any(branches.count(branch) > 1 for branch in branches):
         return True
