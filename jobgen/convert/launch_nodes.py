@@ -34,6 +34,28 @@ def spread(script: Script, content: ScriptRequest) -> None:
     content.unsure.append((option, _text(cores), why(request)))
 
 
+def fill_cray(script: Script, content: ScriptRequest) -> None:
+    """Request the whole nodes of Cray's ALPS for a number of cores, as the largest launch fills them."""
+    request, option = content.request, script.heeded.get("-l mppwidth")
+    width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
+    if option is None or not width or request.chunks or not content.totals:
+        return
+    ranks, cores = width, depth or 1
+    shapes = [
+        (total * (one.number("-d") or 1), total, one.number("-N"), one.number("-d") or 1)
+        for one in script.launches
+        if (total := one.number("-n"))
+    ]
+    largest = max(shapes, key=lambda shape: shape[0], default=(0, 0, None, 1))
+    if not each and 2 * largest[0] > ranks * cores:
+        _, ranks, each, cores = largest
+    request.ranks, request.ranks_per_node, request.cpus_per_rank = ranks, each, cores
+    request.nodes, request.exclusive = -(-ranks // each) if each else None, True
+    shape = f"{ranks} ranks" + f" of {cores} cores" * (cores > 1) + (f", {each} on each" if each else "")
+    why = f"counts the cores of Cray's ALPS, which gives whole nodes: these are requested for {shape}"
+    content.unsure.append((option, f"-l mppwidth={width}", why))
+
+
 def fill_devices(script: Script, content: ScriptRequest) -> None:
     """Request the devices of a node that the job has without a directive: those of whole nodes, on which a
     launcher starts ranks, and in a whole script those that only its steps request."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.convert.result import Remark
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -33,8 +34,25 @@ def refusal(script: Script) -> tuple[int, str] | None:
     texts = [whole, *(script.tree.source[:end].decode("utf-8", "replace") for end in ends[:1])]
     messages = [re.match(r"line (\d+): ((?!warning).*)", complaint(text)) for text in texts]
     if not all(messages) or messages[0] is None:
-        return None
+        return _unread_launch(script)
     return int(messages[0][1]), f"bash cannot read it: {messages[0][2]}"
+
+
+def _unread_launch(script: Script) -> tuple[int, str] | None:
+    """Return the line and the reason if a launcher is in a text that only bash reads."""
+    errors = [one for one in _errors(script) if one.type != "program"]
+    for node in sorted(errors, key=lambda one: one.start):
+        lines = enumerate(node.text.split("\n"), node.line)
+        code = [(at, one) for at, one in lines if one.strip() and not one.lstrip().startswith("#")]
+        if match := next((found for _, one in code if (found := _LAUNCHER.search(one))), None):
+            return code[0][0], f"{match[0]} is in a text that cannot be read from here on: write it otherwise"
+    return None
+
+
+def _errors(script: Script) -> list[Node]:
+    """Return the texts with an error of syntax for tree-sitter."""
+    errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
+    return errors + [node.parent or node for node in script.tree.all(MISSING)]
 
 
 def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
@@ -56,9 +74,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, script.line(at).strip()[:60], why)
     yield from other_directives(script, source)
-    errors = [node for node in script.tree.all("ERROR") if node.text.strip("\\ \n")]
-    errors += [node.parent or node for node in script.tree.all(MISSING)]
-    if wrong := min((node.line for node in errors), default=0):
+    if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
     for at in _broken_lines(script):
@@ -89,6 +105,12 @@ def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
             yield Remark(number, line.strip(), why)
 
 
+def reads_others(text: str, scheduler: str) -> bool:
+    """Return whether the command of a scheduler reads directives of another one in a script, too."""
+    script = Script(text.encode(), scheduler)
+    return any(other_directives(script, script.dialect))
+
+
 def _broken_lines(script: Script) -> Iterator[int]:
     """Yield the lines of commands with a blank behind the backslash at their end."""
     texts = list(script.tree.all("comment", "heredoc_body", "string", "raw_string"))
@@ -97,6 +119,8 @@ def _broken_lines(script: Script) -> Iterator[int]:
             yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
 
 
+_NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
+_LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
 _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"

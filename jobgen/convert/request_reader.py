@@ -31,6 +31,7 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     bad = next((one for one in request.depend if not re.fullmatch(_DEPENDENCIES, one)), "")
     content = ScriptRequest(request, whole, totals, bad)
     launch_nodes.fill_devices(script, content)
+    launch_nodes.fill_cray(script, content)
     source.read_more(content, heeded(script.options, source.scheduler))
     launch_nodes.spread(script, content)
     if content.directory and re.fullmatch(r"\./+", content.directory):

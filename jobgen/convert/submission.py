@@ -15,6 +15,7 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
+_OF_SLOTS = ("node_file", "slots", "slots_per_node", "chunks")
 _OF_NODES = ("nodes", "node_list", "ranks")
 
 
@@ -49,6 +50,21 @@ def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[st
     why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
     yield Remark(read[0], f"${read[1]}", why, lost=False)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
+
+
+def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark if the script reads the slots of its nodes, and only the submission requests them."""
+    request = script.request
+    if request.nodes or request.ranks or target.variable("node_file"):
+        return
+    slots = {name for name, one in source.job_variables.items() if one in _OF_SLOTS}
+    for node, _ in variable_names.names_read(script.tree, 0):
+        if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
+            forms = target.scheduler.request_forms
+            how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
+            why = f"no directive requests nodes: for N nodes of M slots, submit with {how}"
+            yield Remark(node.line, f"${node.text}", why, lost=False)
+            return
 
 
 def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:

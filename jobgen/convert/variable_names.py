@@ -13,6 +13,10 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, exported, parse
 
 _EXPORT = re.compile(r"export\b|(declare|typeset) -\w*x")
+# Directives of a script that another one writes.
+_DIRECTIVE = re.compile(r"['\s]*#(?:PBS|SBATCH|BSUB) [^\n]*")
+_IN_QUOTES = re.compile(rb"[\"'][ \t]*#(?:PBS|SBATCH|BSUB) ")
+_OF_HEREDOC = re.compile(r"(?m)^[ \t]*#(?:PBS|SBATCH|BSUB) ")
 
 
 def meanings(source: Dialect) -> dict[str, str]:
@@ -89,11 +93,41 @@ def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
 def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
     """Yield each name in a quoted text that another shell expands, and the offset of its source."""
     if node.type == "string_content":
-        yield from ((one, 0) for one in _escaped(node))
+        if not _of_other_job(node):
+            yield from ((one, 0) for one in _escaped(node))
         return
     command = next((above for above in node.above() if above.type == "command"), None)
     if command is not None and any(re.fullmatch(r"-[a-z]*c", child.text) for child in command.children):
         yield from names_read(parse(node.text[1:-1].encode(), node.line), node.start + 1)
+
+
+def directive_of_text(root: Node) -> tuple[int, str] | None:
+    """Return the line and the text of the first directive of a scheduler that echo writes to a file."""
+    if not _IN_QUOTES.search(root.source):
+        return None
+    for text in root.all("raw_string", "string_content"):
+        if (found := _DIRECTIVE.match(text.text)) and is_written(text):
+            return text.line, text.text[: found.end()].strip("' ")
+    return None
+
+
+def is_written(node: Node) -> bool:
+    """Return whether echo or printf writes a node, its command or a text of it, to a file."""
+    command = next((one for one in (node, *node.above()) if one.type == "command"), None)
+    name = command.get("name") if command is not None else None
+    around = (above for above in node.above() if above.type == "redirected_statement")
+    files = (child.text for above in around for child in above.children if child.type == "file_redirect")
+    return name is not None and name.text in ("echo", "printf") and any("&" not in file for file in files)
+
+
+def _of_other_job(text: Node) -> bool:
+    """Return whether a text is written to a file by a script that writes directives, too: it is a line of the
+    script of another job."""
+    root = [text, *text.above()][-1]
+    return is_written(text) and (
+        directive_of_text(root) is not None
+        or any(_OF_HEREDOC.search(body.text) for body in root.all("heredoc_body"))
+    )
 
 
 def _escaped(node: Node) -> Iterator[Node]:

@@ -360,9 +360,9 @@ class MpiFlavour(NamedTuple):
     ``modules`` a pattern of its modules; ``settings`` are beginnings of its variables; ``commands`` are
     launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
-    session. ``more_ranks`` are further variables of a rank, with the
-    fields of ``ranks`` that have their values. ``restarts_measured``: its jobs were restarted in place by a
-    test.
+    session. ``more_ranks`` are further variables of a rank, with the fields of ``ranks`` that have their
+    values. ``pmi_library`` is the variable by which it finds the library of ``srun``. ``restarts_measured``:
+    its jobs were restarted in place by a test.
     """
 
     title: str
@@ -389,6 +389,7 @@ class MpiFlavour(NamedTuple):
     own_sessions: bool = False
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
+    pmi_library: str = ""
     restarts_measured: bool = True
 
 
@@ -468,6 +469,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         settings=("I_MPI_",),
+        pmi_library="I_MPI_PMI_LIBRARY",  # https://slurm.schedmd.com/mpi_guide.html#intel_mpi
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"
         r"|(?:intel|intelcuda)[-/]20\d\d[ab]",
         passes_all=True,

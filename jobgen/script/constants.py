@@ -153,16 +153,21 @@ class Constants:
             word = value
         return word
 
-    def text(self, word: Node) -> str:
+    def text(self, word: Node, depth: int = 0) -> str:
         """Return a word with the known values of its variables; the others are as they are written."""
         if (value := self.value(word)) is not None:
             return value
+        expansion = whole_expansion(word)
+        name = variable_name(expansion) if expansion is not None else ""
+        node = self.node(name) if name and depth < _DEPTH else None
+        if node is not None and all(read != name for read, _ in expansions(node)):
+            return self.text(node, depth + 1)
         if word.type not in _PARTS:
             return word.text
         text, at = "", word.start
         for child in word.children:
             text += word.source[at : child.start].decode("utf-8", "replace")
-            text += self.text(child) if child.type != '"' else ""
+            text += self.text(child, depth + 1) if child.type != '"' else ""
             at = child.end
         return text
 

@@ -30,12 +30,16 @@ _MISREAD = re.compile(
 # An operator of a test without its dash, at which tree-sitter stops reading.
 _NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
 _ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
+# It takes $= of sed for the beginning of a variable.
+_OF_SED = re.compile(rb"\$(?==)")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
 # tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
 _PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
 _SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
+# It takes the sign behind the delimiter for a part of it: cat <<END>file
+_JOINED_DELIMITER = re.compile(rb"<<-?[ \t]*[A-Za-z_]\w*(?=[<>|;&)])")
 _DELIMITER = re.compile(rb"<<-?[ \t]*['\"\\]?([A-Za-z_]\w*)")
 # tree-sitter finds no here-document before the sign: ssh HOST <<END &
 _HEREDOC = re.compile(rb"(?m)(<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[^\n;|&]*)&(?=[ \t]*$)")
@@ -150,7 +154,7 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", source))
+    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", source)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
@@ -197,6 +201,7 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     names = list(_MISREAD.finditer(source))
     signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(one.end(), b" ") for one in (_JOINED_DELIMITER.finditer(source) if b"<<" in source else ())]
     signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
     parts, end = list[bytes](), 0
     for at, sign in sorted(signs):

@@ -71,6 +71,9 @@ def test_mistakes_are_one_sentence(words: tuple[str, ...], sentence: str) -> Non
 BASH, UNFINISHED = "#!/bin/bash\n#SBATCH -N 1\n", "bash cannot read it: syntax error: unexpected end of file"
 
 
+UNREAD = "srun is in a text that cannot be read from here on: write it otherwise"
+
+
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
@@ -78,6 +81,7 @@ BASH, UNFINISHED = "#!/bin/bash\n#SBATCH -N 1\n", "bash cannot read it: syntax e
         (f"{BASH}if true; then\nsrun ./a\n", 5, UNFINISHED),
         (f"{BASH}srun ./a\nfor one in a b; do\n./b $one\n", 6, UNFINISHED),
         (f"{BASH}srun ./a <FILE>\n", 3, "bash cannot read it: syntax error near unexpected token `newline'"),
+        (f"{BASH}for i in 1 2\n{{\n srun ./a\n}}\n", 3, UNREAD),
         ("#SBATCH -N 1\nFROM debian\nRUN make\n", 2, "FROM is no command: the text is no script for a shell"),
         ("#SBATCH -N 1\nBootstrap: docker\nsrun a\n", 2, "Bootstrap: is no command: the text is no script for a shell"),
         ("#SBATCH -N 1\nimport os\nsrun a\n", 2, "import is no command: the text is no script for a shell"),

@@ -486,7 +486,6 @@ def test_a_variable_that_nothing_sets_is_named(line: str, named: bool) -> None:
     [
         ("-l nodes=1", "PBS_NP", "PBS_NUM_PPN"),
         ("-l nodes=3", "PBS_NP", "PBS_NUM_PPN"),
-        ("-q a", "PBS_NP", "PBS_NUM_PPN"),
         ("-l nodes=2:ppn=4", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"),
         ("-l procs=8", "SLURM_NTASKS", "PBS_NUM_PPN"),
     ],
@@ -1443,6 +1442,19 @@ def test_a_launcher_of_the_environment_is_named(text: str, what: list[str]) -> N
         ("cd ${TMPDIR:-/tmp}", "cd ${TMPDIR:-/tmp}"),
         ("cp a $TMPDIR", "cp a $TMPDIR"),
         ("TMPDIR=/x; cd $TMPDIR", "TMPDIR=/x; cd $TMPDIR"),
+        ("if [ $1 ]; then TMPDIR=/x; fi; cd $TMPDIR", "if [ $1 ]; then TMPDIR=/x; fi; cd ${TMPDIR:?}"),
+        ("[ -d /x ] && TMPDIR=/x; cd $TMPDIR", "[ -d /x ] && TMPDIR=/x; cd ${TMPDIR:?}"),
+        *(
+            (text, text)
+            for text in (
+                "if [ $1 ]; then TMPDIR=/x; else TMPDIR=/y; fi; cd $TMPDIR",
+                "if [ -z $TMPDIR ]; then TMPDIR=/x; fi; cd $TMPDIR",
+                "[ -d ${TMPDIR:-/} ] || TMPDIR=/x; cd $TMPDIR",
+                "export TMPDIR=/x || exit 1; cd $TMPDIR",
+                "[ -d /x ] && TMPDIR=/x/y && cd $TMPDIR",
+                "if [ $1 ]; then TMPDIR=/x; cd $TMPDIR; fi",
+            )
+        ),
     ],
 )
 def test_a_directory_that_slurm_does_not_set_is_not_entered(command: str, new: str) -> None:
@@ -1597,3 +1609,222 @@ def test_an_option_with_its_value_comes_first_in_a_string(code: str, ranks: str)
 def test_arguments_like_assignments(text: str, words: list[str]) -> None:
     done = job_file(SLURM.format("-N 1", f'A="{text}"; torchrun --nproc_per_node=4 t.py $A'), "slurm")
     assert tomllib.loads(done.text)["program"]["command"] == ["t.py", *words]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "lines"),
+    [
+        ("mppwidth=48", "aprun -n 8 -d $OMP_NUM_THREADS ./a", ["--ntasks=8", "--cpus-per-task=6"]),
+        (
+            "mppwidth=48",
+            "aprun -n 8 -N 4 -d 6 ./a",
+            ["--nodes=2", "--ntasks-per-node=4", "--cpus-per-task=6"],
+        ),
+        ("mppwidth=48", "aprun -n 4 ./a &", ["--ntasks=48", "--cpus-per-task=1"]),
+        ("mppwidth=8,mppdepth=6", "./run", ["--ntasks=8", "--cpus-per-task=6"]),
+        ("mppwidth=96,mppnppn=4,mppdepth=6", "aprun -n 96 ./a", ["--nodes=24", "--ntasks-per-node=4"]),
+    ],
+)
+def test_cores_of_cray(options: str, code: str, lines: list[str]) -> None:
+    done = convert(f"#PBS -l {options}\nexport OMP_NUM_THREADS=6\n{code}", "slurm")
+    assert [*lines, "--exclusive"] == [
+        one for one in (*lines, "--exclusive") if f"#SBATCH {one}\n" in done.text
+    ]
+    assert [one.lost for one in done.remarks if "ALPS" in one.why] == [False]
+
+
+@pytest.mark.parametrize(
+    ("resources", "code", "named"),
+    [
+        ("walltime=10", "N=$(wc -l < $PBS_NODEFILE)\n./a $N", "$PBS_NODEFILE"),
+        ("walltime=10", "./a $PBS_NP", "$PBS_NP"),
+        ("walltime=10", "cat $PBS_NODEFILE", ""),
+        ("nodes=1", "N=$(wc -l < $PBS_NODEFILE)\n./a $N", ""),
+    ],
+)
+def test_slots_that_only_the_submission_requests(resources: str, code: str, named: str) -> None:
+    done = convert(f"#PBS -l {resources}\n{code}", "slurm", "torque")
+    assert [one.what for one in done.remarks if "no directive requests nodes" in one.why] == [named] * bool(
+        named
+    )
+    assert ("SLURM_NTASKS" in done.text) == (resources != "nodes=1")
+
+
+def test_slots_of_the_submission() -> None:
+    text = convert("#PBS -q a\nset -u\nmpirun -np $PBS_NP ./a $PBS_NUM_PPN", "slurm", "torque").text
+    assert "PBS_NP=${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES}\nPBS_NUM_PPN=${SLURM_NTASKS_PER_NODE:-1}\n" in text
+    assert 'srun --ntasks="$PBS_NP" ' in text
+
+
+@pytest.mark.parametrize(
+    ("code", "ignored"),
+    [
+        ("#PBS -l walltime=70", True),
+        ("cat > b.pbs << END\n#PBS -N b\nEND", True),
+        ("#BSUB -W 7", True),
+        ("#PBS -j oe\n##PBS -N b\n# PBS -N b", False),
+    ],
+)
+def test_directives_that_stay_have_no_effect_in_the_new_script(code: str, ignored: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n./a\n{code}", "slurm", "torque")
+    assert ("#SBATCH --ignore-pbs\n" in done.text) == ignored
+
+
+def test_a_dollar_sign_in_single_quotes_stays() -> None:
+    text = "#PBS -l nodes=2:ppn=4\nN=8\nA='mpirun -np $N'\n{}$A ./a"
+    assert "srun" not in convert(text.format(""), "slurm").text
+    assert "eval srun --ntasks=8 " in convert(text.format("eval "), "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ('A="python -m torch.distributed.run t.py"\neval $A', True),
+        ("C='export OMP_NUM_THREADS=8;'", True),
+        ("make -j 4", True),
+        ("./a  # -j 4", False),
+    ],
+)
+def test_one_node_for_several_cores_in_a_text(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1\n{code}", "slurm")
+    assert ("names no cores" in str(done.remarks)) == named
+
+
+def test_a_launcher_of_another_spelling_in_a_text() -> None:
+    done = convert("#PBS -q a\nexport RUN='Mpirun -np 4'\nmake", "slurm")
+    assert (False, 3, "Mpirun") in remarks(done)
+
+
+@pytest.mark.parametrize(
+    ("word", "named"),
+    [("$D", True), ("./res", True), ("$D/$PBS_JOBID", True), ("$E", True), ("out", False)],
+)
+def test_the_folder_of_a_log_in_a_variable(word: str, named: bool) -> None:
+    text = f"#PBS -l nodes=1:ppn=2 -o ./res/$PBS_JOBID.out\ncd $PBS_O_WORKDIR\nD=./res\nE=$D/$PBS_JOBID\nmkdir -p {word} $X"
+    assert ("make it before you submit" in str(convert(text, "slurm", "torque").remarks)) == named
+
+
+@pytest.mark.parametrize(("path", "named"), [("out/a.log", False), ("logs/a.log", True), ("a.log", True)])
+def test_another_file_with_the_name_of_the_log(path: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=2 -o logs/a.log\n./a | tee {path}", "slurm", "torque")
+    assert ("while it runs" in str(done.remarks)) == named
+
+
+def test_a_dollar_sign_of_sed() -> None:
+    code = "N=$(sed -n $= < $PBS_NODEFILE)\nmpirun -np 8 ./a"
+    assert "srun --ntasks=8 " in convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("module load impi/2019\nmpirun -np 8 ./a", True),
+        ("module load impi/2019\nexport I_MPI_PMI_LIBRARY=/usr/lib/libpmi2.so\nmpirun -np 8 ./a", False),
+        ("module load impi/2019\nmpirun -np 1 ./a", False),
+        ("module load openmpi/4.1\nmpirun -np 8 ./a", False),
+    ],
+)
+def test_the_library_by_which_the_ranks_of_srun_find_each_other(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
+    assert any("I_MPI_PMI_LIBRARY" in one.why for one in done.remarks) == named
+
+
+def test_the_index_in_another_script_needs_no_array_of_this_one() -> None:
+    text = "#PBS -l nodes=1\ncat > b.pbs << 'END'\n{}\n./a $PBS_ARRAYID\nEND"
+    for line, named in (("#PBS -t 1-4", False), ("echo b", True)):
+        done = convert(text.format(line), "slurm", "torque")
+        assert ("range of the array" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(
+    ("command", "cyclic"),
+    [
+        ("uniq $PBS_NODEFILE", True),
+        ("uniq $PBS_NODEFILE | awk '{for(i=0;i<2;i+=1) print}'", False),
+        ("for h in $(sort -u $PBS_NODEFILE); do echo $h; echo $h; done", False),
+    ],
+)
+def test_the_order_of_the_hosts_of_a_file(command: str, cyclic: bool) -> None:
+    code = f"{command} > hosts\nmpiexec --hostfile hosts -n 4 ./a"
+    done = convert(f"#PBS -l nodes=2:ppn=16\n{code}", "slurm", "torque")
+    assert ("--distribution=cyclic" in done.text) == cyclic
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [("'PBS_JOBID: '$N", False), ('"PBS_JOBID = $N"', False), ("'id: $PBS_JOBID'", True)],
+)
+def test_a_label_in_a_text_is_no_variable(text: str, lost: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=16\necho {text} >> out", "slurm", "torque")
+    assert ((True, 3, "PBS_JOBID") in remarks(done)) == lost
+
+
+@pytest.mark.parametrize("head", ["<<END>f", "<<END>>$F", "<<END| sort", "<<-END>f", "<< END>f"])
+def test_a_sign_directly_behind_the_delimiter_of_a_document(head: str) -> None:
+    done = convert(
+        f"#PBS -l nodes=2:ppn=4\ncat {head}\n./a $PBS_JOBID\nEND\nmpirun -np 8 ./a\n", "slurm", "torque"
+    )
+    assert "END\nsrun --ntasks=8 " in done.text
+    assert "document" not in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [("which mpirun\n./gather.pl -np 64", True), ("R=mpirun\n./gather.pl $R", False), ("./gather.pl", True)],
+)
+def test_a_program_for_several_nodes_that_nothing_starts_there(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=4:ppn=16\ncd /work\n{code}", "slurm", "torque")
+    assert ("no launcher starts it on the 4 nodes" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize(("code", "lost"), [("cat a > pbs", False), ("./a pbs", True)])
+def test_a_file_with_the_name_of_the_scheduler(code: str, lost: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=16\n{code}", "slurm", "torque")
+    assert ((True, 3, "pbs") in remarks(done)) == lost
+
+
+@pytest.mark.parametrize(
+    ("resources", "options", "waits"),
+    [
+        ("mppwidth=96", "-n 24", True),
+        ("nodes=4:ppn=24", "-n 24", False),
+        ("nodes=4:ppn=24", "-n 96", True),
+        ("nodes=4:ppn=24", "-n 24 -N 12", False),
+        ("mppwidth=96", "-n 1", False),
+    ],
+)
+def test_launchers_of_cray_that_run_at_the_same_time(resources: str, options: str, waits: bool) -> None:
+    code = f"for i in 1 2 3 4; do\naprun {options} ./a $i &\ndone\nwait"
+    done = convert(f"#PBS -l {resources}\n{code}", "slurm", "torque")
+    assert ("waits until all nodes are free" in str(done.remarks)) == waits
+
+
+def test_each_text_with_a_launcher_has_a_remark() -> None:
+    code = "cat > a << END\nmpirun ./a\nEND\ncat > b << END\nmpirun ./b\nEND\nbash a; bash b"
+    done = convert(f"#PBS -l nodes=4:ppn=2\n{code}", "slurm", "torque")
+    assert [one.line for one in done.remarks if one.what == "mpirun"] == [4, 7]
+
+
+def test_a_directory_below_one_that_slurm_does_not_make_is_named() -> None:
+    done = convert("#PBS -l select=1:ncpus=2\nSCRATCHDIR=$SCRATCHDIR/x\nmkdir $SCRATCHDIR\n./a", "slurm")
+    assert [(one.line, one.what) for one in done.remarks if "makes" in one.why] == [(3, "$SCRATCHDIR")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        ('echo "#PBS -N b" > b.pbs\necho "cd \\$PBS_O_WORKDIR" >> b.pbs', True),
+        ('cat > b.pbs <<END\n#PBS -N b\nEND\nprintf "cd \\${PBS_O_WORKDIR}\\n" >> b.pbs', True),
+        ('{ echo "#PBS -N b"; echo "cd \\$PBS_O_WORKDIR"; } > b.pbs', True),
+        ('echo "cd \\$PBS_O_WORKDIR" > b.sh\nbash b.sh', False),
+        ('echo "#PBS -N b" > b.pbs\nssh host "cd \\$PBS_O_WORKDIR"', False),
+        ('echo "#PBS -N b" > b.pbs\nssh host "cd \\$PBS_O_WORKDIR" > log', False),
+        ('echo "#PBS -N b" >&2\necho "cd \\$PBS_O_WORKDIR" > b.sh', False),
+    ],
+)
+def test_a_script_that_another_one_writes_with_echo_stays_as_it_is(lines: str, stays: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{lines}", "slurm")
+    assert ("SLURM_SUBMIT_DIR" not in done.text) == stays
+    if stays:
+        assert [one.what for one in done.remarks if "stays one for PBS Pro" in one.why] == ["#PBS -N b"]
+        assert [one.why for one in done.remarks if one.what == "PBS_O_WORKDIR"] == ["is not set by Slurm"]

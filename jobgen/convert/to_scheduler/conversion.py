@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobgen.convert import aprun, directive_options, request_reader, submission
+from jobgen.convert import aprun, directive_options, misreadings, request_reader, submission
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
 _CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
+# Words of programs that may use several cores, also in texts that are not read as commands.
+_OF_CORES = re.compile(
+    r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b"
+    r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
+    r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
+)
 
 
 def convert(script: Script, to: str) -> Converted:
@@ -46,6 +53,7 @@ def convert(script: Script, to: str) -> Converted:
     content = request_reader.read(script, whole=True, totals=True)
     _gather(script, content, source, target)
     of_submission = list(submission.remarks(script, source, target, content))
+    of_submission += submission.slots_of(script, source, target)
     head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
     if len(parts) > 1:
         head, remarks = _requests(parts, content, source, target)
@@ -66,10 +74,17 @@ def convert(script: Script, to: str) -> Converted:
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
     added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]
     remarks += [one for one in added if isinstance(one, Remark)]
-    edits += _directives(original, head) + [one for one in added if isinstance(one, Edit)]
-    text = apply(original.source.replace(b"\r\n", b"\n"), edits).decode("utf-8", "replace")
+    edits += [one for one in added if isinstance(one, Edit)]
+    text = _text(original, head, edits)
+    if head and misreadings.reads_others(text, to):
+        text = _text(original, [f"{target.scheduler.prefix} {target.ignores_others}", *head], edits)
     remarks += own_scripts.remarks(script, source, target, text)
     return Converted(text, tuple(sorted(set(remarks))))
+
+
+def _text(script: Script, head: list[str], edits: list[Edit]) -> str:
+    source = script.source.replace(b"\r\n", b"\n")
+    return apply(source, [*edits, *_directives(script, head)]).decode("utf-8", "replace")
 
 
 def _request(
@@ -148,7 +163,8 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
     request, key = content.request, next((key for key in _CHUNKS if key in script.heeded), "")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
-    alone = not (request.several or any(chunk) or script.launches or _sets_threads(script))
+    parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
+    alone = not (request.several or any(chunk) or parallel)
     if not key or not chunk or alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
         return
     option = script.heeded[key]

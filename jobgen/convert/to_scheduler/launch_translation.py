@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jobgen.convert import misreadings
+from jobgen.convert import aprun, misreadings
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -37,8 +37,10 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     done: list[Call] = []
     general: set[str] = set()
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
+    by_cray = launch_calls.beside_others(script, (aprun.NAME,)) if old is mpirun_line.NAMES else set[int]()
     for call in launch_calls.calls(script, old):
         found = list(_replaced(call, general, script, source, target, call.start in beside))
+        found += _beside_on_cray(call, found) if call.start in by_cray and script.request.nodes != 1 else []
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
@@ -106,6 +108,15 @@ def _replaced(
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
 
 
+def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Remark]:
+    """Yield a remark on an aprun beside others, which gets nodes of its own, if its srun takes all nodes."""
+    text = "".join(one.text for one in found if isinstance(one, Edit))
+    if text and not re.search(r"--nodes=|--ntasks=1 ", text):
+        why = f"runs beside others, each on its own nodes: {srun_line.NAME} waits until all nodes are free, "
+        why += "unless you write --nodes, or --exact and --mem"
+        yield Remark(call.command.line, call.name, why, lost=False)
+
+
 def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:
     """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
     once; otherwise it is not known which nodes they fill."""
@@ -117,6 +128,7 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     made = [node for node, _, name in written(script) if _plain(name) == file]
     commands = [one.text for node in made for one in node.above() if one.type == "redirected_statement"]
     each_once = any(re.search(r"\buniq\b|\bsort +-u", one) for one in commands)
+    each_once &= not any(re.search(r"\b(for|while|repeat|seq)\b", one) for one in commands)
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 
@@ -185,9 +197,14 @@ def _of_all(
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks, call.start, target.name)
     mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
+    several = mpirun_line.ranks_of(line, script.request) != "1"
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield Remark(call.command.line, old, why, lost=False)
+    elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
+        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
+        why += "which modules often set: without it each rank is alone"
+        yield Remark(call.command.line, mpi.title, why, lost=False)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield Remark(call.command.line, call.name, why, lost=False)
@@ -199,7 +216,6 @@ def _of_all(
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
         yield Remark(call.command.line, call.name, why, lost=False)
-    several = mpirun_line.ranks_of(line, script.request) != "1"
     if not several and _program_name(call, line, script) in TOOLS:
         return
     if (

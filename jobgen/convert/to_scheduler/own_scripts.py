@@ -44,6 +44,8 @@ _ON_NODES = re.compile(
     r"|accelerate|ray|dask|hostnames)\b"
 )
 
+_QUERY = re.compile(r"\b(which|type|whereis|hash|command -[vV])\s[^\n;|&)`]*")  # for the path of a command
+
 
 def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iterator[Remark]:
     """Yield remarks on what such files read of the source; ``text`` is the new script.
@@ -101,7 +103,7 @@ def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     read = (node for name, node in script.expansions if name in hosts)
     if script.launches or not all(is_printed(node, PRINT | {"cat"}) for node in read):
         return None
-    if _ON_NODES.search(re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)):
+    if _ON_NODES.search(_QUERY.sub("", re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text))):
         return None
     found = None
     for command in script.commands:

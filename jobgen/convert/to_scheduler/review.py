@@ -21,7 +21,7 @@ from jobgen.convert.to_scheduler.start_lines import (
     line_starts,
     threads_of_ranks,
 )
-from jobgen.convert.variable_names import inner_names
+from jobgen.convert.variable_names import directive_of_text, inner_names, is_written
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -239,11 +239,17 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
 
 
 def _names_log(log: str, word: str) -> bool:
-    """Return whether a word may name a log, or be a pattern of its name: the directories count only if both
-    paths are absolute."""
+    """Return whether a word may name a log, or be a pattern of its name, in a directory that is not known."""
     name = os.path.basename(word)
-    matches = re.search(r"\w", name) and fnmatch.fnmatchcase(os.path.basename(log), name)
-    return bool(matches) and (not (log[0] == word[0] == "/") or fnmatch.fnmatchcase(log, word))
+    if not re.search(r"\w", name) or not fnmatch.fnmatchcase(os.path.basename(log), name):
+        return False
+    if log[0] == word[0] == "/":
+        return fnmatch.fnmatchcase(log, word)
+    folders = [reversed(os.path.normpath(one).split("/")[:-1]) for one in (log, word)]
+    pairs = zip(*folders, strict=False)
+    return all(
+        re.search(r"\$|^\.\.$", one + other) or fnmatch.fnmatchcase(one, other) for one, other in pairs
+    )
 
 
 def _swept_logs(
@@ -375,13 +381,17 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the directives of a script that a here-document holds."""
+    """Yield a remark on the directives of a script that a here-document or an echo writes."""
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n"), node.line):
             if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
                 return
+    found = directive_of_text(script.tree)
+    if found and found[1].startswith(source.scheduler.prefix):
+        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        yield Remark(*found, why)
 
 
 def _at(script: Script, source: Dialect, field: str, why: str) -> Iterator[Remark]:
@@ -435,8 +445,9 @@ def leftovers(
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
         named |= name.startswith(source.variable_prefix) and not _is_read(script, source, name, at)
-        if not inside and not named and not {(line, name), (0, name)} & known:
-            known |= {(line, name), (0, name)}
+        once = {(line, name), (0, name)} if lost else {(line, name)}
+        if not inside and not named and not once & known:
+            known |= once
             yield Remark(line, name, why, lost)
 
 
@@ -474,7 +485,7 @@ def _names(
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
     if source.scheduler.node_step is None and target.scheduler.node_step:
-        patterns[r"(?<![\w.$\{-])(\w*(mpirun|mpiexec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
+        patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
         )
@@ -492,7 +503,10 @@ def _names(
             line = text.count("\n", 0, at) + 1
             if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
                 continue
-            if not _printed(root, at):
+            file = why[0].startswith("names") and any(
+                one.start <= at < one.end for one in root.all("file_redirect")
+            )
+            if not (file or _printed(root, at) or _is_label(root, at)):
                 yield match[0], why, at, line
 
 
@@ -505,6 +519,17 @@ def _commands(source: Dialect) -> dict[str, list[str]]:
     return found
 
 
+def _is_label(root: Node, at: int) -> bool:
+    """Return whether an offset is in a text that a command prints, with a colon or an equals sign behind the
+    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``."""
+    if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
+        return False
+    texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
+    commands = (above for one in texts for above in one.above() if above.type == "command")
+    name = next((one.get("name") for one in commands), None)
+    return name is not None and name.text in _TALK
+
+
 def _printed(root: Node, at: int) -> bool:
     """Return whether an offset is in a comment, or in a command that only prints or has been looked at."""
     node = root
@@ -515,6 +540,7 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "command" and (name := inner.get("name")) is not None:
             above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
+            written = written or (is_written(inner) and directive_of_text(root) is not None)
             if (name.text in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner

@@ -229,7 +229,9 @@ def _node_file(script: Script, source: Dialect, target: Dialect, content: Script
     file = source.variable("node_file")
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
-    slots = [one.lines_per_node or 1 for one in content.components or [script.request]]
+    request = script.request
+    requested = request.nodes is not None or request.ranks is not None
+    slots = [one.lines_per_node or int(requested) for one in content.components or [request]]
     comment = f"# The hosts of the job, one line a slot, as {source.scheduler.family} lists them."
     lines = target.write_node_file(str(file), *slots)
     return [comment, *lines] if lines else []

@@ -21,6 +21,7 @@ from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
 _CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
+_CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
 # Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
@@ -99,6 +100,9 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
+    if request.nodes is None and request.ranks is None and target.set_if_requested:
+        values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
+        values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
     of_nodes = f'"{{}}(x{request.nodes})"' if request.several else "{}"  # 8(x2)
     values["cpus_of_nodes"] = of_nodes.format(values["cpus_per_node"])
@@ -300,11 +304,11 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
 
     An edit ends the script where it would enter, delete or fill a directory of an empty variable.
     """
-    own, seen = variable_names.kept(script), set[str]()
+    seen = set[str]()
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
     for name, node in script.expansions:
         needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
-        if name not in other or name in own or needless or is_printed(node):
+        if name not in other or needless or is_printed(node) or _is_set(name, node, script):
             continue
         if name not in seen:
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
@@ -316,6 +320,31 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
 
 # Commands for several files: without the directory behind them they replace the last file.
 _FILLS = re.compile(r"(cp|mv|ln)\s+(-\S+\s+)*(\S*[*?[{$`]\S*\s|[^-\s]\S*\s+\S+\s+\S)")
+
+
+def _is_set(name: str, place: Node, script: Script) -> bool:
+    """Return whether the script itself sets a variable for a place: not in a branch only, whose condition is
+    about something else, and not to a part of its own value (``TMPDIR=$TMPDIR/x``)."""
+    own = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
+    set_here = [node for one, _, node in script.assignments if one == name and not own.search(node.text)]
+    ways = [_branch(node, place) for node in set_here]
+    branches = [branch for branch in ways if branch is not None]
+    if len(branches) < len(ways) or any(branches.count(branch) > 1 for branch in branches):
+        return True
+    return any(re.search(rf"\b{name}\b", branch.text.partition(name + "=")[0]) for branch in branches)
+
+
+def _branch(assignment: Node, place: Node) -> Node | None:
+    """Return the outermost statement that may skip an assignment, and is not around a place, too."""
+    found = None
+    for above in assignment.above():
+        around = above.start <= place.start < above.end
+        if around and above.type == "list":
+            return None
+        chosen = above.type == "list" and above.children[0].end <= assignment.start
+        if (chosen or above.type in _CHOICES) and not around:
+            found = above
+    return found
 
 
 def _guard(name: str, node: Node) -> Iterator[Edit]:

@@ -205,7 +205,7 @@ class Dialect:
     def write_node_file(self, variable: str, *slots: int) -> list[str]:
         """Return lines of a script that write the node file of another scheduler; none if it cannot.
 
-        ``slots`` are those of a node, of each component.
+        ``slots`` are those of a node, of each component; 0: only the submission has the number.
         """
         return []
 

@@ -199,6 +199,7 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
         "procs": not request.chunks and request.ranks is not None,
+        **dict.fromkeys(("mppwidth", "mppnppn", "mppdepth"), not request.chunks and request.exclusive),
         "mem": request.mem is not None,
         "pmem": request.mem is not None,
         "wd": True,

@@ -34,6 +34,9 @@ TRES_PER_TASK UMASK USER_ID WCKEY WORKING_CLUSTER
 """
 
 
+_OF_SUBMISSION = '-v n="${SLURM_NTASKS_PER_NODE:-1}" '
+
+
 class SlurmDialect(Dialect):
     scheduler = SLURM
     not_in_scripts = {
@@ -165,7 +168,8 @@ class SlurmDialect(Dialect):
         of_component = "_HET_GROUP_{}" if slots[1:] else ""
         parts = [
             f'scontrol show hostnames "$SLURM_JOB_NODELIST{of_component.format(at)}"'
-            + (f" | awk '{{ for (i = 0; i < {each}; i++) print }}'" if each > 1 else "")
+            + (f" | awk {_OF_SUBMISSION * (each == 0)}'{{ for (i = 0; i < {each or 'n'}; i++) print }}'")
+            * (each != 1)
             for at, each in enumerate(slots)
         ]
         lists = ["{", *(f"  {one}" for one in parts), "}"] if slots[1:] else parts
