@@ -114,10 +114,17 @@ def _words_of_parts(
 
 def _is_plain(value: Node, words: list[Node]) -> bool:
     """Return whether bash, which splits a value at blanks only, gets the words of a command line with it."""
+    if is_literal(value):
+        return False
     text = _EXPANSION.sub("$", code_text(value))
     if "$" not in text and re.search("[\"']", text):
         return True  # its quotes have a remark of convert
     return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
+
+
+def is_literal(value: Node) -> bool:
+    """Return whether a value has a ``$`` in single quotes: no variable, unless a shell evaluates it."""
+    return any("$" in one.text for one in value.all("raw_string"))
 
 
 def _begins_launch(words: list[Node], constants: Constants) -> bool:

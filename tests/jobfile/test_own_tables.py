@@ -107,14 +107,15 @@ def test_a_variable_of_another_scheduler_is_a_warning(scheduler: str, warning: s
     ("scheduler", "warning"),
     [
         ("pbs", "PBS Pro has no command scontrol (setup), srun (before), sbatch (after)"),
-        ("slurm", "Slurm has no command qstat (after)"),
+        ("slurm", "Slurm has no command qstat (after), qsub (after)"),
     ],
 )
 def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: str, tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     blocks = (
         "[blocks]\nsetup = 'hosts=$(scontrol show hostnames); echo scancel # squeue'\n"
-        "before = 'if true; then srun hostname; fi'\nafter = 'sbatch next.sh && qstat'\n"
+        "before = 'if true; then A=1 srun hostname; fi'\n"
+        "after = 'S=\"qsub -N x\"; $S a; X=srun; sbatch next.sh && qstat'\n"
     )
     path.write_text(f"{TEXT}{blocks}")
     done = jobs.jobgen(scheduler, "--job", path)

@@ -9,7 +9,7 @@ from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
+from jobgen.convert.to_job_file.definitions import OF_ARRAY, PRINT_STACK, STACK, by_value, definitions_of, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
@@ -40,6 +40,7 @@ _INSTALLS = re.compile(
 )
 # Commands with whose status set -e ends a script; that of a list may be another.
 _ENDS = ("command", "redirected_statement", "variable_assignment", "declaration_command", "pipeline")
+_STATUS = '(exit "$JOBGEN_STATUS")'  # in the block after, where $? is that of the program
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -129,7 +130,8 @@ class Body:
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
-        after = _working(self.parts.after)
+        last = [one for _, one in self.parts.last]
+        after = [*last, *_working(self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += notes.options(ending, strict)
@@ -138,9 +140,10 @@ class Body:
         self.file.remarks += notes.sourced(self.file, read, after)
         later = after if read is None else []
         self.file.remarks += notes.own_function(self.script, self.file, [*self.files, *behind], later)
-        texts = {"before": self._text(before), "after_block": self._text(after)}
-        if self.parts.last:
-            texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
+        texts = {"before": self._text(before), "after_block": self._text(after[len(last) :])}
+        if last:
+            text = " ".join([_STATUS, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
+            texts["after_block"] = f"{text}\n{texts['after_block']}".strip()
         self._block("setup", self._setup(behind, texts, [*before, *after]))
         for key, text in texts.items():
             self._block(key, text and self._with_options(key, text, before if key == "before" else after))
@@ -156,6 +159,8 @@ class Body:
         for array in sorted(by_value(self.script)):
             if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
+        if STACK in read:
+            code += f"\n{PRINT_STACK}"
         for name in unexported:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
@@ -240,10 +245,12 @@ class Body:
         start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
-        if key == "after_block" and strict:
+        if key == "before" or self.parts.last:
+            return "\n".join([*start, text])
+        if strict:
             start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
-        if key == "after_block" and re.search(r"\$\?|\$\{\?", text.split("\n")[0]):
-            start.append('(exit "$JOBGEN_STATUS")')
+        if re.search(r"\$\?|\$\{\?", text.split("\n")[0]):
+            start.append(_STATUS)
         return "\n".join([*start, text])
 
     def _block(self, key: str, text: str) -> None:

@@ -21,6 +21,10 @@ _ACTIVATES = re.compile(r"conda (de)?activate\b")
 _DEFINES = re.compile(r"conda\.sh|shell\.(bash|posix) hook|bashrc|bash_profile")
 _HOOK = 'eval "$(conda shell.bash hook)"'
 _OF_BASH = re.compile(r"BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS")  # the arrays of bash itself
+# The directories of pushd that popd has not left, in the order in which they were pushed.
+STACK = "script_directories"
+PRINT_STACK = f'export {STACK}="$(dirs -l -p | sed 1d | tac)"'
+_PUSH_STACK = f'while read -r; do pushd -n "$REPLY"; done <<< "${STACK}" > /dev/null'
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
 
 
@@ -39,6 +43,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     found: dict[int, Node] = {}
     names: dict[str, None] = {}
     stack = list(nodes)
+    pushed = _reads_stack(script, stack)
     arrays = _arrays(script, max((one.start for one in stack), default=0))
     repeated = {id(node) for given in arrays.values() for node in given}
     plain = {name for name, _, node in script.assignments if id(node) not in repeated}
@@ -61,11 +66,19 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
                 stack.append(node)
     ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
     handed = [f"{OF_ARRAY}{name}" for name in names if name in values]
-    texts = tuple(dict.fromkeys([*(f'eval "${name}"' for name in handed), *(one.text for one in ordered)]))
-    names.update(dict.fromkeys(handed))
+    start = [_PUSH_STACK] * pushed + [f'eval "${name}"' for name in handed]
+    texts = tuple(dict.fromkeys([*start, *(one.text for one in ordered)]))
+    names.update(dict.fromkeys([*handed, *[STACK] * pushed]))
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
     return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
+
+
+def _reads_stack(script: Script, nodes: Sequence[Node]) -> bool:
+    """Return whether commands leave directories that the script has pushed before them."""
+    reads = any(one.name in ("popd", "dirs") for node in nodes for one in commands(node))
+    first = min((one.start for one in nodes), default=0)
+    return reads and any(one.node.start < first for one in script.named("pushd"))
 
 
 def _arrays(script: Script, end: int) -> dict[str, list[Node]]:

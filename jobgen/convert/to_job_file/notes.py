@@ -41,6 +41,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
+from jobgen.script.word_lists import code_text
 
 _SEPARATORS = (";", "&", ";;")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
@@ -116,8 +117,8 @@ def status(parts: Split) -> Iterator[Remark]:
     why = "the job ends with the status of the program, and the script with that of this command"
     if own and not _kept(own):
         yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
-    elif parts.last and not own and not re.search(r"\bexit\b", parts.last):
-        yield Remark(1, parts.last.split("\n")[0][:60], why, lost=False)
+    elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
+        yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
@@ -158,7 +159,8 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
             yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
     for one in commands(code):
-        if one.name in _MOVES and not one.node.under("subshell", "command_substitution"):
+        moves = one.name in _MOVES and "-n" not in one.literals  # pushd -n stays
+        if moves and not one.node.under("subshell", "command_substitution"):
             why = "has no effect on the commands after the program, which is a separate process"
             yield Remark(after[0].line, shown(one.node), why, lost=False)
 
@@ -280,11 +282,12 @@ def _in_conditions(script: Script, name: str, program: Command) -> bool:
     return bool(sets)
 
 
-def set_again(script: Script, program: Command) -> Iterator[Remark]:
+def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each command that may set a variable of the program again, of which the job file has
     the value."""
-    read = {name for name, _ in expansions(program.node)}
-    values = {name: value for name in read if (value := script.constants.node(name)) is not None}
+    read = {name for name, _ in expansions(program.node)} - {*names(file.list("command"))}
+    found = ((name, script.constants.node(name)) for name in read)
+    values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.commands:
         unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
@@ -521,6 +524,30 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
         if text and node.source is not script.tree.source and not node.under("command_substitution"):
             why = "the quotes are a part of the value of a variable, and the script passes them on"
             yield Remark(line, node.text[:60], why, lost=False)
+
+
+def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark]:
+    """Yield a remark on what follows the program in the text that it is from, such as the value of a variable:
+    ``A="srun ./a > b"``.
+
+    ``evaluated``: a shell reads the text, with its redirections and other commands.
+    """
+    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
+    texts = [(one.source, one.end) for one in above if one.source is not script.tree.source][:1]
+    if launch.command.name == "eval":
+        code = " ".join(map(code_text, launch.command.arguments)).encode()
+        texts += [(code, one.node.end) for one in commands(parse(code))][:1]
+    for source, end in texts:
+        rest = source[end:].decode("utf-8", "replace").strip()
+        if not re.match(r"\d?[<>|;&]", rest):
+            continue
+        into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|]*(2>&1)?", rest)
+        why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
+        if evaluated:
+            why = "the output is in the log of the job and in its run directory"
+            why = why if into_file else "is left out: the job file starts one program, with its output in the log"
+        what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
+        yield Remark(launch.line, what.split("\n")[0][:60], why, not into_file)
 
 
 def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:

@@ -22,7 +22,7 @@ from jobgen.script.constants import ARGUMENTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal, parse
-from jobgen.script.word_lists import unescaped
+from jobgen.script.word_lists import is_literal, unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
@@ -75,10 +75,10 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
-        elif names([text]):  # no value of the job
-            text = _hoisted(node, found)
         elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
             found.several = True
+        elif names([text]):  # no value of the job
+            text = _hoisted(node, found)
         elif not text and (_bare(node) or (node.parent and node.parent.type == "variable_assignment")):
             continue
         found.words.append(text)
@@ -368,7 +368,14 @@ def as_text(
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
-    return replace(found, setup=[*setup, *found.setup])
+    evaluated_later = _names_in_quotes(script, nodes) if twice else []
+    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later])
+
+
+def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
+    """Return the variables that the values of variables in words name in single quotes: ``A='-x $B'``."""
+    values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
+    return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
 def _with_output(node: Node, setup: list[str]) -> str:
@@ -388,6 +395,6 @@ def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:
     """Return whether the value of a variable in words, or in such a value, has signs that a shell reads."""
     values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
     texts = (one for one in values if one.type in ("string", "raw_string", "concatenation"))
-    if any(_SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
+    if any(is_literal(one) or _SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
         return True
     return bool(values) and depth < _DEEPEST and has_signs(script, values, depth + 1)

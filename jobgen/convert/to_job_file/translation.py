@@ -25,6 +25,7 @@ from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
@@ -184,7 +185,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
-        file.remarks += notes.set_again(script, command)
+        file.remarks += notes.set_again(script, file, command)
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -297,6 +298,8 @@ def _program(
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
         file.remarks += notes.run_twice(script, command, nodes)
+        evaluated = twice or command.name in SHELLS
+        file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]

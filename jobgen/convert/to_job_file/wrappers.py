@@ -320,6 +320,8 @@ def text_program(
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
     after = [one.name for one in commands(root) if one.node.start >= inner.end]
+    around = inner.parent if inner.parent is not None and inner.parent.type == "redirected_statement" else inner
+    into = [one.text for one in around.children if one.type == "file_redirect"]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:
@@ -337,7 +339,7 @@ def text_program(
     whole, begin = text.text[1:-1], start if setup else 0
     new = _program_text(whole[places[program[0].start] : places[program[-1].end]], more)
     code = whole[begin : places[call.words[at].start]] + new + whole[places[program[-1].end] :]
-    if others := [*after] if setup else [*before, *after]:
+    if others := [*into, *after] if setup else [*before, *into, *after]:
         why = f"runs for each rank; in the script once for each {launch.kind}"
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"

@@ -1,0 +1,102 @@
+"""The blocks of a job file, and programs in texts, which other shells read than that of the script."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from convert.conversions import convert, job_file, values
+
+SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
+
+
+def in_block(text: str, key: str = "after") -> str:
+    return str(values(job_file(text).text).get(key, ""))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("srun ./a || f", '(exit "$JOBGEN_STATUS") || f'),
+        ("srun ./a && ./b || f", '(exit "$JOBGEN_STATUS") && ./b || f'),
+        ("srun ./a && { ./b\nf; }", '(exit "$JOBGEN_STATUS") && { ./b\nf; }'),
+    ],
+)
+@pytest.mark.parametrize("option", ["set -e\n", ""])
+def test_what_depends_on_the_status_of_the_program(line: str, code: str, option: str) -> None:
+    """It has the status in $?, and functions of the script; set -e does not end the script before it."""
+    block = in_block(SLURM.format("-N 1", f"{option}f() {{ echo ended $?; }}\n{line}"))
+    assert block.endswith(f"\nf() {{ echo ended $?; }}\n{code}\n")
+
+
+@pytest.mark.parametrize("end", ["popd", "for i in 1 2; do popd; ./b; done"])
+def test_directories_that_commands_after_the_program_leave(end: str, tmp_path: Path) -> None:
+    done = job_file(SLURM.format("-N 1", f"mkdir -p x/y\npushd x\npushd y\nsrun ./a\n{end}\npwd > {tmp_path}/where"))
+    (tmp_path / "b").touch()
+    setup, after = (str(values(done.text)[key]) for key in ("setup", "after"))
+    shell = ["bash", "-euo", "pipefail", "-c"]
+    job = [*shell, f"{setup}\nbash -euo pipefail -c '{after}'"]
+    subprocess.run(job, cwd=tmp_path, check=True, capture_output=True)
+    expected = tmp_path / "x" if end == "popd" else tmp_path
+    assert (tmp_path / "where").read_text() == f"{expected}\n"
+    assert not [one for one in done.remarks if "separate process" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [("--error=e.txt", True), ("-e e.%t", True), ("-i in", True), ("--input=none", False), ("-l", False)],
+)
+def test_files_of_a_step(option: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1 -n 2", f"srun -o out {option} ./a"))
+    assert any(one.lost and one.what == option for one in done.remarks) == named
+    assert values(done.text)["launcher_arg"] == ["-o", "out", *[option] * (not named)]
+
+
+@pytest.mark.parametrize(
+    ("code", "what", "lost"),
+    [
+        ('C="srun ./a > log"\n$C', "> log", False),
+        ('C="srun ./a > log"\neval $C', "> log", False),
+        ('C="srun ./a | tee log"\neval $C', "| tee log", False),
+        ('eval "srun ./a &> log"', "&> log", False),
+        ('C="mpirun ./a"\neval "$C > log < in"', "> log < in", True),
+        ('C="srun ./a | grep x"\n$C', "| grep x", True),
+        ('eval "cd x; srun ./a; cp b c"', "cd x; srun ./a; cp b c", True),
+        ('srun --ntasks-per-node=1 bash -c "torchrun a.py > log"', "> log", False),
+    ],
+)
+def test_what_follows_a_program_in_a_text(code: str, what: str, lost: bool) -> None:
+    done = job_file(SLURM.format("-N 2 -n 2", code))
+    assert [one.lost for one in done.remarks if one.what == what] == [lost]
+
+
+def test_a_file_of_each_rank_in_a_text() -> None:
+    done = job_file(SLURM.format("-N 2 -n 2", 'C="srun ./a > log; echo done"\nbash -c "$C"'))
+    assert "runs for each rank" in next(one.why for one in done.remarks if one.what == "> log, echo")
+
+
+@pytest.mark.parametrize(
+    ("code", "setup", "command"),
+    [
+        ("srun ./a $A", "A='-x $X'\nexport A\n", ["bash", "-c", "exec ./a $A"]),
+        ("eval srun ./a $A", "A='-x $X'\nexport X\nexport A\n", ["bash", "-c", 'eval "exec ./a $A"']),
+        ('srun ./a "$A"', "A='-x $X'\nargument_1=\"$A\"\n", ["./a", "$argument_1"]),
+    ],
+)
+def test_a_dollar_in_single_quotes_is_no_variable(code: str, setup: str, command: list[str]) -> None:
+    found = values(job_file(SLURM.format("-N 1", f"X=5\nA='-x $X'\n{code}")).text)
+    assert (found["setup"], found["command"]) == (f"set +e\nX=5\n{setup}", command)
+
+
+@pytest.mark.parametrize(("value", "named"), [("4", True), ("$(nproc)", False)])
+def test_a_file_that_may_set_a_variable_again(value: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", f"cores={value}\nsource env.sh\nsrun ./a $cores"))
+    assert ("may set cores again" in str(done.remarks)) == named
+
+
+def test_a_directive_with_an_empty_value() -> None:
+    """sbatch accepts --nodelist=, and refuses --nodelist."""
+    text = SLURM.format("--nodelist= --exclude '' --requeue", "./a")
+    assert values(job_file(text).text)["directive"] == ["--requeue", "--nodelist=", "--exclude="]
+    assert "--nodelist=" in [one.what for one in convert(text, "pbspro").remarks]
