@@ -100,3 +100,68 @@ def test_a_directive_with_an_empty_value() -> None:
     text = SLURM.format("--nodelist= --exclude '' --requeue", "./a")
     assert values(job_file(text).text)["directive"] == ["--requeue", "--nodelist=", "--exclude="]
     assert "--nodelist=" in [one.what for one in convert(text, "pbspro").remarks]
+
+
+@pytest.mark.parametrize(
+    ("lines", "after"),
+    [
+        ("srun ./a | tee log || exit 1\n./b", '(exit "$JOBGEN_STATUS") | true || exit 1\n./b\n'),
+        ("srun ./a | tee log\nset -o pipefail\n./b", "set -o pipefail\n./b\n"),
+        ("srun ./a | tee log\n[ $? = 0 ] && ./b", '(exit "$JOBGEN_STATUS") | true\n[ $? = 0 ] && ./b\n'),
+        (
+            "srun ./a | tee log\nif [ ${PIPESTATUS[0]} = 0 ]; then ./b; fi",
+            '(exit "$JOBGEN_STATUS") | true\nif [ ${PIPESTATUS[0]} = 0 ]; then ./b; fi\n',
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", ["", "set -e\n"])
+def test_the_status_of_a_pipeline_is_that_of_its_end(lines: str, after: str, option: str) -> None:
+    block = in_block(SLURM.format("-N 1", option + lines))
+    if "pipefail" not in lines:
+        assert block == f"set {'+u' if option else '+eu'} +o pipefail\n{after}"
+    else:
+        assert block.endswith(after)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("srun ./a | tee log", True),
+        ("set -o pipefail\nsrun ./a | tee log", False),
+        ("set -e\nsrun ./a\nexit 0", False),
+        ("set -e\nsrun ./a || true\nexit 0", True),
+        ("srun ./a\nexit 0", True),
+    ],
+)
+def test_another_status_than_that_of_the_program(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 1", lines))
+    assert ("with the status of the program, and the script" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize("lines", ["module load a 2>&1", "cd b && module load a", "module load a"])
+def test_options_that_end_the_job(lines: str) -> None:
+    done = job_file(SLURM.format("-N 1", f"{lines}\n./a"))
+    assert "module" in next(one.what for one in done.remarks if "the script goes on" in one.why)
+
+
+def test_a_variable_in_code_has_its_value_when_the_job_runs() -> None:
+    done = job_file(SLURM.format("-N 1", "A=1\nsource env.sh\nsrun bash -c './a $A'\n"))
+    assert "may set A again" not in str(done.remarks)
+
+
+def test_printed_text_sets_no_variable() -> None:
+    done = job_file(SLURM.format("-N 1", 'echo brick="$brick"\nsrun ./a $brick'))
+    assert ["$brick"] == [one.what for one in done.remarks if "not set anywhere" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("./build/a -t 1", ["./build/a", "-t", "1"]),
+        ("A=/x\n. env.sh\n${A}/v.${V}/bin/a", ["$A/v.$V/bin/a"]),
+        ("date", ["-m", "pip", "install", "b"]),
+    ],
+)
+def test_what_installs_something_is_no_program_beside_another(lines: str, command: list[str]) -> None:
+    start = "python setup.py install\npython -m pip install b\n"
+    assert values(job_file(SLURM.format("-N 1", start + lines)).text)["command"] == command

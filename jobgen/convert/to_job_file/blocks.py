@@ -40,7 +40,6 @@ _INSTALLS = re.compile(
 )
 # Commands with whose status set -e ends a script; that of a list may be another.
 _ENDS = ("command", "redirected_statement", "variable_assignment", "declaration_command", "pipeline")
-_STATUS = '(exit "$JOBGEN_STATUS")'  # in the block after, where $? is that of the program
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -142,7 +141,7 @@ class Body:
         self.file.remarks += notes.own_function(self.script, self.file, [*self.files, *behind], later)
         texts = {"before": self._text(before), "after_block": self._text(after[len(last) :])}
         if last:
-            text = " ".join([_STATUS, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
+            text = " ".join([self._status, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
             texts["after_block"] = f"{text}\n{texts['after_block']}".strip()
         self._block("setup", self._setup(behind, texts, [*before, *after]))
         for key, text in texts.items():
@@ -236,6 +235,11 @@ class Body:
     def _in_shell(self) -> bool:
         return self.file.list("command")[:2] == ["bash", "-c"]
 
+    @property
+    def _status(self) -> str:
+        """A command with the status of the program, or of its pipeline, for the block ``after``."""
+        return '(exit "$JOBGEN_STATUS")' + " | true" * (self.parts.piped is not None)
+
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""
         strict = self._strict(statements[0].start) if statements else self.script.errexit
@@ -247,10 +251,10 @@ class Body:
             text += "\ntrue  # whatever the status of the last command"
         if key == "before" or self.parts.last:
             return "\n".join([*start, text])
-        if strict:
+        if strict and not self.parts.piped:
             start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
-        if re.search(r"\$\?|\$\{\?", text.split("\n")[0]):
-            start.append(_STATUS)
+        if re.search(r"\$\?|\$\{\?|\bPIPESTATUS\b", text.split("\n")[0]):
+            start.append(self._status)
         return "\n".join([*start, text])
 
     def _block(self, key: str, text: str) -> None:

@@ -109,14 +109,17 @@ def shell(script: Script) -> Iterator[Remark]:
         yield Remark(1, first, why, lost=False)
 
 
-def status(parts: Split) -> Iterator[Remark]:
+def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
     own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
-    if own and not _kept(own):
+    same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
+    if own and not same and not _kept(own):
         yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
+    elif parts.piped and not own and not parts.last:
+        yield Remark(parts.piped.line, shown(parts.piped), why, lost=False)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
 
@@ -258,12 +261,15 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def _is_set(script: Script, name: str) -> bool:
     """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
+    if name in script.values:
+        return True
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     word = rf"(?<![${{\w.-]){name}\b"
     sets = (
         r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
     )
-    return re.search(rf"{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code) is not None
+    start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
+    return re.search(rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code) is not None
 
 
 _CONDITIONS = ("if_statement", "case_statement")
@@ -285,7 +291,8 @@ def _in_conditions(script: Script, name: str, program: Command) -> bool:
 def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each command that may set a variable of the program again, of which the job file has
     the value."""
-    read = {name for name, _ in expansions(program.node)} - {*names(file.list("command"))}
+    read = {name for name, _ in expansions(program.node)}
+    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.list("command")))}  # whose values the job reads
     found = ((name, script.constants.node(name)) for name in read)
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.commands:
@@ -482,7 +489,7 @@ def _id_of(started: Node) -> str:
 
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     """Yield a remark if statements that became options end the job where the script goes on."""
-    found = [command for one in statements for command in commands(one) if one.type == "command"]
+    found = [command for one in statements for command in commands(one) if _goes_on(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
             why = "the job unloads all modules but the sticky ones"
@@ -495,6 +502,12 @@ def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
             what = ", ".join(dict.fromkeys(one.name for one in which))
             why = f"if {failure}, the job ends here, and the script goes on"
             yield Remark(which[0].line, what, why, lost=False)
+
+
+def _goes_on(statement: Node) -> bool:
+    """Return whether the script goes on where a statement fails, without ``|| exit``."""
+    is_list = statement.type == "list" and statement.children[1].text == "&&"
+    return is_list or statement.type in ("command", "redirected_statement")
 
 
 def _activates(command: Command) -> bool:

@@ -16,12 +16,14 @@ _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
 class Split(NamedTuple):
     """The statements of a script around its program, those on whose success it depends, which follow the ones
-    before it, and those that depend on its status, each behind its sign: ``|| exit 1``."""
+    before it, and those that depend on its status, each behind its sign: ``|| exit 1``. ``piped`` is the command
+    that gives the pipeline of the program another status than this has."""
 
     before: tuple[Node, ...]
     after: tuple[Node, ...]
     conditions: tuple[Node, ...] = ()
     last: tuple[tuple[str, Node], ...] = ()
+    piped: Node | None = None
 
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
@@ -53,7 +55,10 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
         else:
             break
     conditions, last = _beside(node, top, remarks)
-    return Split(tuple(before), tuple(after), tuple(conditions), tuple(last))
+    pipeline = next((one for one in (node, *node.above()) if one.type == "pipeline" and one in top), None)
+    end = pipeline.children[-1] if pipeline is not None and not script.pipefail else node
+    piped = None if node is end or node in end else end
+    return Split(tuple(before), tuple(after), tuple(conditions), tuple(last), piped)
 
 
 def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:

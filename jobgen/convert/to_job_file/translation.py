@@ -176,7 +176,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [
-        *notes.status(parts),
+        *notes.status(script, parts),
         *notes.traps(script, file),
         *notes.of_runtime(script, file),
         *notes.own_path(script, file),
