@@ -165,3 +165,19 @@ def test_printed_text_sets_no_variable() -> None:
 def test_what_installs_something_is_no_program_beside_another(lines: str, command: list[str]) -> None:
     start = "python setup.py install\npython -m pip install b\n"
     assert values(job_file(SLURM.format("-N 1", start + lines)).text)["command"] == command
+
+
+def test_arguments_that_the_script_has_changed() -> None:
+    """Each block and the program is a shell of its own."""
+    lines = 'A=$1; shift\nD=("$@")\nsrun ./a "${D[$SLURM_ARRAY_TASK_ID]}" $A\ncp $1 b'
+    found = values(job_file(SLURM.format("-N 1 -a 1-3", lines)).text)
+    assert 'export array_D="$(declare -p D)"' in found["setup"]
+    assert found["setup"].count("declare -p script_arguments") == 1
+    assert found["after"].endswith('set -- "${script_arguments[@]}"\ncp $1 b\n')
+    assert found["command"][2].startswith('eval "$array_D"\n')
+
+
+def test_mpiexec_of_pals_has_the_most_of_its_options() -> None:
+    text = "#!/bin/bash\n#PBS -l select=2:ncpus=4\nmpiexec -n 8 -ppn 4 {} ./a\n"
+    assert values(job_file(text.format("--cpu-bind=list:0:1:2:3")).text)["mpi"] == "pals"
+    assert values(job_file(text.format("-genvall")).text)["mpi"] == "mpich"

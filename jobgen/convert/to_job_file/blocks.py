@@ -9,7 +9,18 @@ from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import OF_ARRAY, PRINT_STACK, STACK, by_value, definitions_of, state
+from jobgen.convert.to_job_file.definitions import (
+    ARGUMENTS_SET,
+    OF_ARRAY,
+    PRINT_ARGUMENTS,
+    PRINT_STACK,
+    SET_ARGUMENTS,
+    STACK,
+    by_value,
+    definitions_of,
+    reads_set_arguments,
+    state,
+)
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
@@ -158,6 +169,8 @@ class Body:
         for array in sorted(by_value(self.script)):
             if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
+        if reads_set_arguments(self.script, later) and ARGUMENTS_SET not in self.used:
+            code += "\n" + "\n".join(PRINT_ARGUMENTS)
         if STACK in read:
             code += f"\n{PRINT_STACK}"
         for name in unexported:
@@ -228,7 +241,7 @@ class Body:
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
+        known |= {ARGUMENTS_SET, *(f"{OF_ARRAY}{name}" for name in by_value(self.script)), *" ".join(message).split()}
         return [name for name in found if name not in known]
 
     @property
@@ -246,6 +259,7 @@ class Body:
         unset = "e" * (not strict) + "u" * (not self.script.nounset)
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
+        start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"

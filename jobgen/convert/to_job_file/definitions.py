@@ -12,8 +12,9 @@ from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.changed_variables import changed_arrays, changed_variables
 from jobgen.script.commands import commands, names_command
+from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments
+from jobgen.script.syntax import LATER, Node, assignments, expansions
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
@@ -26,6 +27,10 @@ STACK = "script_directories"
 PRINT_STACK = f'export {STACK}="$(dirs -l -p | sed 1d | tac)"'
 _PUSH_STACK = f'while read -r; do pushd -n "$REPLY"; done <<< "${STACK}" > /dev/null'
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
+# The arguments that the script sets, for the commands of other shells that read them.
+ARGUMENTS_SET = f"{OF_ARRAY}script_arguments"
+PRINT_ARGUMENTS = ('script_arguments=("$@")', f'export {ARGUMENTS_SET}="$(declare -p script_arguments)"')
+SET_ARGUMENTS = (f'eval "${ARGUMENTS_SET}"', 'set -- "${script_arguments[@]}"')
 
 
 class Definitions(NamedTuple):
@@ -72,6 +77,17 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
     return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
+
+
+def is_argument(expansion: tuple[str, Node]) -> bool:
+    """Return whether an expansion reads arguments of the script."""
+    name, node = expansion
+    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
+
+
+def reads_set_arguments(script: Script, nodes: Iterable[Node]) -> bool:
+    """Return whether commands read the arguments of the script, which it has changed: ``shift``."""
+    return ARGUMENTS in script.changed and any(is_argument(one) for node in nodes for one in expansions(node))
 
 
 def _reads_stack(script: Script, nodes: Sequence[Node]) -> bool:
@@ -123,6 +139,8 @@ def _among_programs(script: Script) -> set[str]:
                 is_among = body is not None and not _runs_programs(script, body)
         elif _in_other_shell(script, node) or any(value.all("command_substitution")):
             is_among = True
+        elif any(map(is_argument, expansions(value))):
+            is_among = True  # the arguments of another shell are others
         elif above:
             is_among = _COUNTS.search(above[-1].text) is not None or _runs_once(script, above[-1])
         else:

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.convert.to_job_file.definitions import (
-    OF_ARRAY,
+    ARGUMENTS_SET,
+    PRINT_ARGUMENTS,
+    SET_ARGUMENTS,
     Definitions,
     definitions_of,
     exported_functions,
+    is_argument,
+    reads_set_arguments,
     state,
 )
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -37,7 +41,6 @@ _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 _OF_OPTIONS = re.compile(
     r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter|string)s?$|(^|_)(extra|command|cmd)$"
 )
-_GIVEN = f"{OF_ARRAY}script_arguments"  # the variable with the arguments that the script sets
 ARGUMENT = re.compile(r"\"?\$([1-9]|\{[1-9]\d*\})\"?")  # of the script, as a value
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
@@ -153,7 +156,7 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
 def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
     parts = list(_parts(node))
-    if ARGUMENTS in script.changed and any(map(_is_argument, expansions(node))):
+    if ARGUMENTS in script.changed and any(map(is_argument, expansions(node))):
         found.several = True  # the words of setup have them, in which no $1 is known
         return node.text
     if any(part is None for part in parts) or _globbed(node):
@@ -321,20 +324,13 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     return _code_of(script, lines, needs, nodes)
 
 
-def _is_argument(expansion: tuple[str, Node]) -> bool:
-    """Return whether an expansion reads arguments of the script."""
-    name, node = expansion
-    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
-
-
 def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
-    found = [one[0] for node in nodes for one in expansions(node) if _is_argument(one)]
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    if found and ARGUMENTS in script.changed:
-        lines = [f'eval "${_GIVEN}"', 'set -- "${script_arguments[@]}"', *lines]
-        setup = ['script_arguments=("$@")', f'export {_GIVEN}="$(declare -p script_arguments)"']
-        return ProgramWords(["bash", "-c", "\n".join(lines)], setup, [*names, _GIVEN])
+    if reads_set_arguments(script, nodes):
+        words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
+        return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
+    found = [one[0] for node in nodes for one in expansions(node) if is_argument(one)]
     last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
     given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
     every = "@" in found or "*" in found
