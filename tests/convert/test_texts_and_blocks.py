@@ -181,3 +181,9 @@ def test_mpiexec_of_pals_has_the_most_of_its_options() -> None:
     text = "#!/bin/bash\n#PBS -l select=2:ncpus=4\nmpiexec -n 8 -ppn 4 {} ./a\n"
     assert values(job_file(text.format("--cpu-bind=list:0:1:2:3")).text)["mpi"] == "pals"
     assert values(job_file(text.format("-genvall")).text)["mpi"] == "mpich"
+
+
+def test_an_option_of_a_site_that_a_script_repeats() -> None:
+    text = SLURM.format("-N 1\n#SBATCH --link=a\n#SBATCH --link=b", "./a")
+    assert values(job_file(text).text)["directive"] == ["--link=a", "--link=b"]
+    assert {"--link=a", "--link=b"} <= {one.what for one in convert(text, "pbspro").remarks}
