@@ -187,3 +187,29 @@ def test_an_option_of_a_site_that_a_script_repeats() -> None:
     text = SLURM.format("-N 1\n#SBATCH --link=a\n#SBATCH --link=b", "./a")
     assert values(job_file(text).text)["directive"] == ["--link=a", "--link=b"]
     assert {"--link=a", "--link=b"} <= {one.what for one in convert(text, "pbspro").remarks}
+
+
+def test_the_end_of_an_action_of_find_stays() -> None:
+    text = SLURM.format("-N 1", "srun ./a;\nfind b -type f -exec gzip {} \\;")
+    assert in_block(text).endswith("\nfind b -type f -exec gzip {} \\;\n")
+
+
+def test_a_type_of_devices_names_the_accelerator() -> None:
+    found = values(job_file(SLURM.format("-N 1 --gres=gpu:mi250:1", "./a")).text)
+    assert (found["accelerator"], found["gpus_per_node"]) == ("rocm", "mi250:1")
+
+
+def test_a_home_directory_that_the_script_sets_is_that_of_conda() -> None:
+    lines = "export HOME=$(getent passwd me | cut -d: -f6)\nsource /x/etc/profile.d/conda.sh\nconda activate a\n./b"
+    found = values(job_file(SLURM.format("-N 1", lines)).text)
+    assert "conda" not in found
+    assert found["setup"].endswith("\nconda activate a\n")
+
+
+def test_a_program_in_a_loop_of_a_function() -> None:
+    """The commands after it call the function with all its conditions."""
+    lines = "f() {\nfor i in 1 2; do cd x$i && srun ./a && ./b; done\n}\nf\nf"
+    done = job_file(SLURM.format("-N 1", lines))
+    assert "call the whole function" in next(one.why for one in done.remarks if one.lost)
+    assert "setup" not in values(done.text)
+    assert "JOBGEN_STATUS" not in in_block(SLURM.format("-N 1", lines))

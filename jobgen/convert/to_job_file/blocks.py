@@ -308,7 +308,9 @@ class Body:
                 + one.text
             )
             end = one.end
-        return "".join(out).strip("\n ;")
+        while out and out[-1] == ";":
+            out.pop()
+        return "".join(out).strip("\n ")
 
     def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
         """Split the statements before the program into the blocks ``before`` and ``setup``.

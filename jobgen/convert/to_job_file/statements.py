@@ -116,11 +116,11 @@ def _beside(
             _piped(node, above, remarks)
         elif above.type != "negated_command":
             what = {"do_group": "a loop", "subshell": "a subshell"}.get(above.type, "a condition")
-            calls = above.parent is not None and above.parent.type == "function_definition"
+            calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
             remarks.append(Remark(top.line, top.text.split("\n")[0][:60], why))
-            return conditions, last
+            return ([], []) if calls else (conditions, last)
         node = above
     return conditions, last
 

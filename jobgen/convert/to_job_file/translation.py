@@ -24,7 +24,7 @@ from jobgen.convert.to_job_file.main_command import last_launch, main_command, o
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
-from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.accelerators import ACCELERATORS, of_devices
 from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -142,8 +142,9 @@ def _accelerator(file: JobFile, script: Script) -> None:
     code = re.sub(r"(?m)^\s*#.*$", "", script.tree.text.lower())
     words = set(re.findall(r"(?<!~)\b[a-z]+", code))  # Spack: ~rocm is without it
     marked = [name for name, row in ACCELERATORS.items() if words.intersection(row.marks)]
-    if marked:
-        file.add("accelerator", marked[0])
+    kind = marked[0] if marked else of_devices("", [script.request.gpu_type or ""])
+    if kind != "cuda":
+        file.add("accelerator", kind)
 
 
 def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:

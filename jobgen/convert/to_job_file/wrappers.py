@@ -332,7 +332,7 @@ def text_program(
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
-        setup = [part_of_text(text, re.sub(r"\s*(&&|;)?\s*$", "", text.text[1 : 1 + start]))]
+        setup = [part_of_text(text, re.sub(r"\s*(&&|(?<!\\);)?\s*$", "", text.text[1 : 1 + start]))]
     at = launcher_in(launch, call.words)
     if setup and not after and at == 0:
         return ProgramWords(setup=setup)
