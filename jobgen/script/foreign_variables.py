@@ -65,10 +65,26 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
         for plain, braced in _READ.findall(_COMMENT.sub("", text)):
             if (name := plain or braced) not in own:
                 yield name, place
+        yield from ((name, place) for name in _in_arithmetic(text) if name not in own)
     for place, words in _programs(spec).items():
         yield from (
             (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
         )
+
+
+def _in_arithmetic(text: str) -> Iterator[str]:
+    """Yield the names without ``$`` that some code reads as variables: ``$((A + 1))``, ``[[ A -eq 1 ]]``."""
+    if not re.search(r"\(\(|\blet\s|\[\[|\[[A-Za-z]", text):
+        return
+    from jobgen.script.bare_names import bare_names  # late: most jobs have no such code
+    from jobgen.script.syntax import parse
+
+    tree = parse(text.encode())
+    yield from (node.text for node in bare_names(tree))
+    for node in tree.all("variable_name"):
+        parent = node.parent.type if node.parent is not None else ""
+        if parent == "arithmetic_expansion" or parent.endswith("_expression"):
+            yield node.text
 
 
 def _texts(spec: Specification) -> Iterator[tuple[str, str]]:
