@@ -213,3 +213,33 @@ def test_a_program_in_a_loop_of_a_function() -> None:
     assert "call the whole function" in next(one.why for one in done.remarks if one.lost)
     assert "setup" not in values(done.text)
     assert "JOBGEN_STATUS" not in in_block(SLURM.format("-N 1", lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("N=/opt/nextflow-23.04.3-all\n$N run a.nf", True),
+        ('N="/opt/bin/nextflow"\n${N} -C x run a.nf', True),
+        ("N=/opt/nextflow/bin/a\n$N run b", False),
+    ],
+)
+def test_the_threads_of_jobs_of_a_workflow_in_a_variable(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", lines))
+    assert ("the jobs that it submits" in str(done.remarks)) == named
+
+
+def test_a_log_that_a_directive_empties() -> None:
+    done = job_file(SLURM.format("-N 1 -o a.txt --open-mode=truncate", "./a"))
+    assert values(done.text)["directive"] == ["--open-mode=truncate"]
+    assert "appends to this log" not in str(done.remarks)
+
+
+def test_threads_of_a_script_without_a_program() -> None:
+    done = job_file(SLURM.format("-N 1", "for i in 1 2; do export OMP_NUM_THREADS=$i; x=$(./a); done"))
+    assert "jobgen sets it" not in str(done.remarks)
+
+
+@pytest.mark.parametrize("line", ["./loopallgpu 1", "module load rocshmem/1", "./a -p 1"])
+def test_more_words_of_devices(line: str) -> None:
+    done = job_file(SLURM.format("-N 1 -p mi1008x" if line == "./a -p 1" else "-N 1", line))
+    assert "accelerators" in [one.what for one in done.remarks]

@@ -179,9 +179,9 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
-    appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
+    kept = any(one.flag == "--open-mode" for one in script.options)  # as a directive, or as that of the job
     of_job = re.search(r"%\d*[jJA]", path.replace("%%", ""))
-    if option is not None and not (appends or of_job or path.startswith("/dev/")):
+    if option is not None and not (kept or of_job or path.startswith("/dev/")):
         why = "a later job appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)

@@ -374,10 +374,10 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    if workflow := re.search(r"\bnextflow\b.*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
-        line = next(
-            (at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text)), 1
-        )
+    engines = [name for name, value, _ in script.assignments if re.search(r"\bnextflow[^\s/]*$", value.text.strip("\"'"))]
+    call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b\}}?" for name in engines)])
+    if workflow := re.search(rf"({call}).*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
+        line = next((at for at, text in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", text)), 1)
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
         yield Remark(line, workflow[0][:60], why, lost=False)
         return
