@@ -61,6 +61,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if wrong := min((node.line for node in errors), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
+    if at := min(_lost_blanks(script), default=0):
+        why = "has a character that is no blank for bash: there it is a part of a word, which jobgen reads without it"
+        yield Remark(at, script.line(at).strip()[:60], why)
     for at in _broken_lines(script):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
         yield Remark(at, script.line(at).strip()[:60], why, lost=False)
@@ -89,12 +92,25 @@ def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
             yield Remark(number, line.strip(), why)
 
 
+_TEXTS = ("comment", "heredoc_body", "string", "raw_string")
+_BLANKS = re.compile(rb"[\v\f]")
+
+
 def _broken_lines(script: Script) -> Iterator[int]:
     """Yield the lines of commands with a blank behind the backslash at their end."""
-    texts = list(script.tree.all("comment", "heredoc_body", "string", "raw_string"))
+    texts = list(script.tree.all(*_TEXTS))
     for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
         if not any(one.start <= match.start() < one.end for one in texts):
             yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
+
+
+def _lost_blanks(script: Script) -> Iterator[int]:
+    """Yield the lines with form feeds and vertical tabs between words, which are letters for bash."""
+    found = [match.start() for match in _BLANKS.finditer(script.tree.source)]
+    texts = [one for one in script.tree.all() if not one.children or one.type in _TEXTS] if found else []
+    for start in found:
+        if not any(one.start <= start < one.end for one in texts):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.

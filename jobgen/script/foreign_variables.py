@@ -51,7 +51,7 @@ def _called(text: str, whole: str) -> list[str]:
     values = re.findall(r"(?m)(?:^|[\s;&|(])(\w+)=[\"'(]?(\w+)(?=[\s\"';)]|$)", text)
     variables = [name for variable, name in values if re.search(rf"\$\{{?{variable}\b", whole)]
     start = r"(?:^|[;&|(`{]|(?:\b(?:then|do|else|if)|!)(?=\s))[ \t]*"
-    start += r"(?:\w+=\S*[ \t]+)*(?:(?:(?:\S*/)?(?:time|nohup)|exec|timeout(?:[ \t]+-\S+)*[ \t]+\w+)[ \t]+)*"
+    start += r"(?:\w+=[^\s(`]*[ \t]+)*(?:(?:(?:\S*/)?(?:time|nohup)|exec|timeout(?:[ \t]+-\S+)*[ \t]+\w+)[ \t]+)*"
     return variables + re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", text)
 
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from convert.conversions import convert, job_file, values
+from convert.conversions import convert, job_file, rendered, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 
@@ -50,7 +50,7 @@ def test_directories_that_commands_after_the_program_leave(end: str, tmp_path: P
 def test_files_of_a_step(option: str, named: bool) -> None:
     done = job_file(SLURM.format("-N 1 -n 2", f"srun -o out {option} ./a"))
     assert any(one.lost and one.what == option for one in done.remarks) == named
-    assert values(done.text)["launcher_arg"] == ["-o", "out", *[option] * (not named)]
+    assert values(done.text)["launcher_arg"] == ["-o", "out", *["-l"] * (option == "-l")]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_files_of_a_step(option: str, named: bool) -> None:
         ('eval "srun ./a &> log"', "&> log", False),
         ('C="mpirun ./a"\neval "$C > log < in"', "> log < in", True),
         ('C="srun ./a | grep x"\n$C', "| grep x", True),
-        ('eval "cd x; srun ./a; cp b c"', "cd x; srun ./a; cp b c", True),
+        ('eval "cd x; srun ./a; cp b c"', "cd, cp", False),
         ('srun --ntasks-per-node=1 bash -c "torchrun a.py > log"', "> log", False),
     ],
 )
@@ -169,7 +169,7 @@ def test_what_installs_something_is_no_program_beside_another(lines: str, comman
 
 def test_arguments_that_the_script_has_changed() -> None:
     """Each block and the program is a shell of its own."""
-    lines = 'A=$1; shift\nD=("$@")\nsrun ./a "${D[$SLURM_ARRAY_TASK_ID]}" $A\ncp $1 b'
+    lines = 'A=$1; shift\nD=("$@")\nsrun ./a "${D[@]}" $A\ncp $1 b'
     found = values(job_file(SLURM.format("-N 1 -a 1-3", lines)).text)
     assert 'export array_D="$(declare -p D)"' in found["setup"]
     assert found["setup"].count("declare -p script_arguments") == 1
@@ -243,3 +243,59 @@ def test_threads_of_a_script_without_a_program() -> None:
 def test_more_words_of_devices(line: str) -> None:
     done = job_file(SLURM.format("-N 1 -p mi1008x" if line == "./a -p 1" else "-N 1", line))
     assert "accelerators" in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("torchrun --nproc_per_node=4 $S --x", ["python3", "$S", "--x"]),
+        ("torchrun --nproc_per_node=4 tools/train", ["python3", "tools/train"]),
+        ("torchrun --nproc_per_node=4 --no-python $S --x", ["$S", "--x"]),
+        ("torchrun --nproc_per_node=4 a.py", ["a.py"]),
+        ("torchrun --nproc_per_node=4 $C", ["bash", "-c", "exec python3 $C"]),
+        ("srun --ntasks-per-node=1 bash -c 'torchrun $C'", ["bash", "-c", "exec python3 $C"]),
+        ('deepspeed --num_gpus=4 "$S" x', ["python3", "$S", "--local_rank=$LOCAL_RANK", "x"]),
+        ('deepspeed --num_gpus=4 --no_local_rank "$S" x', ["python3", "$S", "x"]),
+        ("deepspeed --num_gpus=4 a.py x", ["a.py", "x"]),
+        ("deepspeed --num_gpus=4 a.py $C", ["bash", "-c", "exec python3 a.py --local_rank=$LOCAL_RANK $C"]),
+        ('python -m torch.distributed.launch "$S" x', ["python3", "$S", "--local_rank=$LOCAL_RANK", "x"]),
+    ],
+)
+def test_a_launcher_of_python_starts_it_for_every_program(line: str, command: list[str]) -> None:
+    start = 'S=a; [ -e b ] && S=b\nC="t.py -n $(ls)"\n'
+    assert values(job_file(SLURM.format("-N 1 --gres=gpu:4", start + line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(("option", "given"), [("", True), ("--no_local_rank ", False)])
+def test_the_local_rank_of_deepspeed(option: str, given: bool) -> None:
+    done = job_file(SLURM.format("-N 1 --gres=gpu:4", f"deepspeed {option}--num_gpus=4 a.py x"))
+    assert ('a.py "--local_rank=$LOCAL_RANK" x' in rendered(done.text)) == given
+
+
+@pytest.mark.parametrize("line", ["cd $SLURM_SUBMIT_DIR", "cd ${SLURM_SUBMIT_DIR}/b"])
+def test_a_directory_in_which_something_runs_before_the_next_one(line: str) -> None:
+    found = values(job_file(SLURM.format("-N 1", f"cd /a\nRscript /b.R\n{line}\nsrun ./a")).text)
+    assert (found["workdir"], found["setup"]) == ("/a", f"set +e\nRscript /b.R\n{line}\n")
+    found = values(job_file(SLURM.format("-N 1", "cd /a\ncd $SLURM_SUBMIT_DIR\nsrun ./a")).text)
+    assert "workdir" not in found and "setup" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        ("srun ./a \\\n  \u00a0--x", False),
+        ("srun ./a\v--x", True),
+        ("srun ./a\f--x", True),
+        ('srun ./a "b\u00a0c" # \u00a0d', False),
+        ("srun ./a b\u00a0c", False),
+    ],
+)
+def test_blanks_that_are_letters_for_bash(line: str, lost: bool) -> None:
+    done = job_file(SLURM.format("-N 1", line))
+    assert any(one.lost and "is no blank for bash" in one.why for one in done.remarks) == lost
+
+
+def test_a_blank_of_unicode_is_a_letter_for_bash() -> None:
+    code = 'A="-x $(ls)"\nsrun ./a $A \u00a0 \u00a0-b'
+    command = values(job_file(SLURM.format("-N 1", code)).text)["command"]
+    assert command == ["bash", "-c", "exec ./a $A \u00a0 \u00a0-b"]

@@ -107,7 +107,7 @@ def test_a_variable_of_another_scheduler_is_a_warning(scheduler: str, warning: s
     ("scheduler", "warning"),
     [
         ("pbs", "PBS Pro has no command scontrol (setup), srun (before), sbatch (after)"),
-        ("slurm", "Slurm has no command qstat (after), qsub (after)"),
+        ("slurm", "Slurm has no command qsub (after), qstat (after)"),
     ],
 )
 def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: str, tmp_path: Path) -> None:

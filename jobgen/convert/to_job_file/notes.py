@@ -554,7 +554,7 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
         rest = source[end:].decode("utf-8", "replace").strip()
         if not re.match(r"\d?[<>|;&]", rest):
             continue
-        into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|]*(2>&1)?", rest)
+        into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|<]*(2>&1)?", rest)
         why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
         if evaluated:
             why = "the output is in the log of the job and in its run directory"

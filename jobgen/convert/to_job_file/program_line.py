@@ -31,6 +31,7 @@ from jobgen.script.word_lists import is_literal, unescaped
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _SIGN = re.compile(r"['();&|<>]|\\\"")  # in a text that a shell evaluates
+_BLANK = re.compile(r"[ \t\n]+")  # of bash: all others are letters
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
@@ -337,6 +338,13 @@ def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Se
     return ProgramWords(["bash", "-c", "\n".join(lines), *given], used=names, all_arguments=every)
 
 
+def by_python(launch: Launch | None, first: str) -> bool:
+    """Return whether a launcher starts the Python for a program, whose first word this is."""
+    if launch is None or not launch.row.once_a_node or launch.has("--no-python", "--no_python"):
+        return False
+    return not is_python(first) and (first[:1] != "-" or first in ("-m", "--module"))
+
+
 def as_text(
     script: Script, nodes: Sequence[Node], more: Sequence[str], launch: Launch | None, twice: bool
 ) -> ProgramWords:
@@ -349,11 +357,10 @@ def as_text(
     nodes, setup = _joined(nodes), list[str]()
     texts = [_with_output(node, setup) if launch is not None else node.text for node in nodes]
     words = [
-        text if re.search("[\"'`(]", text) else " ".join(text.replace("\\\n", " ").split()) for text in texts
+        text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ") for text in texts
     ]
-    of_python = launch is not None and launch.row.once_a_node
     head = 1 if is_python(words[0]) else 0
-    if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):
+    if by_python(launch, words[0]) or words[0] in ("-m", "--module"):
         words = ["python3", *words]
         head = 1
     if more and head < len(words):

@@ -311,9 +311,8 @@ def _program(
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
         words = program_line.as_text(script, nodes, more, launch, twice)
-    elif more:
-        at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
-        words.words[at:at] = more
+    elif launch is not None and words.words:
+        words.words = _of_launcher(launch, words.words, more)
     if wrapped:
         words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
@@ -396,10 +395,21 @@ def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> 
         file.values |= {"command": _behind_env(pairs, command) if pairs else command, "expand": True}
 
 
+def _of_launcher(launch: Launch, words: list[str], more: list[str]) -> list[str]:
+    """Return a program with the Python and the argument that its launcher adds, and jobgen does not."""
+    known = words[0].endswith(".py") or words[0] in ("-m", "--module")
+    if launch.row.local_rank_option and known:
+        return words  # jobgen adds both
+    front = ["python3"] if not known and program_line.by_python(launch, words[0]) else []
+    at = next((i for i, word in enumerate(words) if word.endswith(".py")), 0 if front else -1) + 1
+    return [*front, *words[:at], *more, *words[at:]]
+
+
 def _rank_argument(launch: Launch) -> list[str]:
-    """Return the argument that torch.distributed.launch adds to the program, and torchrun does not."""
-    old = _is_old(launch)
-    return ["--local_rank=$LOCAL_RANK"] if old and not launch.has("--use-env") else []
+    """Return the argument that deepspeed and torch.distributed.launch add to a program, and torchrun does not."""
+    if launch.row.local_rank_option:
+        return [] if launch.has("--no-local-rank", "--no_local_rank") else ["--local_rank=$LOCAL_RANK"]
+    return ["--local_rank=$LOCAL_RANK"] if _is_old(launch) and not launch.has("--use-env") else []
 
 
 def _is_old(launch: Launch) -> bool:

@@ -54,7 +54,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Directive
     for option in given.values():
         takes_value = dialect.scheduler.grammar.long_options.get(option.flag[2:]) == "="
         given_value = option.value or (takes_value and not option.missing)  # sbatch accepts an empty one
-        text = f"{option.flag}={option.value}" if given_value else option.flag
+        text = f"{option.flag}={option.value}".removeprefix("=") if given_value else option.flag
         if key := dialect.option_of(option.flag):
             content.directives[key] = Directive(option, text, value(key, option.value))
         elif why := _fault(option, content, dialect):
