@@ -221,6 +221,7 @@ def test_a_program_in_a_loop_of_a_function() -> None:
         ("N=/opt/nextflow-23.04.3-all\n$N run a.nf", True),
         ('N="/opt/bin/nextflow"\n${N} -C x run a.nf', True),
         ("N=/opt/nextflow/bin/a\n$N run b", False),
+        ('N="nextflow \\\n -log $1 run a.nf"\n[ -z "$2" ] || N="$N -entry $2"\neval $N', True),
     ],
 )
 def test_the_threads_of_jobs_of_a_workflow_in_a_variable(lines: str, named: bool) -> None:
@@ -299,3 +300,10 @@ def test_a_blank_of_unicode_is_a_letter_for_bash() -> None:
     code = 'A="-x $(ls)"\nsrun ./a $A \u00a0 \u00a0-b'
     command = values(job_file(SLURM.format("-N 1", code)).text)["command"]
     assert command == ["bash", "-c", "exec ./a $A \u00a0 \u00a0-b"]
+
+
+@pytest.mark.parametrize(("events", "named"), [("ALL", True), ("END,ALL", True), ("REQUEUE,ALL", False)])
+def test_all_mail_is_named_unless_the_directive_stays(events: str, named: bool) -> None:
+    done = job_file(SLURM.format(f"-N 1 --mail-type={events}", "./a"))
+    assert ("none of a requeue" in str(done.remarks)) == named
+    assert values(done.text).get("directive") == (None if named else [f"--mail-type={events}"])

@@ -374,12 +374,9 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    engines = [name for name, value, _ in script.assignments if re.search(r"\bnextflow[^\s/]*$", value.text.strip("\"'"))]
-    call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b\}}?" for name in engines)])
-    if workflow := re.search(rf"({call}).*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
-        line = next((at for at, text in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", text)), 1)
+    if workflow := _workflow(script, "\n".join([*blocks, " ".join(file.list("command"))])):
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(line, workflow[0][:60], why, lost=False)
+        yield Remark(*workflow, why, lost=False)
         return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
@@ -387,6 +384,17 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return
+
+
+def _workflow(script: Script, code: str) -> tuple[int, str] | None:
+    """Return the line and the text of the first command of nextflow in some code that submits jobs."""
+    values = [(name, value.text.strip("\"'").replace("\\\n", " ")) for name, value, _ in script.assignments]
+    known = {name: text for name, text in reversed(values) if re.match(r"(\S*/)?nextflow[^\s/]*(\s|$)", text)}
+    text = re.sub(r"\$\{?(\w+)\}?", lambda match: known.get(match[1], match[0]), code.replace("\\\n", " "))
+    found = re.search(r"\bnextflow\b.*\brun\b", text)
+    call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b" for name in known)])
+    line = next((at for at, one in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", one)), 1)
+    return (line, found[0][:60]) if found else None
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:
