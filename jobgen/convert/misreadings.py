@@ -77,6 +77,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
+    if at := min(_lost_blanks(script), default=0):
+        why = "has a character that is no blank for bash, but a part of a word, which jobgen reads without it"
+        yield Remark(at, script.line(at).strip()[:60], why)
     for at in _broken_lines(script):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
         yield Remark(at, script.line(at).strip()[:60], why, lost=False)
@@ -111,9 +114,13 @@ def reads_others(text: str, scheduler: str) -> bool:
     return any(other_directives(script, script.dialect))
 
 
+_TEXTS = ("comment", "heredoc_body", "string", "raw_string")
+_BLANKS = re.compile(rb"[\v\f]")
+
+
 def _broken_lines(script: Script) -> Iterator[int]:
     """Yield the lines of commands with a blank behind the backslash at their end."""
-    texts = list(script.tree.all("comment", "heredoc_body", "string", "raw_string"))
+    texts = list(script.tree.all(*_TEXTS))
     for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
         if not any(one.start <= match.start() < one.end for one in texts):
             yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
@@ -121,14 +128,25 @@ def _broken_lines(script: Script) -> Iterator[int]:
 
 _NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
 _LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
+
+
+def _lost_blanks(script: Script) -> Iterator[int]:
+    """Yield the lines with form feeds and vertical tabs between words, which are letters for bash."""
+    found = [match.start() for match in _BLANKS.finditer(script.tree.source)]
+    texts = [one for one in script.tree.all() if not one.children or one.type in _TEXTS] if found else []
+    for start in found:
+        if not any(one.start <= start < one.end for one in texts):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
+
+
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
 _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
 )
 # Names with gpu, but for those of programs without one: no_gpu, --n_gpu=0.
-_GPU = r"(?<!no)(?<!no[_-])(\b|(?<=_)|(?=gpus?_))gpu(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
+_GPU = r"(?<!no)(?<!no[_-])(\b|(?<=_)|(?=gpus?_)|(?<=[a-z])(?=gpus?\b))gpu(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
 _OF_GPUS = re.compile(
-    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3})[a-z]?\b",
+    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3,4})[a-z]?\b",
     re.IGNORECASE,
 )
 
@@ -136,7 +154,7 @@ _OF_GPUS = re.compile(
 def names_devices(script: Script) -> bool:
     """Return whether the code, the queue or the properties of nodes have words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    words = rf"(?i)(?<!~)(\b(cuda|nccl|rocm|gfx\d|xpus?\b|nvidia-smi|craype-accel)|{_GPU})|\s--nv\b"
+    words = rf"(?i)(?<!~)(\b(cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel)|{_GPU})|\s--nv\b"
     nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
     return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import launch_nodes
-from jobgen.schedulers.request import Request
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
@@ -32,11 +32,22 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     content = ScriptRequest(request, whole, totals, bad)
     launch_nodes.fill_devices(script, content)
     launch_nodes.fill_cray(script, content)
-    source.read_more(content, heeded(script.options, source.scheduler))
+    given = heeded(script.options, source.scheduler)
+    content.unconverted += [
+        (one, f"{one.flag}={one.value}".removesuffix("="), "has no counterpart")
+        for one in script.options
+        if one.flag in given and given[one.flag] is not one and _adds_up(one, source)
+    ]
+    source.read_more(content, given)
     launch_nodes.spread(script, content)
     if content.directory and re.fullmatch(r"\./+", content.directory):
         content.directory = "."
     return content
+
+
+def _adds_up(option: DirectiveOption, source: Dialect) -> bool:
+    """Return whether all directives with an option may be in effect, as with one of a plug-in of the site."""
+    return option.flag.startswith("--") and option.flag[2:] not in source.scheduler.grammar.long_options
 
 
 def single_task(content: ScriptRequest, source: Dialect, target: Dialect) -> bool:

@@ -97,6 +97,12 @@ def argument(script: Script) -> tuple[int, str] | None:
     return min(found, default=None)
 
 
+def _is_quoted(body: Node) -> bool:
+    """Return whether bash takes a here-document as it stands: its delimiter has quotes."""
+    above = body.parent
+    return above is not None and any(re.search(r"[\\\"']", one.text) for one in above.all("heredoc_start"))
+
+
 def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     """Return the line and the name of the first variable of the index in the body, if no directive makes an
     array; None without."""
@@ -108,11 +114,12 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     comments = {one.line: one.text for one in script.tree.all("comment")}
     of_jobs = rf"(?m)^\s*{source.scheduler.prefix} "
     inner = [one for one in script.tree.all("heredoc_body") if re.search(of_jobs, one.text)]
-    lines = {at for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
+    lines = {at: one for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names:
             code = line.removesuffix(comments.get(number, ""))
-            code = re.sub(r"\\\$\{?\w+", "", code) if number in lines else code  # of the job in the text
+            if number in lines:  # of the job in the text, which this script may expand
+                code = "" if _is_quoted(lines[number]) else re.sub(r"\\\$\{?\w+", "", code)
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
                 return number, name
     return None

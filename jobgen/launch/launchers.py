@@ -489,7 +489,7 @@ MPI_FLAVOURS = {
         RankVariables("$PALS_RANKID", "${PMI_SIZE:-$JOBGEN_WORLD_SIZE}", "$PALS_LOCAL_RANKID"),
         dialects=("pbspro",),
         by_scheduler=True,
-        marks=("--ppn", "--depth", "--cpu-bind", "--env", "--envall"),
+        marks=("--ppn", "-ppn", "--depth", "-d", "--cpu-bind", "--env", "--envall"),
         settings=("MPICH_",),
         modules=r"cray-mpich|prgenv-\w+",
         more_ranks={"PMI_RANK": "rank", "PMI_LOCAL_RANK": "local_rank"},

@@ -163,7 +163,8 @@ def _plugin_words(plan: Plan) -> str:
 def _program_words(plan: Plan) -> str:
     program = plan.program
     line = list(map(_expanded, parts(program.words)) if plan.spec.expand else map(sh, program.words))
-    if program.head and plan.launch.row.local_rank_option:
+    without = {"--no_local_rank", "--no-local-rank"} & set(plan.spec.launcher_arg)
+    if program.head and plan.launch.row.local_rank_option and not without:
         line.insert(program.head, '"--local_rank=$LOCAL_RANK"')
     if program.is_ours and plan.survival.preflight:
         line.insert(3, '"$@"')  # preflight

@@ -27,7 +27,8 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     own = of_script(scheduler.name)
     others = {name for one in DIALECTS.values() for name in (*one.commands, one.scheduler.node_step)}
     others -= {*own.commands, own.scheduler.node_step}
-    calls = {name: place for place, text in code.items() for name in _called(text) if name in others}
+    whole = "\n".join(code.values())
+    calls = {name: place for place, text in code.items() for name in _called(text, whole) if name in others}
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
     found = []
@@ -43,11 +44,17 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     return (*variables, f"{scheduler.title} has no command {run}") if run else variables
 
 
-def _called(text: str) -> list[str]:
-    """Return the words of some code that may be names of commands."""
+def _called(text: str, whole: str) -> list[str]:
+    """Return the words of some code that may be names of commands, and the first ones of the variables that
+    the whole code reads: ``A='srun -n 1'``."""
+    text = _COMMENT.sub("", text)
+    values = re.findall(r"(?m)(?:^|[\s;&|(])(\w+)=[\"'(]?(\w+)(?=[\s\"';)]|$)", text)
+    variables = [name for variable, name in values if re.search(rf"\$\{{?{variable}\b", whole)]
     start = r"(?:^|[;&|(`{]|(?:\b(?:then|do|else|if)|!)(?=\s))[ \t]*"
-    start += r"(?:(?:(?:\S*/)?(?:time|nohup)|exec|timeout(?:[ \t]+-\S+)*[ \t]+\w+)[ \t]+)*"
-    return re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", _COMMENT.sub("", text))
+    start += (
+        r"(?:\w+=[^\s(`]*[ \t]+)*(?:(?:(?:\S*/)?(?:time|nohup)|exec|timeout(?:[ \t]+-\S+)*[ \t]+\w+)[ \t]+)*"
+    )
+    return variables + re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", text)
 
 
 def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
@@ -60,10 +67,26 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
         for plain, braced in _READ.findall(_COMMENT.sub("", text)):
             if (name := plain or braced) not in own:
                 yield name, place
+        yield from ((name, place) for name in _in_arithmetic(text) if name not in own)
     for place, words in _programs(spec).items():
         yield from (
             (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
         )
+
+
+def _in_arithmetic(text: str) -> Iterator[str]:
+    """Yield the names without ``$`` that some code reads as variables: ``$((A + 1))``, ``[[ A -eq 1 ]]``."""
+    if not re.search(r"\(\(|\blet\s|\[\[|\[[A-Za-z]", text):
+        return
+    from jobgen.script.bare_names import bare_names  # late: most jobs have no such code
+    from jobgen.script.syntax import parse
+
+    tree = parse(text.encode())
+    yield from (node.text for node in bare_names(tree))
+    for node in tree.all("variable_name"):
+        parent = node.parent.type if node.parent is not None else ""
+        if parent == "arithmetic_expansion" or parent.endswith("_expression"):
+            yield node.text
 
 
 def _texts(spec: Specification) -> Iterator[tuple[str, str]]:

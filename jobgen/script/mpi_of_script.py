@@ -48,12 +48,13 @@ def named_mpi(
     script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
 ) -> str | None:
     """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
-    one of the options of a launcher; None without one."""
+    most of the options of a launcher; None without one."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words, target):
                 return key
-    by_option = [key for key, mpi in MPI_FLAVOURS.items() if any(mark in options for mark in mpi.marks)]
+    marks = {key: sum(mark in options for mark in mpi.marks) for key, mpi in MPI_FLAVOURS.items()}
+    by_option = [key for key, count in marks.items() if count == max(marks.values()) > 0]
     for name, _, _ in script.assignments:
         if keys := [key for key, mpi in MPI_FLAVOURS.items() if name.startswith(mpi.settings)]:
             return next((key for key in keys if key in by_option), keys[0])

@@ -93,7 +93,7 @@ def _words_of_parts(
             is_code = place is not None or word.source is not assignment.source  # a text reads it as code
             if not (is_code or _is_plain(value, words) or _begins_launch(words, constants)):
                 return [word]
-            if not is_code and _is_literal(value) and not _evaluated(word):
+            if not is_code and is_literal(value) and not _evaluated(word):
                 return [word]
             inner = words
         elif is_copy and not found:
@@ -122,16 +122,16 @@ def _is_plain(value: Node, words: list[Node]) -> bool:
     return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
 
 
-def _is_literal(value: Node) -> bool:
-    """Return whether a value has a dollar sign in single quotes, which bash leaves there."""
-    return any(re.search(r"\$[\w{(]|`", one.text) for one in value.all("raw_string"))
-
-
 def _evaluated(word: Node) -> bool:
     """Return whether a word is one of ``eval``, which reads it as code."""
     command = next((one for one in word.above() if one.type == "command"), None)
     name = command.get("name") if command is not None else None
     return name is not None and name.text == "eval"
+
+
+def is_literal(value: Node) -> bool:
+    """Return whether a value has a ``$`` in single quotes: no variable, unless a shell evaluates it."""
+    return any(re.search(r"\$[\w{(]|`", one.text) for one in value.all("raw_string"))
 
 
 def _begins_launch(words: list[Node], constants: Constants) -> bool:

@@ -97,14 +97,14 @@ def test_whole_nodes_and_the_cores_of_a_step(line: str, what: str) -> None:
     [
         ('C="srun ./a > log"', "> log"),
         ('C="srun ./a 2>&1 | tee log"', "2>&1 | tee log"),
-        ('C="srun ./a; date"', "; date"),
+        ('C="srun ./a; date"', "srun ./a; date"),
         ('C="srun ./a"', ""),
         ("C=\"srun ./a 'x > 2'\"", ""),
     ],
 )
 def test_operators_in_a_variable_are_words(setting: str, what: str) -> None:
     done = job_file(SLURM.format("-N 1", f"{setting}\n$C"))
-    assert [one.what for one in done.remarks if "is no operator" in one.why] == [what] * bool(what)
+    assert [one.what for one in done.remarks if "reads no such signs" in one.why] == [what] * bool(what)
     assert ">" not in str(values(done.text)["command"]).replace("x > 2", "")
 
 

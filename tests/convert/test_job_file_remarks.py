@@ -44,7 +44,7 @@ DIFFERENCES = {
     "a module": (SLURM, "", "module load gcc\nset -e\nsrun ./a", 3, "the script goes on", False),
     "a status": (SLURM, "", "srun ./a\necho done", 4, "ends with the status of the program", False),
     "a failure": (SLURM, "", "srun ./a\nexit 3", 4, "ends with the status of the program", False),
-    "a status that is dropped": (SLURM, "", "srun ./a || true", 1, "ends with the status of the program", False),
+    "a status that is dropped": (SLURM, "", "srun ./a || true", 3, "ends with the status of the program", False),
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),

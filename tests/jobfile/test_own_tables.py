@@ -107,14 +107,15 @@ def test_a_variable_of_another_scheduler_is_a_warning(scheduler: str, warning: s
     ("scheduler", "warning"),
     [
         ("pbs", "PBS Pro has no command scontrol (setup), srun (before), sbatch (after)"),
-        ("slurm", "Slurm has no command qstat (after)"),
+        ("slurm", "Slurm has no command qsub (after), qstat (after)"),
     ],
 )
 def test_a_command_of_another_scheduler_is_a_warning(scheduler: str, warning: str, tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     blocks = (
         "[blocks]\nsetup = 'hosts=$(scontrol show hostnames); echo scancel # squeue'\n"
-        "before = 'if true; then srun hostname; fi'\nafter = 'sbatch next.sh && qstat'\n"
+        "before = 'if true; then A=1 srun hostname; fi'\n"
+        "after = 'S=\"qsub -N x\"; $S a; X=srun; sbatch next.sh && qstat'\n"
     )
     path.write_text(f"{TEXT}{blocks}")
     done = jobs.jobgen(scheduler, "--job", path)
@@ -152,3 +153,14 @@ def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path:
     warned = "jobgen: warning: Slurm does not set NCPUS (setup; use SLURM_CPUS_ON_NODE)\n"
     assert warned in jobs.jobgen("slurm", "--job", path).stderr
     assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr
+
+
+@pytest.mark.parametrize(
+    "code", ["echo $((SLURM_NODEID + 1))", "[[ SLURM_NODEID -eq 0 ]] && ls", "let i=SLURM_NODEID+1", "./a ${b[SLURM_NODEID]}"]
+)  # fmt: skip
+def test_a_variable_in_arithmetic_is_one_of_another_scheduler(code: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = '{code}'\n")
+    assert "PBS Pro does not set SLURM_NODEID (setup)" in jobs.jobgen("pbs", "--job", path).stderr
+    path.write_text(f"{TEXT}[blocks]\nsetup = 'echo SLURM_NODEID; SLURM_NODEID=1; {code}'\n")
+    assert "SLURM_NODEID" not in jobs.jobgen("pbs", "--job", path).stderr

@@ -9,7 +9,18 @@ from jobgen.convert import start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import OF_ARRAY, by_value, definitions_of, state
+from jobgen.convert.to_job_file.definitions import (
+    ARGUMENTS_SET,
+    OF_ARRAY,
+    PRINT_ARGUMENTS,
+    PRINT_STACK,
+    SET_ARGUMENTS,
+    STACK,
+    by_value,
+    definitions_of,
+    reads_set_arguments,
+    state,
+)
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
@@ -129,7 +140,8 @@ class Body:
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
-        after = _working(self.parts.after)
+        last = [one for _, one in self.parts.last]
+        after = [*last, *_working(self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += notes.options(ending, strict)
@@ -138,9 +150,10 @@ class Body:
         self.file.remarks += notes.sourced(self.file, read, after)
         later = after if read is None else []
         self.file.remarks += notes.own_function(self.script, self.file, [*self.files, *behind], later)
-        texts = {"before": self._text(before), "after_block": self._text(after)}
-        if self.parts.last:
-            texts["after_block"] = f"{self.parts.last}\n{texts['after_block']}".strip()
+        texts = {"before": self._text(before), "after_block": self._text(after[len(last) :])}
+        if last:
+            text = " ".join([self._status, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
+            texts["after_block"] = f"{text}\n{texts['after_block']}".strip()
         self._block("setup", self._setup(behind, texts, [*before, *after]))
         for key, text in texts.items():
             self._block(key, text and self._with_options(key, text, before if key == "before" else after))
@@ -156,6 +169,10 @@ class Body:
         for array in sorted(by_value(self.script)):
             if (name := f"{OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
+        if reads_set_arguments(self.script, later) and ARGUMENTS_SET not in self.used:
+            code += "\n" + "\n".join(PRINT_ARGUMENTS)
+        if STACK in read:
+            code += f"\n{PRINT_STACK}"
         for name in unexported:
             code += f"\nexport {name}"
         strict = bool(statements) and self._strict(statements[0].start)
@@ -224,12 +241,21 @@ class Body:
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)} | set(" ".join(message).split())
+        known |= {
+            ARGUMENTS_SET,
+            *(f"{OF_ARRAY}{name}" for name in by_value(self.script)),
+            *" ".join(message).split(),
+        }
         return [name for name in found if name not in known]
 
     @property
     def _in_shell(self) -> bool:
         return self.file.list("command")[:2] == ["bash", "-c"]
+
+    @property
+    def _status(self) -> str:
+        """A command with the status of the program, or of its pipeline, for the block ``after``."""
+        return '(exit "$JOBGEN_STATUS")' + " | true" * (self.parts.piped is not None)
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""
@@ -237,13 +263,16 @@ class Body:
         unset = "e" * (not strict) + "u" * (not self.script.nounset)
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
+        start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
-        if key == "after_block" and strict:
+        if key == "before" or self.parts.last:
+            return "\n".join([*start, text])
+        if strict and not self.parts.piped:
             start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
-        if key == "after_block" and re.search(r"\$\?|\$\{\?", text.split("\n")[0]):
-            start.append('(exit "$JOBGEN_STATUS")')
+        if re.search(r"\$\?|\$\{\?|\bPIPESTATUS\b", text.split("\n")[0]):
+            start.append(self._status)
         return "\n".join([*start, text])
 
     def _block(self, key: str, text: str) -> None:
@@ -283,7 +312,9 @@ class Body:
                 + one.text
             )
             end = one.end
-        return "".join(out).strip("\n ;")
+        while out and out[-1] == ";":
+            out.pop()
+        return "".join(out).strip("\n ")
 
     def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
         """Split the statements before the program into the blocks ``before`` and ``setup``.

@@ -12,8 +12,9 @@ from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.changed_variables import changed_arrays, changed_variables
 from jobgen.script.commands import commands, names_command
+from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments
+from jobgen.script.syntax import LATER, Node, assignments, expansions
 
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
@@ -21,7 +22,15 @@ _ACTIVATES = re.compile(r"conda (de)?activate\b")
 _DEFINES = re.compile(r"conda\.sh|shell\.(bash|posix) hook|bashrc|bash_profile")
 _HOOK = 'eval "$(conda shell.bash hook)"'
 _OF_BASH = re.compile(r"BASH\w*|PIPESTATUS|FUNCNAME|DIRSTACK|GROUPS")  # the arrays of bash itself
+# The directories of pushd that popd has not left, in the order in which they were pushed.
+STACK = "script_directories"
+PRINT_STACK = f'export {STACK}="$(dirs -l -p | sed 1d | tac)"'
+_PUSH_STACK = f'while read -r; do pushd -n "$REPLY"; done <<< "${STACK}" > /dev/null'
 OF_ARRAY = "array_"  # before the name of an array: the variable with its declaration
+# The arguments that the script sets, for the commands of other shells that read them.
+ARGUMENTS_SET = f"{OF_ARRAY}script_arguments"
+PRINT_ARGUMENTS = ('script_arguments=("$@")', f'export {ARGUMENTS_SET}="$(declare -p script_arguments)"')
+SET_ARGUMENTS = (f'eval "${ARGUMENTS_SET}"', 'set -- "${script_arguments[@]}"')
 
 
 class Definitions(NamedTuple):
@@ -39,6 +48,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     found: dict[int, Node] = {}
     names: dict[str, None] = {}
     stack = list(nodes)
+    pushed = _reads_stack(script, stack)
     arrays = _arrays(script, max((one.start for one in stack), default=0))
     repeated = {id(node) for given in arrays.values() for node in given}
     plain = {name for name, _, node in script.assignments if id(node) not in repeated}
@@ -61,11 +71,30 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
                 stack.append(node)
     ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
     handed = [f"{OF_ARRAY}{name}" for name in names if name in values]
-    texts = tuple(dict.fromkeys([*(f'eval "${name}"' for name in handed), *(one.text for one in ordered)]))
-    names.update(dict.fromkeys(handed))
+    start = [_PUSH_STACK] * pushed + [f'eval "${name}"' for name in handed]
+    texts = tuple(dict.fromkeys([*start, *(one.text for one in ordered)]))
+    names.update(dict.fromkeys([*handed, *[STACK] * pushed]))
     names.update((name.text, None) for node in ordered for name in node.all("variable_name"))
     names.update((name.text, None) for node in ordered for name in bare_names(node))
     return Definitions(texts, tuple(name for name in names if name in plain or name not in arrays))
+
+
+def is_argument(expansion: tuple[str, Node]) -> bool:
+    """Return whether an expansion reads arguments of the script."""
+    name, node = expansion
+    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
+
+
+def reads_set_arguments(script: Script, nodes: Iterable[Node]) -> bool:
+    """Return whether commands read the arguments of the script, which it has changed: ``shift``."""
+    return ARGUMENTS in script.changed and any(is_argument(one) for node in nodes for one in expansions(node))
+
+
+def _reads_stack(script: Script, nodes: Sequence[Node]) -> bool:
+    """Return whether commands leave directories that the script has pushed before them."""
+    reads = any(one.name in ("popd", "dirs") for node in nodes for one in commands(node))
+    first = min((one.start for one in nodes), default=0)
+    return reads and any(one.node.start < first for one in script.named("pushd"))
 
 
 def _arrays(script: Script, end: int) -> dict[str, list[Node]]:
@@ -110,6 +139,8 @@ def _among_programs(script: Script) -> set[str]:
                 is_among = body is not None and not _runs_programs(script, body)
         elif _in_other_shell(script, node) or any(value.all("command_substitution")):
             is_among = True
+        elif any(map(is_argument, expansions(value))):
+            is_among = True  # the arguments of another shell are others
         elif above:
             is_among = _COUNTS.search(above[-1].text) is not None or _runs_once(script, above[-1])
         else:

@@ -138,7 +138,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     if request.error and (two or request.error != request.output):
         at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
         file.remarks.append(Remark(at, f"the error file {request.error}", _ONE_LOG))
-    others += _mail_on(file, script, source)
+    others += _mail_on(file, script, source, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
@@ -179,9 +179,9 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
-    appends = any(one.flag == "--open-mode" and one.value.startswith("a") for one in script.options)
+    kept = any(one.flag == "--open-mode" for one in script.options)  # as a directive, or as that of the job
     of_job = re.search(r"%\d*[jJA]", path.replace("%%", ""))
-    if option is not None and not (appends or of_job or path.startswith("/dev/")):
+    if option is not None and not (kept or of_job or path.startswith("/dev/")):
         why = "a later job appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, "array" in file.values)
@@ -231,7 +231,7 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, script: Script, source: Dialect) -> Iterator[str]:
+def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> Iterator[str]:
     """Set the events of mail, unless they are jobgen's default with an address.
 
     Yield the directive with which each task of an array sends it.
@@ -242,7 +242,8 @@ def _mail_on(file: JobFile, script: Script, source: Dialect) -> Iterator[str]:
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):
         file.values["mail_on"] = ",".join(events)
     given = script.heeded.get("--mail-type")
-    if given is not None and "ALL" in given.value.upper().split(","):
+    kept = any(option.flag == "--mail-type" for option, _, _ in content.unconverted)
+    if given is not None and "ALL" in given.value.upper().split(",") and not kept:
         why = "becomes mail at the begin, the end and a failure: none of a requeue or an invalid dependency"
         file.remarks.append(Remark(given.line, f"--mail-type={given.value}", why, lost=False))
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:

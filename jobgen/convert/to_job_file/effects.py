@@ -177,8 +177,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         plain = not exported(node) and not re.fullmatch(
             r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name
         )
-        if not plain and PATHS.fullmatch(name):
-            yield "path" if re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
+        if not plain and (name == "HOME" or PATHS.fullmatch(name)):
+            yield "path" if name == "HOME" or re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
         else:
             yield "variable" if plain else "export"
         if not plain and _READ_BY_PRODUCTS.fullmatch(name):

@@ -522,7 +522,10 @@ class Environment:
         if kind == "submission" and "workdir" in self.file.values:
             return False
         if kind == "submission" and not (value or self._at_home):
-            return not any("directory" in one.kinds for one in self.block)
+            stays = "workdir" in self.values and not self._passes(
+                "workdir"
+            )  # something works in that directory
+            return not stays and not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
         if "workdir" in self.values and any(

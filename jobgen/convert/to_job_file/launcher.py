@@ -47,6 +47,11 @@ _DEVICES = ("--gres", "--gpus-per-node", *_TOTAL)  # of a step
 _TIMES = ("--time", "-t")
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 _OF_STEP = (*_TIMES, *_MEMORY, "--wait", "-W")
+# Files of a step, and of the ranks of MPICH, that the script of a rank has itself.
+_FILES = {
+    **dict.fromkeys(("--error", "-e", "-errfile-pattern"), "the ranks write their errors into their output"),
+    **dict.fromkeys(("--input", "-i"), "the ranks have no standard input"),
+}
 _SAME = "is that of the job"
 # Options of placement: jobgen places and binds the ranks itself.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
@@ -86,6 +91,9 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
                 arguments += [text for text in texts if text is not None]
             elif why != _SAME:
                 file.remarks.append(Remark(launch.line, given, why, lost=name in _TIMES))
+        elif name in _FILES and (launch.row.by_scheduler or name == "-errfile-pattern"):
+            if (texts[-1] or "").removeprefix(f"{name}=") not in ("none", script.request.output):
+                file.remarks.append(Remark(launch.line, given, _FILES[name]))
         elif name == "--jobid" and launch.row.by_scheduler:
             if not names_own_job(script, given):
                 why = "is a step of that job: the job file starts its ranks in a job of its own"

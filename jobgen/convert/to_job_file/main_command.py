@@ -74,15 +74,20 @@ def _named(command: Command) -> bool:
     first = command.words[0].text if command.words else ""
     return bool(
         command.name
-        or re.fullmatch(r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/[\w./-]+|\"\$\{\w+\[@\]\}\"", first)
+        or re.fullmatch(
+            r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/([\w./-]|\$\w|\$\{\w+\})+|\"\$\{\w+\[@\]\}\"", first
+        )
     )
 
 
 def _python(command: Command) -> bool:
+    """Return whether a command runs a program of Python, which installs nothing."""
     words = [literal(word) for word in command.words]
     rest = words[command_start(words) :]
-    return (
-        bool(rest)
-        and is_python(os.path.basename(rest[0] or ""))
-        and not {"-c", "-V", "--version"} & set(rest[1:2])
+    if not rest or not is_python(os.path.basename(rest[0] or "")):
+        return False
+    text = " ".join(word or "$" for word in rest[1:])
+    installs = re.match(
+        r"-m (pip|venv|virtualenv|ensurepip)\b|(\S*/)?setup\.py (-q )?(install|develop|build)", text
     )
+    return not installs and not {"-c", "-V", "--version"} & set(rest[1:2])

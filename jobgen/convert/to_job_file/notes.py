@@ -35,7 +35,7 @@ from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
-from jobgen.script.constants import ARGUMENTS, variable_name, whole_expansion
+from jobgen.script.constants import ARGUMENTS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -112,16 +112,19 @@ def shell(script: Script) -> Iterator[Remark]:
         yield Remark(1, first, why, lost=False)
 
 
-def status(parts: Split) -> Iterator[Remark]:
+def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
     own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
-    if own and not _kept(own):
+    same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
+    if own and not same and not _kept(own):
         yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
-    elif parts.last and not own and not re.search(r"\bexit\b", parts.last):
-        yield Remark(1, parts.last.split("\n")[0][:60], why, lost=False)
+    elif parts.piped and not own and not parts.last:
+        yield Remark(parts.piped.line, shown(parts.piped), why, lost=False)
+    elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
+        yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
@@ -162,7 +165,8 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
             yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
     for one in commands(code):
-        if one.name in _MOVES and not one.node.under("subshell", "command_substitution"):
+        moves = one.name in _MOVES and "-n" not in one.literals  # pushd -n stays
+        if moves and not one.node.under("subshell", "command_substitution"):
             why = "has no effect on the commands after the program, which is a separate process"
             yield Remark(after[0].line, shown(one.node), why, lost=False)
 
@@ -260,12 +264,18 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def _is_set(script: Script, name: str) -> bool:
     """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
+    if name in script.values:
+        return True
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     word = rf"(?<![${{\w.-]){name}\b"
     sets = (
         r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
     )
-    return re.search(rf"{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code) is not None
+    start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
+    return (
+        re.search(rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code)
+        is not None
+    )
 
 
 _CONDITIONS = ("if_statement", "case_statement")
@@ -284,11 +294,13 @@ def _in_conditions(script: Script, name: str, program: Command) -> bool:
     return bool(sets)
 
 
-def set_again(script: Script, program: Command) -> Iterator[Remark]:
+def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each command that may set a variable of the program again, of which the job file has
     the value."""
     read = {name for name, _ in expansions(program.node)}
-    values = {name: value for name in read if (value := script.constants.node(name)) is not None}
+    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.list("command")))}  # whose values the job reads
+    found = ((name, script.constants.node(name)) for name in read)
+    values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.commands:
         unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
@@ -368,12 +380,9 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    if workflow := re.search(r"\bnextflow\b.*\brun\b", "\n".join([*blocks, " ".join(file.list("command"))])):
-        line = next(
-            (at for at, text in enumerate(script.lines, 1) if re.match(r"[^#]*\bnextflow\b", text)), 1
-        )
+    if workflow := _workflow(script, "\n".join([*blocks, " ".join(file.list("command"))])):
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(line, workflow[0][:60], why, lost=False)
+        yield Remark(*workflow, why, lost=False)
         return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
@@ -381,6 +390,17 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return
+
+
+def _workflow(script: Script, code: str) -> tuple[int, str] | None:
+    """Return the line and the text of the first command of nextflow in some code that submits jobs."""
+    values = [(name, value.text.strip("\"'").replace("\\\n", " ")) for name, value, _ in script.assignments]
+    known = {name: text for name, text in reversed(values) if re.match(r"(\S*/)?nextflow[^\s/]*(\s|$)", text)}
+    text = re.sub(r"\$\{?(\w+)\}?", lambda match: known.get(match[1], match[0]), code.replace("\\\n", " "))
+    found = re.search(r"\bnextflow\b.*\brun\b", text)
+    call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b" for name in known)])
+    line = next((at for at, one in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", one)), 1)
+    return (line, found[0][:60]) if found else None
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -483,7 +503,7 @@ def _id_of(started: Node) -> str:
 
 def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     """Yield a remark if statements that became options end the job where the script goes on."""
-    found = [command for one in statements for command in commands(one) if one.type == "command"]
+    found = [command for one in statements for command in commands(one) if _goes_on(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
             why = "the job unloads all modules but the sticky ones"
@@ -496,6 +516,12 @@ def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
             what = ", ".join(dict.fromkeys(one.name for one in which))
             why = f"if {failure}, the job ends here, and the script goes on"
             yield Remark(which[0].line, what, why, lost=False)
+
+
+def _goes_on(statement: Node) -> bool:
+    """Return whether the script goes on where a statement fails, without ``|| exit``."""
+    is_list = statement.type == "list" and statement.children[1].text == "&&"
+    return is_list or statement.type in ("command", "redirected_statement")
 
 
 def _activates(command: Command) -> bool:
@@ -527,19 +553,31 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
             yield Remark(line, node.text[:60], why, lost=False)
 
 
-def operators(script: Script, command: Command) -> Iterator[Remark]:
-    """Yield a remark on an operator in the value of a variable, which is a word of the program for bash."""
-    for word in command.words:
-        expansion = whole_expansion(word)
-        if expansion is None or word.type == "string":
+def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark]:
+    """Yield a remark on what follows the program in the text that it is from: ``A="srun ./a > b"``.
+
+    ``evaluated``: a shell reads the text, with its redirections and other commands.
+    """
+    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
+    texts = [(one.source, one.end) for one in above if one.source is not script.tree.source][:1]
+    if launch.command.name == "eval":
+        code = " ".join(map(code_text, launch.command.arguments)).encode()
+        texts += [(code, one.node.end) for one in commands(parse(code))][:1]
+    for source, end in texts:
+        rest = source[end:].decode("utf-8", "replace").strip()
+        if not re.match(r"\d?[<>|;&]", rest):
             continue
-        parts = script.constants.parts(variable_name(expansion), command.node)
-        for value in (one.value for one in parts if one.value and one.value.type != "array"):
-            text = _CLOSED.sub(lambda match: "_" * len(match[0]), code_text(value))
-            if found := re.search(r"(?s)(?<!\\)(\d?[<>]|[|;&]).*", text):
-                given = code_text(value)[found.start() :][:60]
-                why = f"is no operator in the value of {word.text}, but words of the program: left out"
-                yield Remark(command.line, given, why)
+        into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|<]*(2>&1)?", rest)
+        why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
+        if evaluated:
+            why = "the output is in the log of the job and in its run directory"
+            why = (
+                why
+                if into_file
+                else "is left out: the job file starts one program, with its output in the log"
+            )
+        what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
+        yield Remark(launch.line, what.split("\n")[0][:60], why, not (evaluated and into_file))
 
 
 def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:

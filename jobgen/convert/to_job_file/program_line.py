@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.convert.to_job_file.definitions import (
-    OF_ARRAY,
+    ARGUMENTS_SET,
+    PRINT_ARGUMENTS,
+    SET_ARGUMENTS,
     Definitions,
     definitions_of,
     exported_functions,
+    is_argument,
+    reads_set_arguments,
     state,
 )
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -22,11 +26,12 @@ from jobgen.script.constants import ARGUMENTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal, parse
-from jobgen.script.word_lists import unescaped
+from jobgen.script.word_lists import is_literal, unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
 _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _SIGN = re.compile(r"['();&|<>]|\\\"")  # in a text that a shell evaluates
+_BLANK = re.compile(r"[ \t\n]+")  # of bash: all others are letters
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
@@ -37,7 +42,6 @@ _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 _OF_OPTIONS = re.compile(
     r"(?i)(^|_)(flag|arg|argument|opt|option|param|parameter|string)s?$|(^|_)(extra|command|cmd)$"
 )
-_GIVEN = f"{OF_ARRAY}script_arguments"  # the variable with the arguments that the script sets
 ARGUMENT = re.compile(r"\"?\$([1-9]|\{[1-9]\d*\})\"?")  # of the script, as a value
 # Commands that print one word.
 _PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
@@ -75,10 +79,10 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
-        elif names([text]):  # no value of the job
-            text = _hoisted(node, found)
         elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
             found.several = True
+        elif names([text]):  # no value of the job
+            text = _hoisted(node, found)
         elif not text and (_bare(node) or (node.parent and node.parent.type == "variable_assignment")):
             continue
         found.words.append(text)
@@ -153,7 +157,7 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
 def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
     parts = list(_parts(node))
-    if ARGUMENTS in script.changed and any(map(_is_argument, expansions(node))):
+    if ARGUMENTS in script.changed and any(map(is_argument, expansions(node))):
         found.several = True  # the words of setup have them, in which no $1 is known
         return node.text
     if any(part is None for part in parts) or _globbed(node):
@@ -321,24 +325,24 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     return _code_of(script, lines, needs, nodes)
 
 
-def _is_argument(expansion: tuple[str, Node]) -> bool:
-    """Return whether an expansion reads arguments of the script."""
-    name, node = expansion
-    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
-
-
 def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
-    found = [one[0] for node in nodes for one in expansions(node) if _is_argument(one)]
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    if found and ARGUMENTS in script.changed:
-        lines = [f'eval "${_GIVEN}"', 'set -- "${script_arguments[@]}"', *lines]
-        setup = ['script_arguments=("$@")', f'export {_GIVEN}="$(declare -p script_arguments)"']
-        return ProgramWords(["bash", "-c", "\n".join(lines)], setup, [*names, _GIVEN])
+    if reads_set_arguments(script, nodes):
+        words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
+        return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
+    found = [one[0] for node in nodes for one in expansions(node) if is_argument(one)]
     last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
     given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
     every = "@" in found or "*" in found
     return ProgramWords(["bash", "-c", "\n".join(lines), *given], used=names, all_arguments=every)
+
+
+def by_python(launch: Launch | None, first: str) -> bool:
+    """Return whether a launcher starts the Python for a program, whose first word this is."""
+    if launch is None or not launch.row.once_a_node or launch.has("--no-python", "--no_python"):
+        return False
+    return not is_python(first) and (first[:1] != "-" or first in ("-m", "--module"))
 
 
 def as_text(
@@ -353,11 +357,11 @@ def as_text(
     nodes, setup = _joined(nodes), list[str]()
     texts = [_with_output(node, setup) if launch is not None else node.text for node in nodes]
     words = [
-        text if re.search("[\"'`(]", text) else " ".join(text.replace("\\\n", " ").split()) for text in texts
+        text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ")
+        for text in texts
     ]
-    of_python = launch is not None and launch.row.once_a_node
     head = 1 if is_python(words[0]) else 0
-    if (of_python and words[0].endswith(".py")) or words[0] in ("-m", "--module"):
+    if by_python(launch, words[0]) or words[0] in ("-m", "--module"):
         words = ["python3", *words]
         head = 1
     if more and head < len(words):
@@ -368,7 +372,14 @@ def as_text(
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
-    return replace(found, setup=[*setup, *found.setup])
+    evaluated_later = _names_in_quotes(script, nodes) if twice else []
+    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later])
+
+
+def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
+    """Return the variables that the values of variables in words name in single quotes: ``A='-x $B'``."""
+    values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
+    return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
 def _with_output(node: Node, setup: list[str]) -> str:
@@ -388,6 +399,6 @@ def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:
     """Return whether the value of a variable in words, or in such a value, has signs that a shell reads."""
     values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
     texts = (one for one in values if one.type in ("string", "raw_string", "concatenation"))
-    if any(_SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
+    if any(is_literal(one) or _SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
         return True
     return bool(values) and depth < _DEEPEST and has_signs(script, values, depth + 1)

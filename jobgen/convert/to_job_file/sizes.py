@@ -383,8 +383,8 @@ def threads(file: JobFile, script: Script, program: Command | None, launch: Laun
         if not passed:
             why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {cores}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text is None:
+        elif text is None and program is not None:
             why = f"jobgen sets it to the cores of a rank, {cores}"
             file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text != str(cores):
+        elif text is not None and text != str(cores):
             file.set_variable("OMP_NUM_THREADS", text, node.line)

@@ -16,12 +16,14 @@ _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
 class Split(NamedTuple):
     """The statements of a script around its program, those on whose success it depends, which follow the ones
-    before it, and code that goes before those after it."""
+    before it, and those that depend on its status, each behind its sign: ``|| exit 1``. ``piped`` is the
+    command that gives the pipeline of the program another status than this has."""
 
     before: tuple[Node, ...]
     after: tuple[Node, ...]
     conditions: tuple[Node, ...] = ()
-    last: str = ""
+    last: tuple[tuple[str, Node], ...] = ()
+    piped: Node | None = None
 
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
@@ -53,7 +55,10 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
         else:
             break
     conditions, last = _beside(node, top, remarks)
-    return Split(tuple(before), tuple(after), tuple(conditions), last)
+    pipeline = next((one for one in (node, *node.above()) if one.type == "pipeline" and one in top), None)
+    end = pipeline.children[-1] if pipeline is not None and not script.pipefail else node
+    piped = None if node is end or node in end else end
+    return Split(tuple(before), tuple(after), tuple(conditions), tuple(last), piped)
 
 
 def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:
@@ -86,11 +91,11 @@ def _each(condition: Node) -> list[Node]:
     return [condition]
 
 
-def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], str]:
-    """Return the conditions of a command in its own statement, and the code after it; add remarks on the rest
-    of it."""
+def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], list[tuple[str, Node]]]:
+    """Return the conditions of a command in its own statement, and what depends on its status; add remarks on
+    the rest of it."""
     conditions: list[Node] = []
-    last: list[str] = []
+    last: list[tuple[str, Node]] = []
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":
@@ -98,8 +103,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], s
             if node is end and sign == "&&":
                 conditions[:0] = _each(start)
             elif node is start:
-                test = "=" if sign == "&&" else "!="
-                last.append(f'if [ "$JOBGEN_STATUS" {test} 0 ]; then {end.text}; fi')
+                last.append((sign, end))
             else:
                 remarks.append(
                     Remark(above.line, start.text.split("\n")[0][:60], "the program starts in any case")
@@ -110,13 +114,13 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], s
             _piped(node, above, remarks)
         elif above.type != "negated_command":
             what = {"do_group": "a loop", "subshell": "a subshell"}.get(above.type, "a condition")
-            calls = above.parent is not None and above.parent.type == "function_definition"
+            calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
             remarks.append(Remark(top.line, top.text.split("\n")[0][:60], why))
-            return conditions, "\n".join(last)
+            return ([], []) if calls else (conditions, last)
         node = above
-    return conditions, "\n".join(last)
+    return conditions, last
 
 
 def compound(node: Node) -> Node | None:

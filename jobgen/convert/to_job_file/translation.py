@@ -24,7 +24,8 @@ from jobgen.convert.to_job_file.main_command import last_launch, main_command, o
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
-from jobgen.launch.accelerators import ACCELERATORS
+from jobgen.launch.accelerators import ACCELERATORS, of_devices
+from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
@@ -141,8 +142,9 @@ def _accelerator(file: JobFile, script: Script) -> None:
     code = re.sub(r"(?m)^\s*#.*$", "", script.tree.text.lower())
     words = set(re.findall(r"(?<!~)\b[a-z]+", code))  # Spack: ~rocm is without it
     marked = [name for name, row in ACCELERATORS.items() if words.intersection(row.marks)]
-    if marked:
-        file.add("accelerator", marked[0])
+    kind = marked[0] if marked else of_devices("", [script.request.gpu_type or ""])
+    if kind != "cuda":
+        file.add("accelerator", kind)
 
 
 def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
@@ -175,7 +177,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [
-        *notes.status(parts),
+        *notes.status(script, parts),
         *notes.traps(script, file),
         *notes.of_runtime(script, file),
         *notes.own_path(script, file),
@@ -184,7 +186,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
-        file.remarks += notes.set_again(script, command)
+        file.remarks += notes.set_again(script, file, command)
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -297,9 +299,10 @@ def _program(
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
         file.remarks += notes.run_twice(script, command, nodes)
+        evaluated = twice or command.name in SHELLS
+        file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
-            file.remarks += notes.operators(script, command)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
@@ -308,9 +311,8 @@ def _program(
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
         words = program_line.as_text(script, nodes, more, launch, twice)
-    elif more:
-        at = next((i for i, word in enumerate(words.words) if word.endswith(".py")), -1) + 1
-        words.words[at:at] = more
+    elif launch is not None and words.words:
+        words.words = _of_launcher(launch, words.words, more)
     if wrapped:
         words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
@@ -393,10 +395,21 @@ def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> 
         file.values |= {"command": _behind_env(pairs, command) if pairs else command, "expand": True}
 
 
+def _of_launcher(launch: Launch, words: list[str], more: list[str]) -> list[str]:
+    """Return a program with the Python and the argument that its launcher adds, and jobgen does not."""
+    known = words[0].endswith(".py") or words[0] in ("-m", "--module")
+    if launch.row.local_rank_option and known:
+        return words  # jobgen adds both
+    front = ["python3"] if not known and program_line.by_python(launch, words[0]) else []
+    at = next((i for i, word in enumerate(words) if word.endswith(".py")), 0 if front else -1) + 1
+    return [*front, *words[:at], *more, *words[at:]]
+
+
 def _rank_argument(launch: Launch) -> list[str]:
-    """Return the argument that torch.distributed.launch adds to the program, and torchrun does not."""
-    old = _is_old(launch)
-    return ["--local_rank=$LOCAL_RANK"] if old and not launch.has("--use-env") else []
+    """Return the argument that deepspeed and torch.distributed.launch add, and torchrun does not."""
+    if launch.row.local_rank_option:
+        return [] if launch.has("--no-local-rank", "--no_local_rank") else ["--local_rank=$LOCAL_RANK"]
+    return ["--local_rank=$LOCAL_RANK"] if _is_old(launch) and not launch.has("--use-env") else []
 
 
 def _is_old(launch: Launch) -> bool:

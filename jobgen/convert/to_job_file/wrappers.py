@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import ProgramWords, known
+from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, known
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
@@ -320,6 +320,10 @@ def text_program(
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
     after = [one.name for one in commands(root) if one.node.start >= inner.end]
+    around = (
+        inner.parent if inner.parent is not None and inner.parent.type == "redirected_statement" else inner
+    )
+    into = [one.text for one in around.children if one.type == "file_redirect"]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:
@@ -330,14 +334,14 @@ def text_program(
     start = places[inner.start]
     setup = []
     if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
-        setup = [part_of_text(text, re.sub(r"\s*(&&|;)?\s*$", "", text.text[1 : 1 + start]))]
+        setup = [part_of_text(text, re.sub(r"\s*(&&|(?<!\\);)?\s*$", "", text.text[1 : 1 + start]))]
     at = launcher_in(launch, call.words)
     if setup and not after and at == 0:
         return ProgramWords(setup=setup)
     whole, begin = text.text[1:-1], start if setup else 0
-    new = _program_text(whole[places[program[0].start] : places[program[-1].end]], more)
+    new = _program_text(launch, whole[places[program[0].start] : places[program[-1].end]], more)
     code = whole[begin : places[call.words[at].start]] + new + whole[places[program[-1].end] :]
-    if others := [*after] if setup else [*before, *after]:
+    if others := [*into, *after] if setup else [*before, *into, *after]:
         why = f"runs for each rank; in the script once for each {launch.kind}"
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
@@ -349,10 +353,10 @@ def text_program(
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
 
 
-def _program_text(text: str, more: Sequence[str]) -> str:
+def _program_text(launch: Launch, text: str, more: Sequence[str]) -> str:
     """Return the program of a launcher as the command of a shell."""
     text = re.sub(r"^--module\b", "-m", text)
     name = text.split()[0]
-    if name.endswith(".py") or name == "-m":
+    if name.endswith(".py") or name == "-m" or by_python(launch, name):
         text = f"python3 {text}"
     return re.sub(r"(\S+\.py)(?=\s|$)", rf"\1 {' '.join(more)}", text, count=1) if more else text

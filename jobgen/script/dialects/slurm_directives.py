@@ -52,7 +52,9 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Directive
     slurm_sizes.complete(content, given)
     content.request.walltime = content.request.walltime or None  # 0 is no limit
     for option in given.values():
-        text = f"{option.flag}={option.value}".strip("=")
+        takes_value = dialect.scheduler.grammar.long_options.get(option.flag[2:]) == "="
+        given_value = option.value or (takes_value and not option.missing)  # sbatch accepts an empty one
+        text = f"{option.flag}={option.value}".removeprefix("=") if given_value else option.flag
         if key := dialect.option_of(option.flag):
             content.directives[key] = Directive(option, text, value(key, option.value))
         elif why := _fault(option, content, dialect):
