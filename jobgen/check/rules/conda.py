@@ -106,7 +106,7 @@ def _login(script: Script) -> bool:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again. (It is silent if the script reads the file before it
-    activates an environment.)""",
+    activates an environment, and a note if the script has sourced conda's hook before.)""",
     message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
@@ -128,7 +128,14 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
-            yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+            level = NOTE if _is_hooked(script, command) else None
+            yield Hit.at(command.node, level=level, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+
+
+def _is_hooked(script: Script, init: Command) -> bool:
+    """Return whether a command above has defined ``conda activate``."""
+    above = (one for one in script.named("eval", "source", ".") if one.node.start < init.node.start)
+    return any(re.search(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup", one.node.text) for one in above)
 
 
 def _is_read(script: Script, init: Command) -> bool:
