@@ -142,6 +142,8 @@ def levels(text: str, rule: str) -> list[str]:
         ("personal-path", f"{HEAD}echo /home/alice/x"),
         ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
         ("source-activate", f"{HEAD}conda activate a || source activate a || exit 1"),
+        ("source-activate", f"{HEAD}module load anaconda3/5.0.1\nsource activate a"),
+        ("source-activate", f"{HEAD}export PATH=/act/Anaconda3-2.3.0/bin:$PATH\nsource activate a"),
         *(
             ("output-directory", f"{head}\nsrun ./a")
             for head in (
@@ -276,6 +278,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
             "warning",
         ),
         ("source-activate", f"{HEAD}source activate a", "note"),
+        ("source-activate", f"{HEAD}module load anaconda3/2020.11\nsource activate a", "note"),
         ("source-activate", f"{HEAD}source activate a || exit 1", "note"),
         ("source-activate", f"{HEAD.replace('bash', 'bash -l')}source activate a", "note"),
         ("download-in-job", f"{HEAD}export PIP_INDEX_URL=http://mirror/\npip install a\nsrun ./a", "note"),

@@ -19,7 +19,8 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     """conda 4.4 has replaced `source activate` by `conda activate`. It still ships `bin/activate`, but
     `source` finds this file only if conda's `bin` is on PATH; with several installations the first on PATH
     is taken. (It is a note if something may put conda on PATH: a module, a start-up file, or the shell that
-    submits, whose variables the job has.)""",
+    submits, whose variables the job has. With Anaconda 5.0 and older, which have no `conda activate`, there is no
+    note.)""",
     message="nothing above puts conda on PATH: source activate finds no file, or that of another installation",
     fix='write eval "$(conda shell.bash hook)", then conda activate',
     bad="""
@@ -46,9 +47,14 @@ def source_activate(script: Script) -> Iterator[Hit]:
                 or _has_submitter_path(script)
                 or any(start < command.node.start for start in _providers(script))
             ):
-                yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
+                if not _OLD.search(script.tree.text):
+                    yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
                 yield Hit(command.line)
+
+
+# Versions of Anaconda whose conda is older than 4.4.
+_OLD = re.compile(r"(?i)anaconda[23]?[-/](?:[24]\.\d|5\.0)")
 
 
 def _is_here(script: Script, command: Command) -> bool:

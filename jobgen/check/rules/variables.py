@@ -308,6 +308,7 @@ _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
     r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|EPOCH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
+    r"|(VSC|SNIC|BC|NERSC|TACC|RZG|SLATE|IDRIS)_.*|.*_TMP"
     r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|NCPUS|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
     r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|MAIL|EDITOR|PS\d|NPROCS)"
     r"|.*(PATH|SCRATCH|WORK|STORE|PROJ|HOME|ROOT|PROXY|TMPDIR|LOCAL|CLUSTER|GROUP|ARCH|SITE).*|.*_proxy"
@@ -515,9 +516,13 @@ def _is_filled(script: Script) -> bool:
     )
 
 
+# An assignment at the beginning of a line, also where the value is a placeholder: A=<path>.
+_SET = re.compile(r"(?m)^[ \t]*(?:export[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=")
+
+
 def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     """Yield the variables that have to come from outside, each with its first use."""
-    known, names = _set_names(script), _Names(_assigned(script))
+    known, names = _set_names(script) | set(_SET.findall(script.tree.text)), _Names(_assigned(script))
     uses: dict[str, list[Node]] = {}
     for name, node in script.expansions:
         uses.setdefault(name, []).append(node)
