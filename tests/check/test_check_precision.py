@@ -27,6 +27,8 @@ def levels(text: str, rule: str) -> list[str]:
         ("late-directive", "#!/usr/bin/env python3\n#SBATCH --time=1\nx = 1\n#SBATCH --nodes=2"),
         ("no-shebang", "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\nhostname\nEND"),
         ("inert-directive", f"{HEAD}#sbatch --array=1-3 train.sh"),
+        ("inert-directive", f"{HEAD}#SBATCH --gres=gpu:a100:1\n# SBATCH --gres=gpu"),
+        ("inert-directive", f"{PBS}# PBS -l walltime=02:00:00"),
         # Forms that Slurm takes
         ("unknown-option", f"{HEAD}#SBATCH --cluster=gpu"),
         ("unknown-option", f"{HEAD}#SBATCH --container-mounts /a:/a"),
@@ -193,6 +195,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
     ("rule", "text", "level"),
     [
         ("inert-directive", f"{HEAD}# SBATCH --nodes=2", "note"),
+        ("inert-directive", f"{HEAD}# SBATCH --nodes=2\n#SBATCh --nodes=3", "note"),
+        ("inert-directive", f"{PBS}# PBS -l select=2", "note"),
         ("inert-directive", f"{HEAD}#SBATCh --nodes=2", "warning"),
         ("inert-directive", "#!/bin/bash\n# SBATCH --nodes=2\nsrun hostname", "warning"),
         ("late-directive", f"{HEAD}hostname\n#SBATCH --nodes=2\nhostname", "error"),
