@@ -97,7 +97,7 @@ _PATHS = (
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
     are often meant to be several words. (The directories of a site and of its modules, such as `$SCRATCH` and
-    `$CUDA_HOME`, have no blanks: upper-case variables that the script does not set are not reported. Nor is a `cd`
+    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
     to the directory where the job is: if it fails, nothing changes.)""",
     bad="""
     #!/bin/bash
@@ -142,9 +142,9 @@ def unquoted(script: Script) -> Iterator[Hit]:
 
 
 def _is_of_site(script: Script, name: str) -> bool:
-    """Return whether a variable is one of the environment that only a site or a module sets."""
-    ours = re.match(r"(PBS|SLURM)_|PWD$|OLDPWD$", name)
-    return ours is None and re.fullmatch("[A-Z][A-Z0-9_]*", name) is not None and name not in script.values
+    """Return whether a variable is one of those that a site or a module sets, by its name."""
+    ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
+    return ours is None and name not in script.values and re.fullmatch(_OF_SITE, name) is not None
 
 
 def _quoted(node: Node) -> Edit:
@@ -313,6 +313,9 @@ _OUTSIDE = (
     r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|MAIL|EDITOR|PS\d|NPROCS)"
     r"|.*(PATH|SCRATCH|WORK|STORE|PROJ|HOME|ROOT|PROXY|TMPDIR|LOCAL|CLUSTER|GROUP|ARCH|SITE).*|.*_proxy"
 )
+
+
+_OF_SITE = rf"(?!.*[a-z])({_OUTSIDE}|.*_(DIR|DIRECTORY|PREFIX|BASE|DATA)|EBROOT\w*)"
 
 
 def _assigned(script: Script) -> list[str]:
