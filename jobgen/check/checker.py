@@ -104,8 +104,8 @@ def _script(
 
 def _findings(script: Script, file: str) -> set[Finding]:
     whole, by_line = _silenced(script)
-    # Nobody edits what a program has written: only errors are reported. In a script of jobgen only the job part,
-    # which users edit, is checked.
+    # Nobody edits what a program has written: only errors are reported. In a script of jobgen only the job
+    # part, which users edit, is checked.
     marked = (number for number, line in enumerate(script.lines, 1) if line.startswith(MARK))
     end = min(next(marked, sys.maxsize), script.last_line + 1)
     found = {

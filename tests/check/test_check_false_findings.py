@@ -308,9 +308,17 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
     ("rule", "text", "level"),
     [
         ("download-in-job", f"{HEAD}case $1 in\nget) wget http://a.org/x ;;\nesac\nsrun ./a", "note"),
-        ("download-in-job", f"{HEAD}#SBATCH --gpus-per-node=1\npython -m pip install a\npip install -r b\npython setup.py install", "note"),
+        (
+            "download-in-job",
+            f"{HEAD}#SBATCH --gpus-per-node=1\npython -m pip install a\npip install -r b\npython setup.py install",
+            "note",
+        ),
         ("fixed-port", f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "note"),
-        ("fixed-port", f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:1\nMASTER_PORT=29500\nsrun ./a", "warning"),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:1\nMASTER_PORT=29500\nsrun ./a",
+            "warning",
+        ),
         ("conda-init", f'{HEAD}eval "$(conda shell.bash hook)"\nconda init\nconda activate a', "note"),
         ("conda-init", f"{HEAD}source ~/miniconda3/bin/activate\nconda init\nconda activate a", "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),

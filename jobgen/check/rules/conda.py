@@ -135,13 +135,18 @@ def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
             level = NOTE if _is_hooked(script, command) else None
-            yield Hit.at(command.node, level=level, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+            yield Hit.at(
+                command.node, level=level, edits=(Edit(command.node.start, command.node.end, _HOOK),)
+            )
 
 
 def _is_hooked(script: Script, init: Command) -> bool:
     """Return whether a command above has defined ``conda activate``."""
     above = (one for one in script.named("eval", "source", ".") if one.node.start < init.node.start)
-    return any(re.search(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup", one.node.text) for one in above)
+    return any(
+        re.search(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup", one.node.text)
+        for one in above
+    )
 
 
 def _is_read(script: Script, init: Command) -> bool:

@@ -79,7 +79,9 @@ def sends(command: Command) -> bool:
     return command.name == "curl" and _SENT.search(words) is not None
 
 
-_SENT = re.compile(r" (-X ?\"?P(OST|UT)|--request[ =]\"?P(OST|UT)|-d|--data\S*|-F|--form\S*|-T|--upload-file|--json)\b")
+_SENT = re.compile(
+    r" (-X ?\"?P(OST|UT)|--request[ =]\"?P(OST|UT)|-d|--data\S*|-F|--form\S*|-T|--upload-file|--json)\b"
+)
 
 
 def _is_meant(script: Script) -> bool:
@@ -92,7 +94,9 @@ def _is_meant(script: Script) -> bool:
     return (several or not gpus) and not any(_is_work(script, one) for one in script.commands)
 
 
-_INSTALLATION = re.compile(r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)")
+_INSTALLATION = re.compile(
+    r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)"
+)
 
 
 def _downloads(command: Command) -> bool:

@@ -283,7 +283,12 @@ def _matters(script: Script, command: Command, works: Sequence[Command]) -> bool
         return False
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
-    if _CLEANS.fullmatch(command.program) or _named(command) & _ASKS or sends(command) or _HARMLESS.match(command.node.text):
+    if (
+        _CLEANS.fullmatch(command.program)
+        or _named(command) & _ASKS
+        or sends(command)
+        or _HARMLESS.match(command.node.text)
+    ):
         return False
     if command.name in {*_ACTIVATE, *_LOAD}:
         later = (one for one in works if one.node.start > command.node.start)
@@ -294,7 +299,23 @@ def _matters(script: Script, command: Command, works: Sequence[Command]) -> bool
 
 
 # Commands that print or change text: they fail if nothing is found, too.
-_TEXT = {"grep", "egrep", "diff", "cmp", "find", "sort", "sed", "awk", "cut", "wc", "tr", "tee", "seq", "xargs", "uniq"}
+_TEXT = {
+    "grep",
+    "egrep",
+    "diff",
+    "cmp",
+    "find",
+    "sort",
+    "sed",
+    "awk",
+    "cut",
+    "wc",
+    "tr",
+    "tee",
+    "seq",
+    "xargs",
+    "uniq",
+}
 # Commands without which what follows fails, or that fail without harm.
 _PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
 # What is not there cannot be removed, an image that is there is not pulled again, and cmake -E handles files.
@@ -311,15 +332,38 @@ _MODULES = re.compile(
     r"craype\S*|i?mkl|openblas|fftw|hdf5|netcdf|cmake|git|slurm|pbs\S*|torque|shared|singularity|apptainer|docker|"
     r"\S*container\S*|tmux|screen|ffmpeg|java|glibc|ucx|libfabric|default\S*|rhel\S*|\S*stages?)"
 )
-_ELSEWHERE = {"Rscript", "R", "perl", "julia", "torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
-_IMAGES = {"singularity", "apptainer", "docker", "podman", "podman-hpc", "shifter", "charliecloud", "ch-run", "enroot", "udocker"}
+_ELSEWHERE = {
+    "Rscript",
+    "R",
+    "perl",
+    "julia",
+    "torchrun",
+    "deepspeed",
+    "accelerate",
+    "colossalai",
+    "horovodrun",
+}
+_IMAGES = {
+    "singularity",
+    "apptainer",
+    "docker",
+    "podman",
+    "podman-hpc",
+    "shifter",
+    "charliecloud",
+    "ch-run",
+    "enroot",
+    "udocker",
+}
 
 
 def _prepares(command: Command) -> bool:
     """Return whether a command selects the version of a program, so that another one runs without it."""
     words = command.literals
     if command.name in ("source", "."):
-        return not re.search(r"/etc/profile|bashrc|profile$", " ".join(word.text for word in command.arguments))
+        return not re.search(
+            r"/etc/profile|bashrc|profile$", " ".join(word.text for word in command.arguments)
+        )
     if command.name in _LOAD:
         names = [word.partition("/")[0] for word in words if word not in ("load", "add")]
         other = {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words)
@@ -330,7 +374,9 @@ def _prepares(command: Command) -> bool:
 def _runs_elsewhere(script: Script, work: Command) -> bool:
     """Return whether a program has its interpreter by a name that each system may have, such as python3."""
     words = [part for word in work.words for part in script.constants.text(word).split()]
-    return not _IMAGES.intersection(words) and any(is_python(one) or one in _ELSEWHERE for one in words if "/" not in one)
+    return not _IMAGES.intersection(words) and any(
+        is_python(one) or one in _ELSEWHERE for one in words if "/" not in one
+    )
 
 
 def _lists(command: Command) -> bool:

@@ -80,7 +80,9 @@ _MONITORS = (
     """,
 )
 def bare_wait(script: Script) -> Iterator[Hit]:
-    works = [one for one in script.commands if one.works and one.background and not _SERVICE.search(one.node.text)]
+    works = [
+        one for one in script.commands if one.works and one.background and not _SERVICE.search(one.node.text)
+    ]
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return

@@ -217,7 +217,11 @@ def _may_split(script: Script, name: str) -> bool:
     while todo:
         one = todo.pop()
         values = script.values.get(one, [])
-        if _UNSPLIT.fullmatch(one) or (one in script.loop_variables and not values) or _is_of_site(script, one):
+        if (
+            _UNSPLIT.fullmatch(one)
+            or (one in script.loop_variables and not values)
+            or _is_of_site(script, one)
+        ):
             continue
         if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
             return True
