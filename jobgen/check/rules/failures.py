@@ -204,7 +204,9 @@ def _programs(script: Script) -> list[Command]:
 
 
 # Words that end a service, as ray stop and apptainer instance stop.
-_CLEANS = re.compile(r"(?i)ws_release|(.*[-_.])?clean([-_]?up)?([-_.].*)?")  # commands that only clean up
+_CLEANS = re.compile(
+    r"(?i)ws_release|(.*[-_.])?clea[nr]([-_]?up)?([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+)  # commands that only clean up, or print
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")
 
 
@@ -321,7 +323,7 @@ _PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln
 # What is not there cannot be removed, an image that is there is not pulled again, and cmake -E handles files.
 _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|(?:singularity|apptainer)\s+pull|cmake\s+-E)\b|"
-    r"make\s+(?:dist)?clean\b"
+    r"make\s+(?:dist)?clean\b|(?:conda|mamba)\s+(?:init|config|clean)\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
 # Commands that select the programs behind them.
 _ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}

@@ -144,7 +144,12 @@ def unquoted(script: Script) -> Iterator[Hit]:
 def _is_of_site(script: Script, name: str) -> bool:
     """Return whether a variable is one of those that a site or a module sets, by its name."""
     ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
-    return ours is None and name not in script.values and re.fullmatch(_OF_SITE, name) is not None
+    if ours is not None or name in script.values or name != name.upper():
+        return False
+    if re.fullmatch(_OF_SITE, name) is not None:
+        return True
+    uses = [node for other, node in script.expansions if other == name]
+    return _loads(script) and any(node.under("command_name") for node in uses)  # the program of a module
 
 
 def _quoted(node: Node) -> Edit:
@@ -237,7 +242,7 @@ def _is_one_word(value: Node) -> bool:
     if value.type == "array":
         return all(_is_one_word(child) for child in value.children if child.type not in ("(", ")"))
     if (text := literal(value)) is not None:
-        return not re.search(r"[\s*?\[]", text)
+        return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
     for part in value.all(*_EXPANDED):
         if part.type == "command_substitution":
@@ -319,7 +324,7 @@ _OUTSIDE = (
 )
 
 
-_OF_SITE = rf"(?!.*[a-z])({_OUTSIDE}|.*_(DIR|DIRECTORY|PREFIX|BASE|DATA)|EBROOT\w*)"
+_OF_SITE = rf"{_OUTSIDE}|.*(DIR|DIRECTORY|_PREFIX|_BASE|_DATA)|EBROOT\w*"
 
 
 def _assigned(script: Script) -> list[str]:
