@@ -325,6 +325,8 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ),
         ("conda-init", f'{HEAD}eval "$(conda shell.bash hook)"\nconda init\nconda activate a', "note"),
         ("conda-init", f"{HEAD}source ~/miniconda3/bin/activate\nconda init\nconda activate a", "note"),
+        ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
+        ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
     ],
 )

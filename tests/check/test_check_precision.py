@@ -142,6 +142,7 @@ def levels(text: str, rule: str) -> list[str]:
         ),
         ("personal-path", f"{HEAD}docker run -v $PWD:/home/alice/x image ./a"),
         ("personal-path", f"{HEAD}echo /home/alice/x"),
+        ("personal-path", f"{HEAD}export SINGULARITYENV_LICENSE=/home/alice/x"),
         ("source-activate", f"{HEAD}cd venv/bin\nsource activate"),
         ("source-activate", f"{HEAD}conda activate a || source activate a || exit 1"),
         ("source-activate", f"{HEAD}module load anaconda3/5.0.1\nsource activate a"),

@@ -112,7 +112,7 @@ def _login(script: Script) -> bool:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again. (It is silent if the script reads the file before it
-    activates an environment, and a note if the script has sourced conda's hook before.)""",
+    activates an environment, and a note if the script reads conda's hook or `~/.bashrc` elsewhere.)""",
     message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
@@ -141,12 +141,18 @@ def conda_init(script: Script) -> Iterator[Hit]:
 
 
 def _is_hooked(script: Script, init: Command) -> bool:
-    """Return whether a command above has defined ``conda activate``."""
-    above = (one for one in script.named("eval", "source", ".") if one.node.start < init.node.start)
-    return any(
-        re.search(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup", one.node.text)
-        for one in above
+    """Return whether another command defines ``conda activate`` before its first use behind ``conda init``."""
+    uses = (
+        one.node.start
+        for one in script.named("conda", "mamba")
+        if one.node.start > init.node.start and "activate" in one.literals
     )
+    end = next(uses, init.node.start)
+    before = (one.node.text for one in script.named("eval", "source", ".") if one.node.start < end)
+    return any(_DEFINES.search(text) for text in before)
+
+
+_DEFINES = re.compile(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup|\.bashrc\b")
 
 
 def _is_read(script: Script, init: Command) -> bool:

@@ -98,6 +98,8 @@ def _is_behind(node: Node, start: int) -> bool:
 def _is_inside(node: Node, start: int) -> bool:
     """Return whether a path is one in a container, or only in a message."""
     above = next((one for one in node.above() if one.type in ("command", "variable_assignment")), None)
+    if above is not None and re.match(r"(SINGULARITY|APPTAINER)ENV_", above.text):
+        return True
     name = above.get("name") if above is not None and above.type == "command" else None
     if above is None or name is None:
         return False

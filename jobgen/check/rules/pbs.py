@@ -106,7 +106,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
-    if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text:
+    if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
     for command in script.commands:
         for word in [command.name, *command.literals]:
