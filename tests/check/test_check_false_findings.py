@@ -220,6 +220,9 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
                 "singularity pull docker://a/b\n./a",
                 "xtester --help\n./a",
                 "clear-eb\n./a",
+                "ml GCC Boost\nsrun ./a --mode R",
+                "shifterimg pull a/b\nshifter --image=a/b ./c",
+                "conda deactivate\npython3 t.py",
                 "print_to_log begin\n./a",
                 "conda init bash\nsource ~/.bashrc\npython3 t.py",
                 "singularity exec a.sif python3 -c 'import torch'\nsingularity exec a.sif python3 t.py",
@@ -279,6 +282,7 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
             for lines in (
                 "module load gcc python/3.9\nsrun python3 t.py",
                 "module load R\nmpirun Rscript t.R",
+                "module load gcc r/4.2\nR CMD BATCH t.R",
                 "C='python t.py'\nmodule load anaconda\nsrun $C",
                 "source env/bin/activate\ntorchrun t.py",
                 "cp /data/a.in .\nsrun ./a",

@@ -322,8 +322,8 @@ _TEXT = {
 _PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
 # What is not there cannot be removed, an image that is there is not pulled again, and cmake -E handles files.
 _HARMLESS = re.compile(
-    r"(?:(?:conda|mamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|(?:singularity|apptainer)\s+pull|cmake\s+-E)\b|"
-    r"make\s+(?:dist)?clean\b|(?:conda|mamba)\s+(?:init|config|clean)\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
+    r"(?:(?:conda|mamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E)\b|"
+    r"make\s+(?:dist)?clean\b|(?:conda|mamba|micromamba)\s+(?:init|config|clean|deactivate)\b|(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
 # Commands that select the programs behind them.
 _ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
@@ -336,7 +336,6 @@ _MODULES = re.compile(
 )
 _ELSEWHERE = {
     "Rscript",
-    "R",
     "perl",
     "julia",
     "torchrun",
@@ -376,9 +375,10 @@ def _prepares(command: Command) -> bool:
 def _runs_elsewhere(script: Script, work: Command) -> bool:
     """Return whether a program has its interpreter by a name that each system may have, such as python3."""
     words = [part for word in work.words for part in script.constants.text(word).split()]
-    return not _IMAGES.intersection(words) and any(
-        is_python(one) or one in _ELSEWHERE for one in words if "/" not in one
-    )
+    named = {one for one in words if "/" not in one}
+    if {"R", "CMD"} <= named or words[:1] == ["R"]:
+        return True
+    return not _IMAGES.intersection(words) and any(is_python(one) or one in _ELSEWHERE for one in named)
 
 
 def _lists(command: Command) -> bool:
