@@ -352,6 +352,18 @@ def test_an_installation_by_its_name() -> None:
     }
 
 
+def test_a_wait_for_a_service_does_not_end() -> None:
+    text = f"{HEAD}srun -n 1 ./ipcontroller_new.sh &\nsleep 900\nsrun ./a\nwait"
+    assert [one.severity for one in found(text, "no-errexit")] == []
+    (only,) = found(text.replace("ipcontroller_new", "part"), "no-errexit")
+    assert only.severity == "warning"
+
+
+def test_lines_for_a_person_with_a_script_in_between() -> None:
+    text = "screen -S a\nsource ~/.bash_profile\n#!/bin/bash\n#SBATCH --time=1:00:00\nsource ~/.bashrc\n"
+    assert found(text, "bashrc") == []
+
+
 @pytest.mark.parametrize(
     ("name", "body"), [("a.sh", "# NEXTFLOW TASK: a"), ("a.sh", "nxf_main() {\n:\n}"), ("rfm_b_job.sh", "")]
 )

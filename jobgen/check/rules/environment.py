@@ -33,6 +33,8 @@ from jobgen.script.syntax import Node
     """,
 )
 def bashrc(script: Script) -> Iterator[Hit]:
+    if not script.in_job and any(line.startswith("#!/") for line in script.lines[1:]):
+        return  # lines for a person, with a script in between
     for command in script.named("source", "."):
         name = command.arguments[0].text.strip("\"'") if command.arguments else ""
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (

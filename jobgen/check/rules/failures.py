@@ -121,6 +121,8 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
     if from_input or words & _INTERRUPTED:
         return False
+    if last.text == "wait" and any(one.background and _SERVES.search(one.node.text) for one in _run(script)):
+        return False  # the job lasts until its time limit
     after = [one for one in _run(script) if work.node.end < one.node.start]
     return not any(one.name == "exit" and one.node is not last for one in after)
 
@@ -129,6 +131,8 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
 _INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh", "--pty",
 }  # fmt: skip
+# Programs that do not end by themselves.
+_SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
 # Commands that succeed whatever failed before them.
 _SUCCEED = {
     "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
