@@ -104,10 +104,11 @@ def _script(
 
 def _findings(script: Script, file: str) -> set[Finding]:
     whole, by_line = _silenced(script)
-    # In a script of jobgen only the job part, which users edit, is checked.
+    # Nobody edits what a program has written: only errors are reported. In a script of jobgen only the job
+    # part, which users edit, is checked.
     marked = (number for number, line in enumerate(script.lines, 1) if line.startswith(MARK))
     end = min(next(marked, sys.maxsize), script.last_line + 1)
-    return {
+    found = {
         _finding(rule, hit, script, file)
         for rule in RULES.values()
         if rule.id not in whole and rule.concerns(script)
@@ -116,6 +117,7 @@ def _findings(script: Script, file: str) -> set[Finding]:
         if hit.line not in script.placeholders
         or rule is placeholder  # others are about values that are not there yet
     }
+    return {one for one in found if one.severity == ERROR} if script.is_written else found
 
 
 def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:

@@ -33,6 +33,7 @@ from jobgen.script.other_text import (
 from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
+_WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
@@ -366,6 +367,11 @@ class Script:
         marks = (map(is_template, (first, *(text for _, text in self._head))), map(says_template, comments))
         named = names_template(self.name) or (self.folder is not None and is_folder_of_templates(self.folder))
         return named or any(map(any, (*marks, map(has_escape, self.lines))))
+
+    @property
+    def is_written(self) -> bool:
+        """Return whether Nextflow or ReFrame has written the script, for one run."""
+        return re.match(r"rfm_\w*\.sh$", self.name) is not None or any(map(_WRITTEN.match, self.lines))
 
     @cached_property
     def _head(self) -> list[tuple[int, str]]:

@@ -13,6 +13,7 @@ from jobgen.script.submitted import scripts
 
 HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
 TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
+PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
 DATA = "cat > in <<END\nkey: {\nEND\n"
 
 
@@ -199,6 +200,65 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("no-errexit", f"{HEAD}work() {{\necho a\npython t.py\n}}\nwork"),
         ("no-errexit", f"{HEAD}module load apptainer\nA=1\napptainer exec a.sif ./b"),
         ("no-errexit", f"{HEAD}module load CUDA/12\n$CUDA_ROOT/deviceQuery"),
+        # What fails with its preparation, a container and a path included, and what may fail without harm
+        *(
+            ("no-errexit", f"{HEAD}{lines}")
+            for lines in (
+                "module load gcc openmpi\nsrun ./a",
+                "module load gromacs\nsrun gmx mdrun",
+                "source /opt/lammps/env.sh\nmpirun lmp -in a.in",
+                "conda activate a\nsnakemake -c 4",
+                "module load cuda\nsingularity exec --nv a.sif python3 t.py",
+                "module load cuda\n/home/projects/env/bin/python t.py",
+                "module load gcc/12 openmpi\npython3 t.py",
+                "cd /data\nsrun ./a",
+                "mkdir -p out\nsrun --output=out/%t.log python3 t.py",
+                "source /home/$USER/.bashrc\npython3 t.py",
+                "setpkgs gcc\n./a",
+                "conda env remove -n old\n./a",
+                "make clean\nmake",
+                "singularity pull docker://a/b\n./a",
+                "xtester --help\n./a",
+                "clear-eb\n./a",
+                "ml GCC Boost\nsrun ./a --mode R",
+                "shifterimg pull a/b\nshifter --image=a/b ./c",
+                "conda deactivate\npython3 t.py",
+                "print_to_log begin\n./a",
+                "conda init bash\nsource ~/.bashrc\npython3 t.py",
+                "singularity exec a.sif python3 -c 'import torch'\nsingularity exec a.sif python3 t.py",
+                "srun ldd ./a\nsrun ./a",
+                "grep x list > few\n./a few",
+                "cat > a.in <<END\nx\nEND\n./a a.in",
+                "curl -s -X POST --data x https://a.org/x\n./a",
+                'eval "$(conda shell.bash hook)"\n./a',
+            )
+        ),
+        *(
+            ("unquoted-path", f"{HEAD}{lines}")
+            for lines in (
+                "cd $SLURM_SUBMIT_DIR\n./a",
+                "W=$SLURM_SUBMIT_DIR\ncd $W\n./a",
+                "W=$PWD\ncd $W\n./a",
+                "W=$(pwd)\ncd ${W}\n./a",
+                "source $VSC_DATA_VO/apps/activate.sh",
+                "A=$STORE/data\ncp x $A/",
+                "D=$(sed 's/ /_/g' name)\nmkdir -p out/$D",
+            )
+        ),
+        ("shared-log", f"{HEAD}#SBATCH --output=log-%a.out\n./a $SLURM_ARRAY_TASK_ID"),
+        *(
+            ("download-in-job", f"{HEAD}{lines}\nsrun ./a")
+            for lines in (
+                "curl -X POST --data-urlencode x=1 https://a.org/hook",
+                "curl --request PUT https://a.org/x",
+                "git clone $HOME/a b\ncd b\ngit pull",
+            )
+        ),
+        ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun dask-worker --nthreads 4 &\nwait"),
+        ("fixed-interface", f'{HEAD}if [ "$P" = a ]; then export NCCL_SOCKET_IFNAME=bond0; fi\nsrun ./a'),
+        ("fixed-interface", f"{HEAD}echo export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
+        ("packed-chunks", f"{PBS}#PBS -l select=4\nmpiexec -n 16 -ppn 4 ./a"),
+        ("home-directory", f"{PBS}#PBS -l select=1\nsingularity exec docker://brainlife/a ./main.py"),
         ("shared-hostfile", f"{HEAD}#SBATCH --dependency=singleton\n./a > hostfile"),
         ("fixed-port", f"{HEAD}N=8\ntorchrun --nproc_per_node $N --master_port 6000 t.py"),
         ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0\nexport NCCL_IB_DISABLE=1"),
@@ -217,6 +277,29 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
     [
         ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
         ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
+        *(
+            ("no-errexit", f"{HEAD}{lines}")
+            for lines in (
+                "module load gcc python/3.9\nsrun python3 t.py",
+                "module load R\nmpirun Rscript t.R",
+                "module load gcc r/4.2\nR CMD BATCH t.R",
+                "C='python t.py'\nmodule load anaconda\nsrun $C",
+                "source env/bin/activate\ntorchrun t.py",
+                "cp /data/a.in .\nsrun ./a",
+                "git pull\nsrun ./a",
+                "cmake ..\nmake",
+            )
+        ),
+        ("unquoted-path", f"{HEAD}cd /data\ncd $SLURM_SUBMIT_DIR\n./a"),
+        ("unquoted-path", f"{HEAD}set -e\ncd $SLURM_SUBMIT_DIR\n./a"),
+        ("unquoted-path", f"{HEAD}cd $SLURM_SUBMIT_DIR/run\n./a"),
+        ("unquoted-path", f"{HEAD}rm -rf $work/a"),
+        ("shared-log", f"{HEAD}#SBATCH --output=log-%x.out\n./a"),
+        ("download-in-job", f"{HEAD}curl -O https://a.org/x\nsrun ./a"),
+        ("download-in-job", f"{HEAD}git clone https://a.org/x\ngit pull\nsrun ./a"),
+        ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun python3 t.py &\nwait"),
+        ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
+        ("packed-chunks", f"{PBS}#PBS -l select=4:ncpus=16\nmpiexec -n 16 -ppn 4 ./a"),
         ("shared-hostfile", f"{HEAD}#SBATCH --dependency=afterok:1\n./a > hostfile"),
         ("fixed-port", f"{HEAD}torchrun --nproc_per_node 4 --master_port 6000 t.py"),
         ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0"),
@@ -227,6 +310,68 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
 )
 def test_what_is_still_a_finding(rule: str, text: str) -> None:
     assert found(text, rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "level"),
+    [
+        ("download-in-job", f"{HEAD}case $1 in\nget) wget http://a.org/x ;;\nesac\nsrun ./a", "note"),
+        (
+            "download-in-job",
+            f"{HEAD}#SBATCH --gpus-per-node=1\npython -m pip install a\npip install -r b\npython setup.py install",
+            "note",
+        ),
+        ("fixed-port", f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "note"),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:1\nMASTER_PORT=29500\nsrun ./a",
+            "warning",
+        ),
+        ("conda-init", f'{HEAD}eval "$(conda shell.bash hook)"\nconda init\nconda activate a', "note"),
+        ("conda-init", f"{HEAD}source ~/miniconda3/bin/activate\nconda init\nconda activate a", "note"),
+        ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
+        ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
+        ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
+    ],
+)
+def test_the_level_of_a_finding(rule: str, text: str, level: str) -> None:
+    assert [one.severity for one in found(text, rule)] == [level]
+
+
+def test_an_installation_by_its_name() -> None:
+    text = f"{HEAD}#SBATCH --gpus-per-node=1\npip install a\nsrun ./b\n".encode()
+    levels = {
+        name: [one.severity for one in check(text, name) if one.rule == "download-in-job"]
+        for name in ("install_requirements.sh", "setup.sh", "train.sh", "reinstall_later.py")
+    }
+    assert levels == {
+        "install_requirements.sh": ["note"],
+        "setup.sh": ["note"],
+        "train.sh": ["warning"],
+        "reinstall_later.py": ["warning"],
+    }
+
+
+def test_a_wait_for_a_service_does_not_end() -> None:
+    text = f"{HEAD}srun -n 1 ./ipcontroller_new.sh &\nsleep 900\nsrun ./a\nwait"
+    assert [one.severity for one in found(text, "no-errexit")] == []
+    (only,) = found(text.replace("ipcontroller_new", "part"), "no-errexit")
+    assert only.severity == "warning"
+
+
+def test_lines_for_a_person_with_a_script_in_between() -> None:
+    text = "screen -S a\nsource ~/.bash_profile\n#!/bin/bash\n#SBATCH --time=1:00:00\nsource ~/.bashrc\n"
+    assert found(text, "bashrc") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "body"), [("a.sh", "# NEXTFLOW TASK: a"), ("a.sh", "nxf_main() {\n:\n}"), ("rfm_b_job.sh", "")]
+)
+def test_what_a_program_has_written_gets_errors_only(name: str, body: str) -> None:
+    text = f"{HEAD}#SBATCH --output=a.log\n{body}\nsource ~/.bashrc\nsrun python3 /home/alice/t.py\ndate\n"
+    assert check(text.encode(), name) == []
+    assert [one.rule for one in check(f"{text}#SBATCH --mem=4G\ndate\n".encode(), name)] == ["late-directive"]
+    assert len(check(text.replace(body, "").encode(), "b.sh")) > 3
 
 
 def test_a_command_that_cleans_up_is_no_work() -> None:

@@ -95,6 +95,8 @@ QUIET = [
     ("unchecked-variable", SLURM + "#SBATCH --account=$ACCT\nsrun ./a --name=$MODEL\n"),
     ("unchecked-variable", SLURM + "#SBATCH --account=@account@\nsrun ./a --name=$MODEL\n"),
     ("unchecked-variable", SLURM + ". ./env.sh\nsrun ./a $DATA_DRI\n"),
+    ("unchecked-variable", SLURM + "D=<path>\nN=3\nsrun ./a --data=$D --n=$N\n"),
+    ("unchecked-variable", SLURM + "srun ./a --data=$VSC_DATA/x --tmp=$SNIC_TMP\n"),
     ("no-walltime", "#!/bin/bash\n#SBATCH -N 2\n# sbatch --time=1:00:00 job.sh\nsrun ./a\n"),
     ("no-walltime", '#!/bin/bash\n#SBATCH -N 2\nsrun ./a\nsbatch -t 60 "$0"\n'),
     ("no-walltime", "#!/bin/bash\n#SBATCH -N 2\n#SBATCH @OPTIONS@\nsrun ./a\n"),

@@ -181,7 +181,8 @@ _A_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "-N", "--map-by", "-perho
     """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may allocate both on one
     host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
     chunks of the size of a node, and if no launcher is told a number of nodes or of ranks on a node, this is
-    only a note. Chunks that name their `host=` or `vnode=` are not reported.)""",
+    only a note. Chunks that name their `host=` or `vnode=` are not reported, nor is a number alone, as in `select=2`: it is for
+    sites whose chunks are whole nodes.)""",
     message="without place=scatter several chunks may share a host, which the node file lists once a chunk",
     fix="add -l place=scatter",
     bad="""
@@ -207,7 +208,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     if "select" not in totals or "place" in totals or not script.request.several:
         return
-    if re.search(r":(host|vnode|model)=", totals["select"][1]):
+    if re.search(r":(host|vnode|model)=", totals["select"][1]) or re.fullmatch(r"\d+", totals["select"][1]):
         return
     chunk = script.request.chunks[0]
     cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))

@@ -19,7 +19,8 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     """conda 4.4 has replaced `source activate` by `conda activate`. It still ships `bin/activate`, but
     `source` finds this file only if conda's `bin` is on PATH; with several installations the first on PATH
     is taken. (It is a note if something may put conda on PATH: a module, a start-up file, or the shell that
-    submits, whose variables the job has.)""",
+    submits, whose variables the job has. With Anaconda 5.0 and older, which have no `conda activate`, there is no
+    note.)""",
     message="nothing above puts conda on PATH: source activate finds no file, or that of another installation",
     fix='write eval "$(conda shell.bash hook)", then conda activate',
     bad="""
@@ -46,9 +47,14 @@ def source_activate(script: Script) -> Iterator[Hit]:
                 or _has_submitter_path(script)
                 or any(start < command.node.start for start in _providers(script))
             ):
-                yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
+                if not _OLD.search(script.tree.text):
+                    yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
                 yield Hit(command.line)
+
+
+# Versions of Anaconda whose conda is older than 4.4.
+_OLD = re.compile(r"(?i)anaconda[23]?[-/](?:[24]\.\d|5\.0)")
 
 
 def _is_here(script: Script, command: Command) -> bool:
@@ -106,7 +112,7 @@ def _login(script: Script) -> bool:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again. (It is silent if the script reads the file before it
-    activates an environment.)""",
+    activates an environment, and a note if the script reads conda's hook or `~/.bashrc` elsewhere.)""",
     message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
@@ -128,7 +134,25 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
-            yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
+            level = NOTE if _is_hooked(script, command) else None
+            yield Hit.at(
+                command.node, level=level, edits=(Edit(command.node.start, command.node.end, _HOOK),)
+            )
+
+
+def _is_hooked(script: Script, init: Command) -> bool:
+    """Return whether another command defines ``conda activate`` before its first use behind ``conda init``."""
+    uses = (
+        one.node.start
+        for one in script.named("conda", "mamba")
+        if one.node.start > init.node.start and "activate" in one.literals
+    )
+    end = next(uses, init.node.start)
+    before = (one.node.text for one in script.named("eval", "source", ".") if one.node.start < end)
+    return any(_DEFINES.search(text) for text in before)
+
+
+_DEFINES = re.compile(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup|\.bashrc\b")
 
 
 def _is_read(script: Script, init: Command) -> bool:

@@ -24,7 +24,7 @@ from jobgen.script.script import Edit, Hit, Script
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
     first column (`src/sbatch/opt.c`). `#pbs`, `#SBATCh`, `#SBTACH` and `#PSB` are comments, without a message.
     `# PBS` may be on purpose: it is one note for all, unless the script has no other directives; its job then runs
-    with the defaults of the queue. `##PBS` and `# #PBS` are the way to disable a directive.""",
+    with the defaults of the queue. It is silent if a directive has the same option with another value. `##PBS` and `# #PBS` are the way to disable a directive.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -43,9 +43,11 @@ from jobgen.script.script import Edit, Hit, Script
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
     prefix = dialect.scheduler.prefix
-    apart = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
+    given = {_begin(line) for line in (*read.live, *read.late)}
+    disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
+    apart = [line for line in disabled if _begin(line) not in given]
     for line in read.inert:
-        if line in apart[1:]:
+        if line in apart[1:] or (line in disabled and line not in apart):
             continue
         more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
         yield Hit(
@@ -56,6 +58,12 @@ def inert(script: Script) -> Iterator[Hit]:
             NOTE if line in apart and (read.live or read.late) else None,
             () if line in apart else (_rewritten(script, line),),
         )
+
+
+def _begin(line: Line) -> str:
+    """Return the option of a directive, and of ``-l`` the resource."""
+    match = re.match(r"\s*(-l\s*\w+|--?[\w-]+)", line.rest)
+    return "" if match is None else re.sub(r"\s", "", match[1])
 
 
 def _rewritten(script: Script, line: Line) -> Edit:

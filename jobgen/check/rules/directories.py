@@ -165,7 +165,12 @@ def at_start(script: Script, command: Command) -> bool:
 def stays(script: Script, command: Command) -> bool:
     """Return whether a cd is into the directory in which the job starts, and the script still is."""
     before = (one for one in script.named("cd", "pushd") if one.node.start < command.node.start)
-    return at_start(script, command) and all(at_start(script, one) for one in before)
+    path = _path(_value(script, command.arguments[-1])) if command.arguments else ""
+    here = at_start(script, command) or _HERE.fullmatch(path) is not None
+    return here and all(at_start(script, one) for one in before)
+
+
+_HERE = re.compile(r"\$\{?PWD\}?|\$\(pwd\)|`pwd`|\.")
 
 
 def _path(word: Node) -> str:

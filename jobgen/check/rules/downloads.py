@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -23,7 +24,8 @@ _DOWNLOADS = {
     WARNING,
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
-    download. (It is a note if the script names a mirror or a proxy, or does nothing else.)""",
+    download. (It is a note if the script names a mirror or a proxy, does nothing else, is called an installation,
+    or chooses the download by a `case`.)""",
     fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
@@ -54,28 +56,56 @@ def download(script: Script) -> Iterator[Hit]:
         ):
             continue
         local = any(_LOCAL.search(word.text) for word in command.arguments)
-        if local or _from_files(words, verbs) or ("clone" in words and not _REMOTE.search(command.node.text)):
+        if local or _from_files(words, verbs) or _is_of_git(script, command) or sends(command):
             continue
         gpus = script.request.gpus or script.request.gpus_per_node
         waits = ", on time that the GPUs wait" if gpus else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        yield Hit.at(command.node, reason, level=NOTE if _is_meant(script) else None)
+        meant = _is_meant(script) or command.node.under("case_statement")
+        yield Hit.at(command.node, reason, level=NOTE if meant else None)
         return
+
+
+def _is_of_git(script: Script, command: Command) -> bool:
+    """Return whether git copies a directory, or updates the copy of one."""
+    cloned = [one for one in script.named("git") if "clone" in one.literals]
+    copies = not any(_REMOTE.search(one.node.text) for one in cloned)
+    return command.name == "git" and bool(cloned) and copies
+
+
+def sends(command: Command) -> bool:
+    """Return whether curl sends a message, and does not download."""
+    words = " ".join(["", *(word.text for word in command.arguments)])
+    return command.name == "curl" and _SENT.search(words) is not None
+
+
+_SENT = re.compile(
+    r" (-X ?\"?P(OST|UT)|--request[ =]\"?P(OST|UT)|-d|--data\S*|-F|--form\S*|-T|--upload-file|--json)\b"
+)
 
 
 def _is_meant(script: Script) -> bool:
     """Return whether a script names a mirror or a proxy, or downloads are the only purpose of the job."""
     mirror = any(re.fullmatch(r"(?i)pip_\w+|\w*_proxy", name) for name, _, _ in script.assignments)
+    if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
+        return True
     gpus = script.request.gpus or script.request.gpus_per_node
-    several = (
-        sum(one.name in _DOWNLOADS for one in script.commands) > 1
-    )  # an installation, which may need a GPU
-    return mirror or ((several or not gpus) and not any(_is_work(script, one) for one in script.commands))
+    several = sum(_downloads(one) for one in script.commands) > 1  # an installation, which may need a GPU
+    return (several or not gpus) and not any(_is_work(script, one) for one in script.commands)
+
+
+_INSTALLATION = re.compile(
+    r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)"
+)
+
+
+def _downloads(command: Command) -> bool:
+    return command.name in _DOWNLOADS or "pip" in command.literals
 
 
 def _is_work(script: Script, command: Command) -> bool:
     """Return whether a command is neither a download nor a preparation. Without GPUs a small program is none."""
-    if {"pip", "venv"} & set(command.literals):
+    if {"pip", "venv", "virtualenv", "setup.py"} & {os.path.basename(word) for word in command.literals}:
         return False
     gpus = script.request.gpus or script.request.gpus_per_node
     small = {*TOOLS, *STATE, *_DOWNLOADS, *script.functions}

@@ -33,6 +33,8 @@ from jobgen.script.syntax import Node
     """,
 )
 def bashrc(script: Script) -> Iterator[Hit]:
+    if not script.in_job and any(line.startswith("#!/") for line in script.lines[1:]):
+        return  # lines for a person, with a script in between
     for command in script.named("source", "."):
         name = command.arguments[0].text.strip("\"'") if command.arguments else ""
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
@@ -98,6 +100,8 @@ def _is_behind(node: Node, start: int) -> bool:
 def _is_inside(node: Node, start: int) -> bool:
     """Return whether a path is one in a container, or only in a message."""
     above = next((one for one in node.above() if one.type in ("command", "variable_assignment")), None)
+    if above is not None and re.match(r"(SINGULARITY|APPTAINER)ENV_", above.text):
+        return True
     name = above.get("name") if above is not None and above.type == "command" else None
     if above is None or name is None:
         return False

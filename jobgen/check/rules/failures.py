@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.check.rules.directories import may_miss, stays
+from jobgen.check.rules.downloads import sends
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
@@ -26,8 +26,9 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
-    is a note if only the preparation is unchecked, if a later command may fail with the program, and if the
-    program is one of several independent runs. It is silent if nothing else can fail.)""",
+    is a note if a program goes on without its environment, such as `python3` without the activation above it, if a
+    later command may fail with the program, and if the program is one of several independent runs. It is silent
+    if nothing is hidden: without the module of its program a job fails anyway. `cd` is the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -59,8 +60,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
             f"{_shown(last)}",
             _set(script, "-eo"),
         )
-    elif lost := _ignored(script, work):
-        first = min(lost, key=lambda one: (one not in works, one.node.start))
+    elif lost := _ignored(script, works):
+        first = min(lost, key=lambda one: (one not in works, one.name not in _ACTIVATE, one.node.start))
         several = first in works and _repeats(works, first)
         by_hand = any(value.text == "$?" for _, value, _ in script.assignments)
         yield Hit(
@@ -120,6 +121,8 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
     if from_input or words & _INTERRUPTED:
         return False
+    if last.text == "wait" and any(one.background and _SERVES.search(one.node.text) for one in _run(script)):
+        return False  # the job lasts until its time limit
     after = [one for one in _run(script) if work.node.end < one.node.start]
     return not any(one.name == "exit" and one.node is not last for one in after)
 
@@ -128,6 +131,8 @@ def _is_lost(script: Script, work: Command, last: Node) -> bool:
 _INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh", "--pty",
 }  # fmt: skip
+# Programs that do not end by themselves.
+_SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
 # Commands that succeed whatever failed before them.
 _SUCCEED = {
     "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
@@ -159,7 +164,7 @@ def _keeps_status(script: Script) -> bool:
     return kept or any("ERR" in command.literals for command in script.named("trap"))
 
 
-# Commands whose failure changes nothing, unless they write a file.
+# Commands whose failure changes nothing.
 _INFORM = {
     "echo", "printf", "date", "hostname", "pwd", "nvidia-smi", "rocm-smi", "npu-smi", "which", "type", "sleep",
     "env", "printenv", "uname", "whoami", "id", "ls", "lscpu", "free", "df", "du", "cat", "nproc", "squeue", "head",
@@ -185,7 +190,7 @@ _SHELL = {
 
 
 def _is_work(command: Command) -> bool:
-    query = _named(command) & {*_QUERY, "--version", "-V"}
+    query = _named(command) & _ASKS
     return command.works and not query and not command.node.under("command_substitution")
 
 
@@ -197,25 +202,28 @@ def _programs(script: Script) -> list[Command]:
     return [
         one
         for one in named
-        if not _named(one) & {*_QUERY, "--version", "-V"} and not _elsewhere(one) and not _lists(one)
+        if not _named(one) & _ASKS and not _elsewhere(one) and not _lists(one)
         if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _CLEANS.fullmatch(one.program)
     ]
 
 
 # Words that end a service, as ray stop and apptainer instance stop.
-_CLEANS = re.compile(r"(?i)ws_release|(.*[-_.])?clean([-_]?up)?([-_.].*)?")  # commands that only clean up
+_CLEANS = re.compile(
+    r"(?i)ws_release|(.*[-_.])?clea[nr]([-_]?up)?([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+)  # commands that only clean up, or print
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")
 
 
-def _ignored(script: Script, work: Command) -> list[Command]:
+def _ignored(script: Script, works: Sequence[Command]) -> list[Command]:
     """Return the commands whose failure the script ignores, besides the last that works.
 
     That one is among them if the script does not exit with its status.
     """
+    work = works[-1]
     own = [one for one in _run(script) if not _handled(one) and not _alternative(one, work)]
     whole = work.statement  # the pipeline of it
     others = [one for one in own if not whole.start <= one.node.start < whole.end]
-    lost = [one for one in others if _matters(script, one) and not _provides(one, work)]
+    lost = [one for one in others if _matters(script, one, works) and not _provides(one, work)]
     caller = _only_call(script, work)
     followed = any(one.node.start > whole.end and one != caller and _sets_status(one) for one in others)
     if not _handled(work) and (followed or work.node.under(*LOOPS)):
@@ -271,20 +279,110 @@ def _handled(command: Command) -> bool:
     return _elsewhere(command) or after_or or command.guarded or command.tested or command.background
 
 
-def _matters(script: Script, command: Command) -> bool:
-    """Return whether a failure of a command should end the script."""
-    if command.name in _SHELL or command.name in script.functions:
+def _matters(script: Script, command: Command, works: Sequence[Command]) -> bool:
+    """Return whether a failure of a command should end the script.
+
+    What only prepares for the programs behind it matters if one of them may run without it: otherwise that one
+    fails, too, and nothing is hidden. (A `cd` is the matter of unchecked-cd.)
+    """
+    if command.name in {*_SHELL, *_PREPARE} or command.name in script.functions:
         return False
-    if command.name in ("cd", "pushd"):
-        return may_miss(script, command) and not stays(script, command)
-    if command.name in ("source", "."):
-        return not re.search(r"/etc/profile|bashrc|profile$", " ".join(command.literals))
-    if command.name in ("module", "ml"):
-        return not {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(command.literals)
+    if command.name == "eval" and next(command.node.all("command_substitution"), None):
+        return False  # such as the hook of conda
+    if (
+        _CLEANS.fullmatch(command.program)
+        or _named(command) & _ASKS
+        or sends(command)
+        or _HARMLESS.match(command.node.text)
+    ):
+        return False
+    if command.name in {*_ACTIVATE, *_LOAD}:
+        later = (one for one in works if one.node.start > command.node.start)
+        return _prepares(command) and any(_runs_elsewhere(script, one) for one in later)
     if _is_work(command) != command.works or _lists(command):
         return False  # such as python3 --version and conda list
-    writes = any(True for _ in command.statement.all("file_redirect"))
-    return command.name not in _INFORM or (writes and "/dev/" not in command.statement.text)
+    return command.name not in {*_INFORM, *_TEXT}
+
+
+# Commands that print or change text: they fail if nothing is found, too.
+_TEXT = {
+    "grep",
+    "egrep",
+    "diff",
+    "cmp",
+    "find",
+    "sort",
+    "sed",
+    "awk",
+    "cut",
+    "wc",
+    "tr",
+    "tee",
+    "seq",
+    "xargs",
+    "uniq",
+}
+# Commands without which what follows fails, or that fail without harm.
+_PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
+# What is not there cannot be removed, an image that is there is not pulled again, and cmake -E handles files.
+_HARMLESS = re.compile(
+    r"(?:(?:conda|mamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E)\b|"
+    r"make\s+(?:dist)?clean\b|(?:conda|mamba|micromamba)\s+(?:init|config|clean|deactivate)\b|(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
+)
+# Commands that select the programs behind them.
+_ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
+_LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
+# Modules without which a program of Python fails itself, or runs as well.
+_MODULES = re.compile(
+    r"(?i)(gcc|gnu|g?compilers?|intel|oneapi|pgi|aocc|llvm|foss|gompi|openmpi|mpi|i?mpi|mvapich2?|mpich|cray\S*|prgenv\S*|"
+    r"craype\S*|i?mkl|openblas|fftw|hdf5|netcdf|cmake|git|slurm|pbs\S*|torque|shared|singularity|apptainer|docker|"
+    r"\S*container\S*|tmux|screen|ffmpeg|java|glibc|ucx|libfabric|default\S*|rhel\S*|\S*stages?)"
+)
+_ELSEWHERE = {
+    "Rscript",
+    "perl",
+    "julia",
+    "torchrun",
+    "deepspeed",
+    "accelerate",
+    "colossalai",
+    "horovodrun",
+}
+_IMAGES = {
+    "singularity",
+    "apptainer",
+    "docker",
+    "podman",
+    "podman-hpc",
+    "shifter",
+    "charliecloud",
+    "ch-run",
+    "enroot",
+    "udocker",
+}
+
+
+def _prepares(command: Command) -> bool:
+    """Return whether a command selects the version of a program, so that another one runs without it."""
+    words = command.literals
+    if command.name in ("source", "."):
+        return not re.search(
+            r"/etc/profile|bashrc|profile$", " ".join(word.text for word in command.arguments)
+        )
+    if command.name in _LOAD:
+        names = [word.partition("/")[0] for word in words if word not in ("load", "add")]
+        other = {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words)
+        return not other and not all(map(_MODULES.fullmatch, names))
+    return not _lists(command)
+
+
+def _runs_elsewhere(script: Script, work: Command) -> bool:
+    """Return whether a program has its interpreter by a name that each system may have, such as python3."""
+    words = [part for word in work.words for part in script.constants.text(word).split()]
+    named = {one for one in words if "/" not in one}
+    if {"R", "CMD"} <= named or words[:1] == ["R"]:
+        return True
+    return not _IMAGES.intersection(words) and any(is_python(one) or one in _ELSEWHERE for one in named)
 
 
 def _lists(command: Command) -> bool:
@@ -358,7 +456,8 @@ def _teed(pipeline: Node) -> bool:
 
 
 # Programs whose failure is no failure of a training.
-_QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv"}
+_QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
+_ASKS = {*_QUERY, "--version", "-V", "-version", "--help", "--list"}
 _PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")  # a test of the network
 
 

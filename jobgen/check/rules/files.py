@@ -20,8 +20,8 @@ from jobgen.script.written_files import is_shared, target, written
     "One output file for all jobs",
     """Without the id of the job in its name, all jobs of a script write to the same file. Slurm empties it
     when a job starts, unless `--open-mode=append` is given: the output of the job before is lost, and two
-    jobs at once write into each other's. PBS overwrites the file when a job ends. (Arrays are the matter of
-    `array-output`.)""",
+    jobs at once write into each other's. PBS overwrites the file when a job ends. (Arrays, and names with the index
+    of a task, are the matter of `array-output`.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -88,7 +88,7 @@ def _is_one_file(script: Script, value: str) -> bool:
     if re.search(r"[$^{<]|^/dev/", value):
         return False
     if script.dialect.percent_codes:
-        return bool(value) and not re.search(r"%\d*[jJA]|\\", value)
+        return bool(value) and not re.search(r"%\d*[jJAa]|\\", value)
     return re.search(r"\w\.[A-Za-z]\w*$", value) is not None  # without an extension it may be a directory
 
 

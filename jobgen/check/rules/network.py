@@ -41,7 +41,7 @@ _EACH_NODE = (
     nodes. It is safer to exclude wrong interfaces than to name the right one, where the library can: NCCL and
     HCCL read `^lo,docker`, Open MPI has parameters for it, Gloo and TensorPipe take names only. (The names of
     fast networks, such as `ib0` and `hsn0`, are only a note, `lo` in a job of several nodes is an error. A prefix
-    without a number, such as `eth`, is no fixed name.)""",
+    without a number, such as `eth`, is no fixed name, and one in a branch of an `if` or a `case` is chosen for its nodes.)""",
     fix="remove it",
     bad="""
     #!/bin/bash
@@ -128,13 +128,18 @@ def _has_prefix(text: str) -> bool:
     return not text.startswith("=") and any(re.fullmatch("[a-z]+", one) and one != "lo" for one in names)
 
 
+_BRANCHES = ("if_statement", "case_statement")
+
+
 def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
     """Yield the interfaces in variables, and in options of ssh, pdsh and mpirun: line, variable or parameter,
     and value."""
     for name, value, node in script.assignments:
-        if name in _NIC_VARIABLES and (text := script.constants.value(value)):
+        if name in _NIC_VARIABLES and (text := script.constants.value(value)) and not node.under(*_BRANCHES):
             yield node.line, name, text
     for command in script.commands:
+        if command.name in ("echo", "printf") or command.node.under(*_BRANCHES):
+            continue
         arguments = (one for word in command.arguments for one in script.words_of(word, command))
         words = [(word.line, word.text.strip("\"'")) for word in arguments]
         for line, text in words:

@@ -82,7 +82,7 @@ def after_array(script: Script) -> Iterator[Hit]:
     WARNING,
     "A relative path in the home directory",
     """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
-    directory where it was submitted.""",
+    directory where it was submitted. (The apps of brainlife.io are submitted with a directory.)""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
     #!/bin/bash
@@ -106,7 +106,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
         return
     moved = any(script.named("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
-    if moved or flags & {"-d", "-w", "wd"}:
+    if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
     for command in script.commands:
         for word in [command.name, *command.literals]:

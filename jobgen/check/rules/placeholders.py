@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
-from jobgen.errors import counted, shown
+from jobgen.errors import shown
 from jobgen.script.other_text import has_variable
 from jobgen.script.script import Hit, Script
 
@@ -52,8 +52,7 @@ _TEXTS = (
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
     if lines:
-        number = counted(len(lines), "directive")
-        yield Hit(lines[0].number, f"placeholders in {number}, such as {shown(lines[0].rest)}")
+        yield Hit(lines[0].number, f"placeholders in directives, such as {shown(lines[0].rest)}")
 
 
 @rule(

@@ -54,7 +54,8 @@ _MONITORS = (
     WARNING,
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
-    job succeeds. Wait for each process.""",
+    job succeeds. Wait for each process. (Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
+    nothing waits for their status.)""",
     message="wait without a process exits with status 0, even if a process has failed",
     fix='keep each $! and wait for it: wait "$pid" || status=$?',
     bad="""
@@ -79,12 +80,20 @@ _MONITORS = (
     """,
 )
 def bare_wait(script: Script) -> Iterator[Hit]:
-    works = [command for command in script.commands if command.works and command.background]
+    works = [
+        one for one in script.commands if one.works and one.background and not _SERVICE.search(one.node.text)
+    ]
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
     first = works[0].node.start  # the next wait is the one that loses a status
     yield Hit(next((wait for wait in waits if wait.node.start > first), waits[-1]).line)
+
+
+_SERVICE = re.compile(
+    r"(?<![\w-])(jupyter(-lab|-notebook)?|dask[- ](scheduler|worker|ssh)|dask-mpi|distributed\.cli\S*|ray start|tensorboard|"
+    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|code-server|http\.server|nvidia-cuda-mps-control)(?![\w.-])"
+)
 
 
 @rule(

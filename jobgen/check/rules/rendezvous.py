@@ -144,13 +144,21 @@ _USUAL_PORTS = {
 }
 
 
+def _may_be_whole(script: Script) -> bool:
+    """Return whether a job has several nodes, and the GPUs of most nodes on each."""
+    return script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
+
+
+_GPUS_OF_MANY = 4
+
+
 @rule(
     "fixed-port",
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note;
-    a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, and so it is for a job of several nodes with four GPUs each, which
+    usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -194,5 +202,5 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS else NOTE,
+                level=None if int(port) in _USUAL_PORTS and not _may_be_whole(script) else NOTE,
             )

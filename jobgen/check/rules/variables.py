@@ -8,6 +8,7 @@ from functools import cache
 from itertools import islice
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.directories import stays
 from jobgen.errors import nearest
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
@@ -95,7 +96,9 @@ _PATHS = (
     "A path without quotes",
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
-    are often meant to be several words.""",
+    are often meant to be several words. (The directories of a site and of its modules, such as `$SCRATCH` and
+    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
+    to the directory where the job is: if it fails, nothing changes.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -126,14 +129,27 @@ def unquoted(script: Script) -> Iterator[Hit]:
         and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
     ]
     split = {name for name in dict(found) if _may_split(script, name)}
+    cds = () if script.errexit else script.named("cd", "pushd")
+    idle = [one.node for one in cds if stays(script, one)]  # the job goes on where it is
     for name, node in found:
-        if name in split:
+        if name in split and not any(one.start < node.start < one.end for one in idle):
             yield Hit.at(
                 node,
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
                 edits=() if _in_backquotes(node) else (_quoted(node),),
             )
+
+
+def _is_of_site(script: Script, name: str) -> bool:
+    """Return whether a variable is one of those that a site or a module sets, by its name."""
+    ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
+    if ours is not None or name in script.values or name != name.upper():
+        return False
+    if re.fullmatch(_OF_SITE, name) is not None:
+        return True
+    uses = [node for other, node in script.expansions if other == name]
+    return _loads(script) and any(node.under("command_name") for node in uses)  # the program of a module
 
 
 def _quoted(node: Node) -> Edit:
@@ -175,7 +191,7 @@ def _is_path(node: Node) -> bool:
         name = parent.get("name") if parent is not None else None
         return (name is None or name.text not in _NO_PATHS) and "://" not in word.text
     if parent is None or parent.type == "file_redirect":
-        return parent is not None
+        return parent is not None and parent.line == word.line  # behind a > at the end of a line is none
     name = parent.get("name")
     return parent.type == "command" and name is not None and name is not word and name.text in _PATHS
 
@@ -196,6 +212,7 @@ _WORDS = (
     "awk",
     "printf",
 )
+_BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])")  # what replaces the blanks
 _EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
 
@@ -205,7 +222,11 @@ def _may_split(script: Script, name: str) -> bool:
     while todo:
         one = todo.pop()
         values = script.values.get(one, [])
-        if _UNSPLIT.fullmatch(one) or (one in script.loop_variables and not values):
+        if (
+            _UNSPLIT.fullmatch(one)
+            or (one in script.loop_variables and not values)
+            or _is_of_site(script, one)
+        ):
             continue
         if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
             return True
@@ -221,12 +242,12 @@ def _is_one_word(value: Node) -> bool:
     if value.type == "array":
         return all(_is_one_word(child) for child in value.children if child.type not in ("(", ")"))
     if (text := literal(value)) is not None:
-        return not re.search(r"[\s*?\[]", text)
+        return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
     for part in value.all(*_EXPANDED):
         if part.type == "command_substitution":
             last = [one for one in commands(part) if one.node.parent in (part, *part.children)][-1:]
-            if not last or not _prints_word(last[0]):
+            if not _BLANKS.search(part.text) and not (last and _prints_word(last[0])):
                 return False
         rest = rest.replace(part.text, "", 1)
     return not re.search(r"[\s*?\[]", rest.strip("\"'"))
@@ -296,10 +317,14 @@ _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
     r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|EPOCH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
+    r"|(VSC|SNIC|BC|NERSC|TACC|RZG|SLATE|IDRIS)_.*|.*_TMP"
     r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|NCPUS|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
     r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|MAIL|EDITOR|PS\d|NPROCS)"
     r"|.*(PATH|SCRATCH|WORK|STORE|PROJ|HOME|ROOT|PROXY|TMPDIR|LOCAL|CLUSTER|GROUP|ARCH|SITE).*|.*_proxy"
 )
+
+
+_OF_SITE = rf"{_OUTSIDE}|.*(DIR|DIRECTORY|_PREFIX|_BASE|_DATA)|EBROOT\w*"
 
 
 def _assigned(script: Script) -> list[str]:
@@ -503,9 +528,13 @@ def _is_filled(script: Script) -> bool:
     )
 
 
+# An assignment at the beginning of a line, also where the value is a placeholder: A=<path>.
+_SET = re.compile(r"(?m)^[ \t]*(?:export[ \t]+|readonly[ \t]+)?([A-Za-z_]\w*)=")
+
+
 def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     """Yield the variables that have to come from outside, each with its first use."""
-    known, names = _set_names(script), _Names(_assigned(script))
+    known, names = _set_names(script) | set(_SET.findall(script.tree.text)), _Names(_assigned(script))
     uses: dict[str, list[Node]] = {}
     for name, node in script.expansions:
         uses.setdefault(name, []).append(node)
