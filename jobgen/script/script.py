@@ -403,7 +403,9 @@ class Script:
     @cached_property
     def is_generated(self) -> bool:
         """Return whether a program has written the script for one run: Nextflow, in the directory of a task."""
-        return self.name == ".command.run" or any(one.startswith("# NEXTFLOW TASK:") for one in self.lines[:40])
+        return self.name == ".command.run" or any(
+            one.startswith("# NEXTFLOW TASK:") for one in self.lines[:40]
+        )
 
     @cached_property
     def _head(self) -> list[tuple[int, str]]:

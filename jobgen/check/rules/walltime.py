@@ -90,7 +90,9 @@ def _may_be_given(script: Script) -> bool:
 
 
 # A comment that names the program which submits the script.
-_SUBMITTED = re.compile(r"\s*#.*\b(?:submitted|called|started|launched|invoked) (?:by|from|through|via|with) \S+\.\w+", re.I)
+_SUBMITTED = re.compile(
+    r"\s*#.*\b(?:submitted|called|started|launched|invoked) (?:by|from|through|via|with) \S+\.\w+", re.I
+)
 
 
 def _has_options(script: Script) -> bool:
