@@ -22,7 +22,10 @@ from jobgen.script.submitted import scripts
 # The options of the command may be what is missing.
 _OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
 # The scheduler accepts these values, and those of the command replace them.
-_OF_VALUES = ("array-output", "literal-variable", "output-directory", "output-variable", "repeated-directive")
+_OF_VALUES = (
+    *("array-output", "literal-variable", "output-directory", "output-variable"),
+    "repeated-directive",
+)
 
 
 class Finding(NamedTuple):

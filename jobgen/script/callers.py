@@ -1,7 +1,7 @@
-"""How the files beside a script use it: they complete it, run it without a scheduler, or submit it with options.
+"""How the files beside a script use it: they complete it, run it without a scheduler, or submit it.
 
-The text of a file that another one completes is not what the scheduler reads, and options of the command line replace
-those of directives. Only files in the same folder are read, and few of them: this is done for each script.
+The scheduler does not read the text of a file that another one completes, and options of the command line
+replace those of directives. Only files in the same folder are read, and few of them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _MOST, _LARGEST, _TOTAL = 40, 100_000, 1_000_000  # files, bytes of one, and byt
 _ENTRIES, _LONGEST = 1000, 500  # of a folder; characters of a line
 # The ends of the names of programs, scripts, their settings and documents; files without an end are read, too.
 _READ = (
-    r"(?i)[^.]+|.+\.(?:[bzkct]?c?sh|py|pl|rb|r|jl|lua|tcl|js|pbs|slurm|sbatch|sl|slm|job|sub|qsub|submit|batch|run|"
-    r"cmd|mk|cmake|smk|nf|wdl|in|te?mpl|template|j2|jinja2?|cfg|conf|ini|ya?ml|toml|md|rst|txt|bat)"
+    r"(?i)[^.]+|.+\.(?:[bzkct]?c?sh|py|pl|rb|r|jl|lua|tcl|js|pbs|slurm|sbatch|sl|slm|job|sub|qsub|submit|batch|"
+    r"run|cmd|mk|cmake|smk|nf|wdl|in|te?mpl|template|j2|jinja2?|cfg|conf|ini|ya?ml|toml|md|rst|txt|bat)"
 )
 _DOCUMENT = r"(?i).+\.(?:md|rst|txt)|readme.*"
 _LIKELY = r"(?i)sub|launch|gen|make|create|setup|all|run|prep"  # in the names of programs that submit jobs
@@ -72,7 +72,8 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     for other, text in _texts(folder, name):
         document = re.fullmatch(_DOCUMENT, other) is not None
         if not has_first_line and not document and "#!" in text:
-            completed |= all(any(re.search(one, line) for line in _lines(text)) for one in _ASSEMBLY)
+            parts = _lines(text)
+            completed |= all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY)
         lines = _marked(_lines(text), name) if name in text else []
         for line in lines:
             if "\0" not in line:

@@ -48,7 +48,8 @@ def has_gap(text: str, *, path: bool = False) -> bool:
 
 
 _SAYS_TEMPLATE = re.compile(
-    r"#.*(?:\bis a template\b|\b(?:do not|don'?t|never|not)\b.*\b(?:invoke|run|submit|execute|call|launch)\b.*\bdirectly\b)",
+    r"#.*(?:\bis a template\b|"
+    r"\b(?:do not|don'?t|never|not)\b.*\b(?:invoke|run|submit|execute|call|launch)\b.*\bdirectly\b)",
     re.I,
 )
 

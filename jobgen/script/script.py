@@ -375,8 +375,8 @@ class Script:
 
     @cached_property
     def is_template(self) -> bool:
-        """Return whether the text is not submitted as it stands: by the name of the file or its folder, marks,
-        or a file beside it that completes it."""
+        """Return whether the text is not submitted as it stands: by the name of the file or its folder,
+        marks, or a file beside it that completes it."""
         read = self.directives
         first = self.line(read.first_command)
         comments = self.lines[: read.first_command or None]
@@ -402,7 +402,7 @@ class Script:
 
     @cached_property
     def is_generated(self) -> bool:
-        """Return whether a program has written the script for one run: Nextflow, in the directory of a task."""
+        """Return whether a program has written the script for one run: Nextflow, for a task."""
         return self.name == ".command.run" or any(
             one.startswith("# NEXTFLOW TASK:") for one in self.lines[:40]
         )
