@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _MOST, _LARGEST, _TOTAL = 40, 100_000, 1_000_000  # files, bytes of one, and bytes of all that are read
 _ENTRIES, _LONGEST = 1000, 500  # of a folder; characters of a line
-# The ends of the names of programs, scripts, their settings and documents; files without an end are read, too.
+# The ends of the names of programs, scripts, settings and documents; files without an end are read, too.
 _READ = (
     r"(?i)[^.]+|.+\.(?:[bzkct]?c?sh|py|pl|rb|r|jl|lua|tcl|js|pbs|slurm|sbatch|sl|slm|job|sub|qsub|submit|batch|"
     r"run|cmd|mk|cmake|smk|nf|wdl|in|te?mpl|template|j2|jinja2?|cfg|conf|ini|ya?ml|toml|md|rst|txt|bat)"
@@ -93,7 +93,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _marked(lines: list[str], name: str) -> list[str]:
-    """Return the lines with a NUL for the name of a file, and for the variables that have it as their value."""
+    """Return the lines with a NUL for the name of a file, and for variables with this value."""
     file = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
     lines = [file.sub("\0", line) if name in line else line for line in lines]
     variables = {found[1] for line in lines if "\0" in line and (found := re.search(_VARIABLE, line))}
