@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-_MOST, _LARGEST, _TOTAL = 40, 100_000, 1_000_000  # files, bytes of one, and bytes of all that are read
+_MOST, _LARGEST, _TOTAL = 40, 100_000, 500_000  # files, bytes of one, and bytes of all that are read
 _ENTRIES, _LONGEST = 1000, 500  # of a folder; characters of a line
 # The ends of the names of programs, scripts, settings and documents; files without an end are read, too.
 _READ = (
@@ -49,7 +49,7 @@ _RUN = (
     r"[\"']?[^\s;&|\"'=(]*/[\"']?)\0"
 )
 _VARIABLE = r"(\w+)\s*=\s*[\"']?[^\s;\"'()|<>`]*\0[\"']?\s*(?:[;#].*)?$"
-_COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?([^\s;|&\"']+)"
+_COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
 # A program writes the first line of a script, appends files and submits it.
 _ASSEMBLY = (_SUBMIT, r"(?:echo|printf|print)\b.*#!\s*/.*>", r"\bcat\s[^|;&]*>>")
 
@@ -67,14 +67,16 @@ class Callers(NamedTuple):
 
 def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     """Return the uses of a file by others of its folder. ``has_first_line``: it begins with ``#!``."""
-    completed = is_run = False
+    is_run = False
     options: list[str] = []
     for other, text in _texts(folder, name):
         document = re.fullmatch(_DOCUMENT, other) is not None
         if not has_first_line and not document and "#!" in text:
             parts = _lines(text)
-            completed |= all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY)
+            if all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY):
+                return Callers(completed=True)
         lines = _marked(_lines(text), name) if name in text else []
+        copies: set[str] = set()
         for line in lines:
             if "\0" not in line:
                 continue
@@ -82,9 +84,13 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
             if found and not re.search(_OTHER_SCRIPT, found[1]):
                 options.append(re.sub(r"[\"',\[\]()]", " ", found[1]))
             elif not document and not re.match(_COMMENT, line):
-                completed |= re.search(_COMPLETION, line) is not None or _is_changed_copy(line, lines)
+                if re.search(_COMPLETION, line):
+                    return Callers(completed=True)
                 is_run |= re.search(_RUN, line) is not None
-    return Callers(completed or (is_run and not options), tuple(options))
+                copies.update(re.findall(_COPY, line))
+        if copies and _edits(lines, copies):
+            return Callers(completed=True)
+    return Callers(is_run and not options, tuple(options))
 
 
 def _lines(text: str) -> list[str]:
@@ -104,12 +110,9 @@ def _marked(lines: list[str], name: str) -> list[str]:
     return [use.sub("\0", line) for line in lines]
 
 
-def _is_changed_copy(line: str, lines: list[str]) -> bool:
-    """Return whether a line copies the script to a file that another line edits."""
-    copy = re.search(_COPY, line)
-    if copy is None:
-        return False
-    edit = re.compile(rf"{_EDITOR}.*{re.escape(copy[1].rpartition('/')[2] or copy[1])}")
+def _edits(lines: list[str], files: set[str]) -> bool:
+    """Return whether a program changes one of these files."""
+    edit = re.compile(rf"{_EDITOR}.*(?:{'|'.join(map(re.escape, files))})")
     return any(map(edit.search, lines))
 
 

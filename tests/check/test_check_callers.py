@@ -71,6 +71,7 @@ def test_a_file_that_completes_the_script(tmp_path: Path, text: str) -> None:
         "cat > job.sh <<END",
         "envsubst < template > job.sh",
         "cp job.sh $dir/ && cd $dir && sbatch job.sh",
+        "cp job.sh $dir\nsed -i s/a/b/ $dir/input.txt\ncd $dir && sbatch job.sh",
         "chmod +x job.sh",
         "open('job.sh', 'w').write(text)",
         "os.chmod('job.sh', 0o755)",
