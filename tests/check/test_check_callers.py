@@ -9,7 +9,7 @@ import pytest
 from jobgen.check.checker import check
 from jobgen.script.callers import Callers, callers
 
-JOB = "#!/bin/bash\n#SBATCH --nodes=1\n"
+JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH -p a\n"
 
 
 def uses(folder: Path, text: str, other: str = "other", *, has_first_line: bool = True) -> Callers:
@@ -164,6 +164,10 @@ def test_signs_of_options_in_the_script_itself(tmp_path: Path, body: str, severi
     assert severities(tmp_path, f"{JOB}{body}")["no-walltime"] == severity
 
 
+def test_one_directive_alone(tmp_path: Path) -> None:
+    assert severities(tmp_path, "#!/bin/bash\n#SBATCH --nodes=1\n./a")["no-walltime"] == "note"
+
+
 @pytest.mark.parametrize(
     ("text", "name", "severity"),
     [
@@ -210,6 +214,6 @@ def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
     for options, severity in (
         ("#SBATCH -w, --nodelist=a1", "note"),
         ("#SBATCH --mail-user=a\n#SBATCH --mail-user=b", "note"),
-        ("#SBATCH -p a\n#SBATCH -p b", "warning"),
+        ("#SBATCH -p b", "warning"),
     ):
         assert severities(tmp_path, f"{JOB}{options}\n./a")["repeated-directive"] == severity

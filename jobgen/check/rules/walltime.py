@@ -21,21 +21,24 @@ from jobgen.script.script import Hit, Script
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the directives request no number of anything, so that the command line may have the request, if the script
-    reads the index of an array that no directive makes, if a comment names the program that submits it, if the name of
-    the queue is a time, if a comment has the limit of the queue, and in a script that is still to be filled in. A
-    comment, a command that submits the script again, or one in a file beside it may have the time limit.)""",
+    a note if the directives request no number of anything, or one number alone, so that the command line may have
+    the rest, if the script reads the index of an array that no directive makes, if a comment names the program that
+    submits it, if the name of the queue is a time, if a comment has the limit of the queue, and in a script that is
+    still to be filled in. A comment, a command that submits the script again, or one in a file beside it may have
+    the time limit.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
-    hostname
+    #SBATCH --ntasks-per-node=4
+    srun hostname
     """,
     good="""
     #!/bin/bash
     #SBATCH --nodes=1
+    #SBATCH --ntasks-per-node=4
     #SBATCH --time=01:00:00
-    hostname
+    srun hostname
     """,
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
@@ -86,7 +89,8 @@ def _may_be_given(script: Script) -> bool:
     )
     others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
     is_time = _TIME_NAME.search(request.queue or "") is not None
-    return not any((*numbers, *others)) or is_time or _is_documented(script) or _has_options(script)
+    few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
+    return few or is_time or _is_documented(script) or _has_options(script)
 
 
 # A comment that names the program which submits the script.
