@@ -40,7 +40,7 @@ _COMPLETION = (
     rf"|{_START}(?:source|\.)\s+[^;&|]*\0"
     r"|(?:%|#|\{%-?\s*)\s*(?:include|extends|import)\b.*\0"
     rf"|{_READER}.*\0(?![\"'\s)]*,\s*(?:mode\s*=\s*)?[\"'][wax])"
-    r"|(?i:\w*templ\w*[\"']?\s*[=:]).*\0"
+    r"|(?i:\w*templ\w*[\"']?\s*[=:,]).*\0"
 )
 # A shell or a launcher of steps before the path of the script, or the path alone.
 _RUN = (

@@ -52,6 +52,7 @@ def severities(folder: Path, script: str, name: str = "job.sh") -> dict[str, str
         "name = 'job.sh'\ntext = open(name).read()",
         "TEMPLATE = here / 'job.sh'",
         'environment.get_template("job.sh")',
+        "parser.add_argument('-template', default='job.sh')",
     ],
 )
 def test_a_file_that_completes_the_script(tmp_path: Path, text: str) -> None:
