@@ -199,11 +199,6 @@ def test_a_script_that_nextflow_has_written(tmp_path: Path) -> None:
     assert severities(tmp_path, text.replace("NEXTFLOW", "OTHER"))["bashrc"] == "warning"
 
 
-def test_a_file_of_another_shell_without_a_first_line(tmp_path: Path) -> None:
-    assert "syntax-error" in severities(tmp_path, "if a; then\n  b\n", "start.sh")
-    assert "syntax-error" not in severities(tmp_path, "if a; then\n  b\n", ".zshrc")
-
-
 @pytest.mark.parametrize(
     ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
 )
@@ -218,3 +213,11 @@ def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
         ("#SBATCH -p b", "warning"),
     ):
         assert severities(tmp_path, f"{JOB}{options}\n./a")["repeated-directive"] == severity
+
+
+def test_words_too_many_that_change_nothing(tmp_path: Path) -> None:
+    torque = "#!/bin/bash\n#PBS -l nodes=1:ppn=4,walltime=1:00:00\n#PBS -joe {}\n./a"
+    assert severities(tmp_path, torque.format("word"))["unknown-option"] == "warning"
+    assert "unknown-option" not in severities(tmp_path, torque.format("."))
+    mail = severities(tmp_path, f"{JOB}#SBATCH --mail-user=a.b [-at-] example.org\n./a")
+    assert ("unknown-option" in mail, mail["placeholder"]) == (False, "note")

@@ -11,7 +11,6 @@ from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
 _PLACEHOLDER = re.compile(r"<[A-Za-z?][^<>]*>")
-_OTHER_SHELL = re.compile(r"\.?(?:zsh\w*|zprofile|zlogin|t?cshrc|kshrc|t?csh|fish)$")  # the name of a file
 _AFTER_COMMANDS: tuple[list[str], ...] = ([], ["done"], ["fi"], ["elif_clause"], ["else_clause"])
 _RESERVED = ("then", "do", "elif", "else", "fi", "done", "esac", "}")  # no command has such a name
 # The marks of templates, which become code of bash later.
@@ -88,9 +87,7 @@ def _ends_elsewhere(document: Node) -> bool:
 
 def _for_bash(script: Script) -> bool:
     first = script.lines[0] if script.lines else ""
-    if not first.startswith("#!"):
-        return _OTHER_SHELL.search(script.name) is None
-    return re.match(r"#!.*?\b(ba|da)?sh\b", first) is not None
+    return not first.startswith("#!") or re.match(r"#!.*?\b(ba|da)?sh\b", first) is not None
 
 
 def _is_template(script: Script) -> bool:
