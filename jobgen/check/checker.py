@@ -12,13 +12,20 @@ from jobgen.check.rule import ERROR, NOTE, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, placeholder
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script import directives
 from jobgen.script.beside import started
+from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Policy, Script
 from jobgen.script.submitted import scripts
 
 # The options of the command may be what is missing.
 _OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
+# The scheduler accepts these values, and those of the command replace them.
+_OF_VALUES = (
+    *("array-output", "literal-variable", "output-directory", "output-variable"),
+    "repeated-directive",
+)
 
 
 class Finding(NamedTuple):
@@ -124,11 +131,26 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     level, reason, fix = hit.level or rule.severity, hit.message or rule.message, hit.fix or rule.fix
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
-    severity = NOTE if hit.line in script.gaps else level
+    severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
     column, end = columns_of(script, hit, reason)
     parts = changes(script, hit) if hit.edits else ()
     source = script.line(hit.line)
     return Finding(file, hit.line, rule.id, severity, reason, fix, source, hit.edits, column, end, parts)
+
+
+def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
+    """Return whether the line is not submitted as it stands, or a program has written the script."""
+    of_head = hit.line in script.head and (hit.line in script.gaps or _is_replaced(hit, rule, script))
+    return of_head or script.is_generated
+
+
+def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:
+    """Return whether a command that submits the script gives the option that a hit is about, too."""
+    if rule.id not in _OF_VALUES or not isinstance(hit.place, DirectiveOption):
+        return False
+    scheduler = script.dialect.scheduler
+    keys = {key for key, _ in settings([hit.place], scheduler)}
+    return keys <= {key for key, _ in settings(script.given, scheduler)}
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:

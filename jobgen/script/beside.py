@@ -68,22 +68,6 @@ def name_and_text(script: Script, word: Node, shell: bool = False) -> tuple[str,
     return name, None if source is None or (shell and not _SHELL.match(source)) else source
 
 
-def is_part(script: Script) -> bool:
-    """Return whether a file beside a script copies, appends or sources it: it is the part of another one."""
-    name = os.path.basename(script.name)
-    if script.folder is None or not name:
-        return False
-    use = re.compile(
-        rf"(?m)^[^#\n]*(?:\b(?:cat|source|sed|head|tail)|(?:^|[\s;&])\.|<)\s[^|;&\n]*(?<![\w.-]){re.escape(name)}(?![\w.-])"
-    )
-    try:
-        others = sorted(one.name for one in os.scandir(script.folder) if one.name != name)[:_MOST]
-    except OSError:
-        return False
-    texts = (_text(script, one) for one in others)
-    return any(text is not None and use.search(text.decode("utf-8", "replace")) for text in texts)
-
-
 def _name(script: Script, word: Node) -> str:
     """Return the path of a file from the folder of the script, as far as the text determines it."""
     return os.path.normpath(_HERE.sub("", script.constants.text(word).strip("\"'"), count=1))

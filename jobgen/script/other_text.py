@@ -21,7 +21,7 @@ _GAP = re.compile(
     r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
     r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|"
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|"
-    r"\bafter\w*:job_?id\b|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
+    r"\bafter\w*:job_?id\b|\[-?at-?\]|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
     rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
     rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
@@ -47,14 +47,35 @@ def has_gap(text: str, *, path: bool = False) -> bool:
     return any(one.search(value) for one in patterns)
 
 
+_SAYS_TEMPLATE = re.compile(
+    r"#.*(?:\bis a template\b|"
+    r"\b(?:do not|don'?t|never|not)\b.*\b(?:invoke|run|submit|execute|call|launch)\b.*\bdirectly\b)",
+    re.I,
+)
+
+
 def says_template(line: str) -> bool:
-    """Return whether a comment says that the script is a template."""
-    return re.match(r"#.*\bis a template\b", line, re.I) is not None
+    """Return whether a comment says that the script is a template, or not to be submitted directly."""
+    return _SAYS_TEMPLATE.match(line) is not None
+
+
+def is_field(line: str) -> bool:
+    """Return whether a whole line is to be filled in: ``<MODULES>``."""
+    return re.fullmatch(r"\s*<[A-Z]\w*>\s*", line) is not None
 
 
 def has_variable(text: str) -> bool:
     """Return whether a shell would expand a part of a text."""
     return re.search(r"\$[\w{(]|`", text) is not None
+
+
+# Variables that the user's shell has.
+_OF_SHELL = r"USER|LOGNAME|HOME|PWD|SHELL|HOST\w*|TMP\w*|\w*DIR|(?:SLURM|PBS)_\w+|\w*SCRATCH\w*|\w*WORK\w*"
+
+
+def is_variable(text: str) -> bool:
+    """Return whether a text is one variable in capitals that no shell has by itself."""
+    return re.fullmatch(rf"\$(?!(?:\{{?)(?:{_OF_SHELL})\}}?$)(?:[A-Z]\w*|\{{[A-Z]\w*\}})", text) is not None
 
 
 def has_escape(text: str) -> bool:
@@ -64,7 +85,7 @@ def has_escape(text: str) -> bool:
 
 def names_template(name: str) -> bool:
     """Return whether a file is called a template."""
-    return re.search(r"template|\.(?:tmpl|tpl|in|j2|jinja2?|mustache|erb)$", name, re.I) is not None
+    return re.search(r"template|\.(?:tmpl|tpl|inp?|j2|jinja2?|mustache|erb)$", name, re.I) is not None
 
 
 def is_folder_of_templates(folder: str) -> bool:

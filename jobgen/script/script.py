@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import syntax
+from jobgen.script.callers import Callers, callers
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
@@ -25,8 +27,10 @@ from jobgen.script.other_text import (
     has_escape,
     has_gap,
     has_variable,
+    is_field,
     is_folder_of_templates,
     is_template,
+    is_variable,
     names_template,
     says_template,
 )
@@ -346,6 +350,13 @@ class Script:
     def is_pbs(self) -> bool:
         return isinstance(self.dialect, PbsDialect)
 
+    @cached_property
+    def for_another_scheduler(self) -> bool:
+        """Return whether a script with ``#PBS`` has variables of Slurm alone: sbatch reads ``#PBS``, too."""
+        names = {name for name, _ in self.expansions}
+        own = any(name.startswith(self.dialect.variable_prefix) for name in names)
+        return self.is_pbs and not own and any(one.startswith(self.dialect.foreign_prefixes) for one in names)
+
     @property
     def is_batch(self) -> bool:
         """Return whether the scheduler runs the script, rather than a shell; directives may be inert."""
@@ -355,18 +366,47 @@ class Script:
     def gaps(self) -> set[int]:
         """The lines of directives, and the first line, that a program or a person still has to fill in."""
         if self.is_template:
-            return {number for number, _ in self._head}
+            return self.head
         return {number for number, text in self._head if has_gap(text)} | self.placeholders
 
     @cached_property
+    def head(self) -> set[int]:
+        """The lines of directives, also of those without effect, and the first line."""
+        return {number for number, _ in self._head}
+
+    @cached_property
     def is_template(self) -> bool:
-        """Return whether a program fills in the script: by the name of the file or its folder, or marks."""
+        """Return whether the text is not submitted as it stands: by the name of the file or its folder,
+        marks, or a file beside it that completes it."""
         read = self.directives
-        first = self.lines[read.first_command - 1] if read.first_command else ""
+        first = self.line(read.first_command)
         comments = self.lines[: read.first_command or None]
         marks = (map(is_template, (first, *(text for _, text in self._head))), map(says_template, comments))
         named = names_template(self.name) or (self.folder is not None and is_folder_of_templates(self.folder))
-        return named or any(map(any, (*marks, map(has_escape, self.lines))))
+        filled = is_field(first) or any(map(any, (*marks, map(has_escape, self.lines))))
+        return named or filled or self.callers.completed
+
+    @cached_property
+    def callers(self) -> Callers:
+        """The uses of the script by the files beside it, which are read."""
+        path = self.path(self.name) if self.name and self.starter is None else None
+        if path is None:
+            return Callers()
+        first_line = self.source.startswith(b"#!")
+        return callers(os.path.dirname(path), os.path.basename(path), has_first_line=first_line)
+
+    @cached_property
+    def given(self) -> tuple[DirectiveOption, ...]:
+        """The options of the commands beside the script that submit it."""
+        scheduler = self.dialect.scheduler
+        return tuple(one for text in self.callers.options for one in read_options(text, scheduler))
+
+    @cached_property
+    def is_generated(self) -> bool:
+        """Return whether a program has written the script for one run: Nextflow, for a task."""
+        return self.name == ".command.run" or any(
+            one.startswith("# NEXTFLOW TASK:") for one in self.lines[:40]
+        )
 
     @property
     def is_written(self) -> bool:
@@ -393,6 +433,9 @@ class Script:
         gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
         fields = {line.number for line in read if self._unset_fields(line.rest)}
         gaps |= fields if len(fields) > 1 else set()
+        values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
+        unset = {line: name for line, name in values.items() if name not in self.values}
+        gaps |= set(unset) if len(set(unset.values())) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
 
     def _unset_fields(self, text: str) -> list[str]:

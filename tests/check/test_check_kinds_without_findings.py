@@ -179,7 +179,7 @@ def test_a_script_beside_another_gets_what_that_exports(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("folder", "level"), [("templates", "note"), ("jobs", "warning")])
 def test_a_folder_of_templates(folder: str, level: str, tmp_path: Path) -> None:
-    found = check(b"#!/bin/bash\n#SBATCH -N 2\nsrun ./a\n", folder=str(tmp_path / folder))
+    found = check(b"#!/bin/bash\n#SBATCH -N 2 -n 4\nsrun ./a\n", folder=str(tmp_path / folder))
     assert [one.severity for one in found if one.rule == "no-walltime"] == [level]
 
 

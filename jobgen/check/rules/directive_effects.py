@@ -9,7 +9,6 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
-from jobgen.script.beside import is_part
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
 from jobgen.script.other_text import foreign_lines, has_variable, is_template
@@ -107,9 +106,10 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
     are not reported. A note are those below the last command, if the script has others; those of a script
-    without others that writes or submits a job itself; those that repeat the value of a directive in effect; those
-    that only pass variables of the submission; and those of which the script has several with different values,
-    which are alternatives.)""",
+    without others that writes or submits a job itself, or has variables of another scheduler only; those that repeat
+    the value of a directive in effect; those that only pass variables of the submission; those whose option a command
+    in a file beside the script gives, too; and those of which the script has several with different values, which are
+    alternatives.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -159,6 +159,7 @@ def late(script: Script) -> Iterator[Hit]:
             level=NOTE
             if (script.directives.live and end < line.number)
             or writes_job
+            or (script.for_another_scheduler and not script.directives.live)
             or _loses_nothing(script, line, values)
             else None,
             edits=() if variable else _move(script, line),
@@ -180,8 +181,10 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]]) -> b
     alternatives."""
     options = read_options(line.rest, script.dialect.scheduler, line.number)
     in_effect = script.heeded
+    given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
     return bool(options) and all(
         key in script.dialect.passed_variables
+        or key in given
         or (key in in_effect and in_effect[key].value == option.value)
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or len(values[key]) >= _ALTERNATIVES
@@ -320,7 +323,7 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script.)""",
+    Options on the command line win over the script. Two names, comments or addresses of mail are a note.)""",
     fix="keep one of them",
     bad="""
     #!/bin/bash
@@ -345,13 +348,17 @@ def repeated(script: Script) -> Iterator[Hit]:
         which = script.dialect.scheduler.grammar.precedence(key)
         once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
-            label = key in (key_of(script.dialect.scheduler.request_forms["name"]), "--comment")
+            label = key in (key_of(script.dialect.scheduler.request_forms["name"]), *_LABELS)
+            empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
             yield Hit.at(
                 option,
                 f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
                 "repeated directives",
-                level=NOTE if label else None,
+                level=NOTE if label or empty else None,
             )
+
+
+_LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way
 
 
 @rule(
@@ -360,11 +367,13 @@ def repeated(script: Script) -> Iterator[Hit]:
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
-    part of a script, and is not reported.)""",
+    part of a script, and is not reported. One for Slurm without a name of the job and without any `#!` may be such a
+    part: this is a warning. For PBS it is a note if all shells read the commands in the same way.)""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
+    export OMP_NUM_THREADS=8
     hostname
     """,
     good="""
@@ -381,13 +390,58 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         return
     if any(option.flag == script.dialect.shell_option for option in script.options):
         return  # the shell is named by -S
-    refused = script.dialect.needs_shebang
-    what = "sbatch refuses a script without it" if refused else "the login shell runs it"
-    if is_part(script):
+    if script.callers.completed:
         return
+    if script.dialect.needs_shebang:
+        what, level = "sbatch refuses a script without it", ERROR if _stands(script) else None
+    else:
+        what, level = "the login shell runs it", NOTE if _is_for_all_shells(script) else None
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
     yield Hit(
         1,
         f"the first line does not name a shell with #!: {what}",
-        level=NOTE if several else ERROR if refused else None,
+        level=NOTE if several else level,
     )
+
+
+def _stands(script: Script) -> bool:
+    """Return whether a script without its first line is a whole one: it has the line elsewhere, or the name of the
+    job, or a file beside it submits it."""
+    name = key_of(script.dialect.scheduler.request_forms["name"])
+    has_line = any("#!" in line for line in script.lines)
+    return has_line or name in script.heeded or bool(script.callers.options)
+
+
+def _is_for_all_shells(script: Script) -> bool:
+    """Return whether csh and the shells like sh read the commands in the same way."""
+    special = any(script.tree.all(*_OF_ONE_SHELL)) or any(script.named(*_BUILTINS))
+    redirects = script.tree.all("file_redirect")
+    return not special and not any(re.match(r"\d|&|>&", one.text) for one in redirects)
+
+
+_OF_ONE_SHELL = (
+    *("variable_assignment", "if_statement", "for_statement", "c_style_for_statement", "while_statement"),
+    *(
+        "case_statement",
+        "function_definition",
+        "command_substitution",
+        "process_substitution",
+        "test_command",
+    ),
+    *("expansion", "arithmetic_expansion", "negated_command", "ERROR"),
+)
+_BUILTINS = (
+    "export",
+    "source",
+    ".",
+    "set",
+    "unset",
+    "alias",
+    "ulimit",
+    "trap",
+    "eval",
+    "read",
+    "declare",
+    "local",
+    "[",
+)

@@ -87,6 +87,8 @@ def _fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[s
         does = "ignores it" if ignored else "refuses the script"
         reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
         fix = "begin every option with a dash, and write values with blanks in quotes"
+        if ignored and not re.search(r"\w", option.value):
+            return None  # nothing is lost
         ignored = ignored or accepted_elsewhere(script, lambda row: row.ignores_words)
         return (reason, fix, WARNING) if ignored else (reason, fix)
     if not dialect.scheduler.grammar.long_options and option.flag.startswith("--"):

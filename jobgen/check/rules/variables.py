@@ -45,13 +45,11 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
-    prefix = script.dialect.variable_prefix
     printed = {name for name, _ in script.expansions} - {
         name
         for name, node in script.expansions
         if not _is_printed(node) or node.under("command_substitution")
     }
-    for_sbatch = script.is_pbs and not any(name.startswith(prefix) for name, _ in script.expansions)
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
@@ -65,7 +63,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
                 node,
                 f"{script.dialect.title} does not set {name}",
                 f"use {foreign.get(name, 'PBS_* variables')}",
-                NOTE if for_sbatch or name in printed else WARNING if unsure else None,
+                NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None,
             )
 
 

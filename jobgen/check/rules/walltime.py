@@ -21,20 +21,24 @@ from jobgen.script.script import Hit, Script
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the directives request no number of anything, so that the command line may have the request, if the name
-    of the queue is a time, if a comment has the limit of the queue, and in a script that is still to be filled in. A comment, or a command that submits the script
-    again, may have the time limit.)""",
+    a note if the directives request no number of anything, or one number alone, so that the command line may have
+    the rest, if the script reads the index of an array that no directive makes, if a comment names the program that
+    submits it, if the name of the queue is a time, if a comment has the limit of the queue, and in a script that is
+    still to be filled in. A comment, a command that submits the script again, or one in a file beside it may have
+    the time limit.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
-    hostname
+    #SBATCH --ntasks-per-node=4
+    srun hostname
     """,
     good="""
     #!/bin/bash
     #SBATCH --nodes=1
+    #SBATCH --ntasks-per-node=4
     #SBATCH --time=01:00:00
-    hostname
+    srun hostname
     """,
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
@@ -43,12 +47,17 @@ def no_walltime(script: Script) -> Iterator[Hit]:
         return
     late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
     options = (*script.options, *late)  # late-directive reports those without effect
-    names = {name for _, name, _ in resources(options)} | {option.flag for option in options}
+    names = _names(options)
     form = scheduler.request_forms["walltime"]
-    if not names & {"walltime", "--time", "cput", key_of(form)}:
+    wanted = {"walltime", "--time", "cput", key_of(form)}
+    if not names & wanted and not wanted & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
         fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
+
+
+def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
+    return {name for _, name, _ in resources(options)} | {option.flag for option in options}
 
 
 _SUBMISSION = re.compile(r"\b(?:sbatch|qsub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)(.*)")
@@ -80,7 +89,25 @@ def _may_be_given(script: Script) -> bool:
     )
     others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
     is_time = _TIME_NAME.search(request.queue or "") is not None
-    return not any((*numbers, *others)) or is_time or _is_documented(script)
+    few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
+    return few or is_time or _is_documented(script) or _has_options(script)
+
+
+# A comment that names the program which submits the script.
+_SUBMITTED = re.compile(
+    r"\s*#.*\b(?:submitted|called|started|launched|invoked) (?:by|from|through|via|with) \S+\.\w+", re.I
+)
+
+
+def _has_options(script: Script) -> bool:
+    """Return whether the command that submits the script has further options: a program gives them, or the script
+    reads the index of an array that no directive makes."""
+    words = {name for name, key in script.dialect.job_variables.items() if key == "array_index"}
+    indices = [node for name, node in script.expansions if name in words]
+    is_array = not script.request.array and any(not re.search(r":?[-+=?]", node.text) for node in indices)
+    tested = any(node.under("if_statement", "test_command") for node in indices)
+    by_program = any(re.fullmatch(r"\S*\$\S*", one.given) for one in script.given if not one.flag)
+    return by_program or (is_array and not tested) or any(map(_SUBMITTED.match, script.lines))
 
 
 def _is_documented(script: Script) -> bool:

@@ -1,0 +1,140 @@
+"""How the files beside a script use it: they complete it, run it without a scheduler, or submit it.
+
+The scheduler does not read the text of a file that another one completes, and options of the command line
+replace those of directives. Only files in the same folder are read, and few of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+_MOST, _LARGEST, _TOTAL = 40, 100_000, 500_000  # files, bytes of one, and bytes of all that are read
+_ENTRIES, _LONGEST = 1000, 500  # of a folder; characters of a line
+# The ends of the names of programs, scripts, settings and documents; files without an end are read, too.
+_READ = (
+    r"(?i)[^.]+|.+\.(?:[bzkct]?c?sh|py|pl|rb|r|jl|lua|tcl|js|pbs|slurm|sbatch|sl|slm|job|sub|qsub|submit|batch|"
+    r"run|cmd|mk|cmake|smk|nf|wdl|in|te?mpl|template|j2|jinja2?|cfg|conf|ini|ya?ml|toml|md|rst|txt|bat)"
+)
+_DOCUMENT = r"(?i).+\.(?:md|rst|txt)|readme.*"
+_LIKELY = r"(?i)sub|launch|gen|make|create|setup|all|run|prep"  # in the names of programs that submit jobs
+
+# In these patterns a NUL is the name of the script, or a variable that has it.
+_SUBMIT = r"\b(?:sbatch|qsub)\b"
+_SUBMISSION = rf"{_SUBMIT}([^;&|\0]*?)(?:<\s*)?[^\s;&|]*\0"
+# What a command submits instead: a command, or a script before the name.
+_OTHER_SCRIPT = r"--wrap|(?:^|\s)[\"']?[^\s-]\S*\.(?:sh|bash|slurm|sbatch|pbs|job|sub)\b"
+_COMMENT = r"\s*(?:#|//|--)"
+_START = r"(?:^|[;&|]|\b(?:then|do|else|exec|time|nohup)\s)\s*"
+_EDITOR = r"\b(?:g?sed\s(?:.*\s)?-\w*i|sed_i\w*|perl\s(?:.*\s)?-\w*i)"
+_FILTER = r"\b(?:cat|head|tail|g?sed\w*|[gm]?awk|perl|envsubst|m4|cpp|esh|j2|jinja2?|python[\d.]*)\s"
+_READER = r"(?i:(?:open|read\w*|load\w*|\w*template\w*|render\w*|slurp)\s*\()"
+# The text of the script is copied, changed or included.
+_COMPLETION = (
+    rf"{_EDITOR}.*\0"
+    rf"|{_FILTER}[^;&|]*\0[^;&]*[>|)`]"
+    r"|<\s*[\"']?[^\s;&|<]*\0"
+    rf"|{_START}(?:source|\.)\s+[^;&|]*\0"
+    r"|(?:%|#|\{%-?\s*)\s*(?:include|extends|import)\b.*\0"
+    rf"|{_READER}.*\0(?![\"'\s)]*,\s*(?:mode\s*=\s*)?[\"'][wax])"
+    r"|(?i:\w*templ\w*[\"']?\s*[=:,]).*\0"
+)
+# A shell or a launcher of steps before the path of the script, or the path alone.
+_RUN = (
+    rf"(?:{_START}|--wrap[=\s]\s*[\"']\s*)"
+    r"(?:(?:(?:srun|mpirun|mpiexec|aprun|jsrun|(?:ba|z|k|da)?sh)\s[^;&|]*?)[\"']?(?:[^\s;&|\"']*/)?|"
+    r"[\"']?[^\s;&|\"'=(]*/[\"']?)\0"
+)
+_VARIABLE = r"(\w+)\s*=\s*[\"']?[^\s;\"'()|<>`]*\0[\"']?\s*(?:[;#].*)?$"
+_COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
+# A program writes the first line of a script, appends files and submits it.
+_ASSEMBLY = (_SUBMIT, r"(?:echo|printf|print)\b.*#!\s*/.*>", r"\bcat\s[^|;&]*>>")
+
+
+class Callers(NamedTuple):
+    """The uses of a script by the files beside it.
+
+    ``completed``: one of them copies, changes or includes its text, or only runs it without a scheduler.
+    ``options``: what commands that submit it have before its name.
+    """
+
+    completed: bool = False
+    options: tuple[str, ...] = ()
+
+
+def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
+    """Return the uses of a file by others of its folder. ``has_first_line``: it begins with ``#!``."""
+    is_run = False
+    options: list[str] = []
+    for other, text in _texts(folder, name):
+        document = re.fullmatch(_DOCUMENT, other) is not None
+        if not has_first_line and not document and "#!" in text:
+            parts = _lines(text)
+            if all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY):
+                return Callers(completed=True)
+        lines = _marked(_lines(text), name) if name in text else []
+        copies: set[str] = set()
+        for line in lines:
+            if "\0" not in line:
+                continue
+            found = re.search(_SUBMISSION, line)
+            if found and not re.search(_OTHER_SCRIPT, found[1]):
+                options.append(re.sub(r"[\"',\[\]()]", " ", found[1]))
+            elif not document and not re.match(_COMMENT, line):
+                if re.search(_COMPLETION, line):
+                    return Callers(completed=True)
+                is_run |= re.search(_RUN, line) is not None
+                copies.update(re.findall(_COPY, line))
+        if copies and _edits(lines, copies):
+            return Callers(completed=True)
+    return Callers(is_run and not options, tuple(options))
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a program, joined behind a backslash, without long lines of data."""
+    return [line for line in text.replace("\\\n", " ").split("\n") if len(line) <= _LONGEST]
+
+
+def _marked(lines: list[str], name: str) -> list[str]:
+    """Return the lines with a NUL for the name of a file, and for variables with this value."""
+    file = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
+    lines = [file.sub("\0", line) if name in line else line for line in lines]
+    variables = {found[1] for line in lines if "\0" in line and (found := re.search(_VARIABLE, line))}
+    if not variables:
+        return lines
+    words = "|".join(variables)
+    use = re.compile(rf"\$(?:{words})\b|\$?\{{(?:{words})\}}|(?<=\()(?:{words})\b")
+    return [use.sub("\0", line) for line in lines]
+
+
+def _edits(lines: list[str], files: set[str]) -> bool:
+    """Return whether a program changes one of these files."""
+    edit = re.compile(rf"{_EDITOR}.*(?:{'|'.join(map(re.escape, files))})")
+    return any(map(edit.search, lines))
+
+
+def _texts(folder: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and texts of the other files of a folder that may use the file."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [one.name for one in islice(entries, _ENTRIES) if re.fullmatch(_READ, one.name)]
+    except OSError:
+        return
+    names.sort(key=lambda one: (not re.search(_LIKELY, one), one))
+    total = 0
+    for other in names[:_MOST]:
+        path = os.path.join(folder, other)
+        try:
+            size = os.path.getsize(path) if os.path.isfile(path) and other != name else _LARGEST + 1
+            if size > _LARGEST:
+                continue
+            total += size
+            if total > _TOTAL:
+                return
+            with open(path, "rb") as file:
+                yield other, file.read().decode("utf-8", "replace").replace("\0", "")
+        except OSError:
+            continue

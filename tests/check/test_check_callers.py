@@ -1,0 +1,223 @@
+"""Scripts that are not submitted as they stand: other files complete them, run them, or submit them with options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobgen.check.checker import check
+from jobgen.script.callers import Callers, callers
+
+JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH -p a\n"
+
+
+def uses(folder: Path, text: str, other: str = "other", *, has_first_line: bool = True) -> Callers:
+    (folder / other).write_text(f"{text}\n")
+    return callers(str(folder), "job.sh", has_first_line=has_first_line)
+
+
+def severities(folder: Path, script: str, name: str = "job.sh") -> dict[str, str]:
+    found = check(script.encode(), str(folder / name), folder=str(folder))
+    return {one.rule: one.severity for one in found}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat head.txt job.sh > run.sh",
+        "cat job.sh >> run.sh",
+        "cat head.txt job.sh | sbatch",
+        "sed 's/N/4/' job.sh | sbatch",
+        "sed \\\n  's/N/4/' job.sh > run.sh",
+        'sed -i "s/N/4/" $dir/job.sh\nsbatch $dir/job.sh',
+        'sed "s/N/4/" -i job.sh',
+        "sed_in_place '/N/d' \"${dir}/job.sh\"",
+        "perl -pi -e 's/N/4/' job.sh",
+        "cp job.sh run_$i.sh\nsed -i s/N/$i/ run_$i.sh",
+        'template="/a/job.sh"\nsed "s/N/4/" $template > run.sh',
+        'file="job.sh"\ncp $file $dir\nsed -i s/N/4/ $dir/${file}',
+        "envsubst < job.sh > run.sh",
+        "text=$(cat job.sh)",
+        "if a; then . ./job.sh; fi",
+        "source job.sh",
+        "%include <job.sh>",
+        "bash job.sh",
+        "./job.sh &",
+        "srun -n 1 ./job.sh a",
+        "srun bash job.sh",
+        "sbatch -t 1 --wrap 'bash job.sh'",
+        "text = open('job.sh').read()",
+        'with open(os.path.join(here, "job.sh")) as file:',
+        "name = 'job.sh'\ntext = open(name).read()",
+        "TEMPLATE = here / 'job.sh'",
+        'environment.get_template("job.sh")',
+        "parser.add_argument('-template', default='job.sh')",
+    ],
+)
+def test_a_file_that_completes_the_script(tmp_path: Path, text: str) -> None:
+    assert uses(tmp_path, text).completed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sbatch job.sh",
+        "sbatch < job.sh",
+        "sbatch job.sh\nbash job.sh",
+        "# cat job.sh > run.sh",
+        "cat job.sh",
+        "cat my_job.sh > run.sh",
+        "tail -f job.sh.o1 > log",
+        "cat > job.sh <<END",
+        "envsubst < template > job.sh",
+        "cp job.sh $dir/ && cd $dir && sbatch job.sh",
+        "cp job.sh $dir\nsed -i s/a/b/ $dir/input.txt\ncd $dir && sbatch job.sh",
+        "chmod +x job.sh",
+        "open('job.sh', 'w').write(text)",
+        "os.chmod('job.sh', 0o755)",
+        "for file in *.sh; do sbatch $file; done",
+    ],
+)
+def test_a_file_that_leaves_the_script_as_it_is(tmp_path: Path, text: str) -> None:
+    assert not uses(tmp_path, text).completed
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("sbatch --time=1 job.sh", ("--time=1",)),
+        ("# submit it with: qsub -l walltime=1 job.sh", ("-l walltime=1",)),
+        ("id=$(sbatch --parsable \\\n  -t 5 $dir/job.sh)", ("--parsable    -t 5",)),
+        ('subprocess.run(["sbatch", "--time=1", "job.sh"])', ("--time=1",)),
+        ("job=/a/job.sh\nsbatch -t $t $job", ("-t $t",)),
+        ("sbatch -n 1 other.sh job.sh", ()),
+        ("rsbatch -n 1 job.sh", ()),
+    ],
+)
+def test_the_options_of_a_submission(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
+    assert tuple(one.strip() for one in uses(tmp_path, text).options) == options
+
+
+def test_documents_have_submissions_alone(tmp_path: Path) -> None:
+    text = "sbatch -t 1 job.sh\nsed s/a/b/ job.sh > run.sh"
+    found = uses(tmp_path, text, "README.md")
+    assert (found.completed, len(found.options)) == (False, 1)
+
+
+def test_a_program_that_writes_a_script_of_parts(tmp_path: Path) -> None:
+    text = 'echo "#!/bin/bash" > run.sh\ncat $part >> run.sh\nsbatch run.sh'
+    assert uses(tmp_path, text, has_first_line=False).completed
+    assert not uses(tmp_path, text).completed
+    (tmp_path / "other").unlink()
+    part = "#SBATCH --time=1\nsrun ./a\n"
+    assert severities(tmp_path, part)["no-shebang"] == "warning"
+    assert severities(tmp_path, f"#SBATCH -J a\n{part}")["no-shebang"] == "error"
+    assert severities(tmp_path, f"# License\n#!/bin/bash\n{part}")["no-shebang"] == "error"
+
+
+def test_few_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("bash job.sh\n")
+    (tmp_path / "long.sh").write_text("#" * 100_000 + "\nbash job.sh\n")
+    (tmp_path / "line.sh").write_text(f"bash job.sh # {'x' * 500}\n")
+    (tmp_path / "folder.sh").mkdir()
+    (tmp_path / "binary").write_bytes(b"\0\xff")
+    assert callers(str(tmp_path), "job.sh", has_first_line=True) == Callers()
+    assert callers(str(tmp_path / "absent"), "job.sh", has_first_line=True) == Callers()
+
+
+def test_findings_about_directives_of_a_script_that_another_file_completes(tmp_path: Path) -> None:
+    script = f"{JOB}#SBATCH --time=1 --ntask-per-node=4\nmodule load a\n#SBATCH --mem=1G\n./a"
+    rules = ("unknown-option", "late-directive")
+    assert [severities(tmp_path, script)[one] for one in rules] == ["error", "error"]
+    (tmp_path / "make.sh").write_text("sed 's/a/b/' job.sh > run.sh\n")
+    assert [severities(tmp_path, script)[one] for one in rules] == ["note", "note"]
+
+
+def test_options_of_a_submission_replace_directives(tmp_path: Path) -> None:
+    script = f"{JOB}#SBATCH --job-name=$NAME\nmodule load a\n#SBATCH --mem=1G\n./a"
+    before = severities(tmp_path, script)
+    assert [before[one] for one in ("no-walltime", "literal-variable", "late-directive")] == [
+        *("warning", "warning", "error")
+    ]
+    (tmp_path / "submit.sh").write_text('sbatch --time=1:00 -J "$x" --mem=2G job.sh\n')
+    after = severities(tmp_path, script)
+    assert "no-walltime" not in after
+    assert [after[one] for one in ("literal-variable", "late-directive")] == ["note", "note"]
+
+
+def test_options_in_a_variable_may_have_the_time_limit(tmp_path: Path) -> None:
+    (tmp_path / "submit.sh").write_text("sbatch $options job.sh\n")
+    assert severities(tmp_path, f"{JOB}./a")["no-walltime"] == "note"
+
+
+@pytest.mark.parametrize(
+    ("body", "severity"),
+    [
+        ("./a $SLURM_ARRAY_TASK_ID", "note"),
+        ("./a ${SLURM_ARRAY_TASK_ID:-1}", "warning"),
+        ("#SBATCH --array=1-4\n./a $SLURM_ARRAY_TASK_ID", "warning"),
+        ("# This script is submitted by run.py to test a.\n./a", "note"),
+        ("./a", "warning"),
+    ],
+)
+def test_signs_of_options_in_the_script_itself(tmp_path: Path, body: str, severity: str) -> None:
+    assert severities(tmp_path, f"{JOB}{body}")["no-walltime"] == severity
+
+
+def test_one_directive_alone(tmp_path: Path) -> None:
+    assert severities(tmp_path, "#!/bin/bash\n#SBATCH --nodes=1\n./a")["no-walltime"] == "note"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "severity"),
+    [
+        (f"{JOB}a=1\n#SBATCH --mem=1G\n./a", "job.sh", "error"),
+        (f"{JOB}# Do not run this script directly.\na=1\n#SBATCH --mem=1G\n./a", "job.sh", "note"),
+        (f"{JOB}<MODULES>\n#SBATCH --mem=1G\n./a", "job.sh", "note"),
+        (f"{JOB}a=1\n#SBATCH --mem=1G\n./a", "job.inp", "note"),
+        ('#!/bin/bash\ncd "$SLURM_SUBMIT_DIR"\n#PBS -N a\n./a', "job.sh", "note"),
+        ('#!/bin/bash\ncd "$PBS_O_WORKDIR"\n#PBS -N a\n./a', "job.sh", "error"),
+    ],
+)
+def test_late_directives_of_a_text_that_is_not_submitted(
+    tmp_path: Path, text: str, name: str, severity: str
+) -> None:
+    assert severities(tmp_path, text, name)["late-directive"] == severity
+
+
+def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path: Path) -> None:
+    two = "#!/bin/bash\n#SBATCH --time=1\n#SBATCH -N $NODES\n#SBATCH -n {}\n./a"
+    assert "bad-count" not in severities(tmp_path, two.format("${TASKS}"))
+    assert severities(tmp_path, two.format("${TASKS}"))["placeholder"] == "note"
+    assert "placeholder" not in severities(tmp_path, two.format("4"))
+
+
+def test_a_script_that_nextflow_has_written(tmp_path: Path) -> None:
+    text = "#!/bin/bash\n#SBATCH -t 1\n# NEXTFLOW TASK: a\nsource ~/.bashrc\n./a"
+    assert severities(tmp_path, text)["bashrc"] == "note"
+    assert severities(tmp_path, text.replace("NEXTFLOW", "OTHER"))["bashrc"] == "warning"
+
+
+@pytest.mark.parametrize(
+    ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
+)
+def test_a_script_of_pbs_that_all_shells_read(tmp_path: Path, body: str, severity: str) -> None:
+    assert severities(tmp_path, f"#PBS -l walltime=1:00:00\n{body}\n")["no-shebang"] == severity
+
+
+def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
+    for options, severity in (
+        ("#SBATCH -w, --nodelist=a1", "note"),
+        ("#SBATCH --mail-user=a\n#SBATCH --mail-user=b", "note"),
+        ("#SBATCH -p b", "warning"),
+    ):
+        assert severities(tmp_path, f"{JOB}{options}\n./a")["repeated-directive"] == severity
+
+
+def test_words_too_many_that_change_nothing(tmp_path: Path) -> None:
+    torque = "#!/bin/bash\n#PBS -l nodes=1:ppn=4,walltime=1:00:00\n#PBS -joe {}\n./a"
+    assert severities(tmp_path, torque.format("word"))["unknown-option"] == "warning"
+    assert "unknown-option" not in severities(tmp_path, torque.format("."))
+    mail = severities(tmp_path, f"{JOB}#SBATCH --mail-user=a.b [-at-] example.org\n./a")
+    assert ("unknown-option" in mail, mail["placeholder"]) == (False, "note")
