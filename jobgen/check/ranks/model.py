@@ -25,6 +25,10 @@ free lscpu nproc uname which pwd id ulimit unzip sleep touch chmod module sbcast
 TRIFLES = frozenset(_TRIFLES.split())
 
 
+# Programs of Python with commands of their own, which use the GPUs of their node.
+_COMMANDS = frozenset("vllm sglang lmdeploy composer tune llamafactory-cli axolotl fairseq-train".split())
+
+
 class RankGroup(NamedTuple):
     """The processes of a program: what starts them, and what each gets. None: the text does not determine it.
 
@@ -89,7 +93,8 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
         at = command_start(words)
         if id(command.node) in started or at >= len(words):
             continue
-        if is_python(os.path.basename(words[at] or "")) and "-c" not in words[at + 1 : at + 2]:
+        name = os.path.basename(words[at] or "")
+        if name in _COMMANDS or (is_python(name) and "-c" not in words[at + 1 : at + 2]):
             found = program(script, words[at:], readable)
             start, cores = command.node.start, cores_of_script(script)
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)

@@ -5,20 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.devices import visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
 
-_VISIBLE = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-)
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
@@ -146,19 +140,14 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
-    settings = {
-        node.parent.start: (name, value)
-        for name, value, node in script.assignments
-        if name in _VISIBLE and node.parent
-    }
-    for one in ranks(script):
+    groups = [(one, visible(environment, one)) for one in ranks(script)]
+    for one, seen in groups:
         if one.inner is None:
             continue
-        listed = _listed(environment, settings.get(one.start), one) if settings else None
-        listed = listed or (_of_step(one) if one.sets_ranks else None)
+        listed = (seen.text, len(seen.numbers)) if seen else _of_step(one) if one.sets_ranks else None
         if not one.sets_ranks:
             how, sure = _number_of_device(one)
-            if listed and one.tasks and one.tasks > listed[1] and (how or environment.has_devices(one)):
+            if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
                 yield Hit(
                     one.line,
                     f"{one.tasks} ranks of a node see {listed[1]} devices ({listed[0]})"
@@ -172,13 +161,22 @@ def visible_devices(script: Script) -> Iterator[Hit]:
                 return
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
-        if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
+        if each and listed and each > listed[1] > 0 and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,
                 f"{one.inner.title} starts {each} ranks, which see {counted(listed[1], 'device')} ({listed[0]}): the ranks "
                 f"from {listed[1]} on fail",
             )
             return
+    hidden = [seen for _, seen in groups if seen and not seen.numbers]
+    if hidden and len(hidden) == len(groups) and script.is_batch and not hidden[0].own:
+        if has := script.request.gpus_per_node or script.request.gpus:
+            yield Hit.at(
+                hidden[0].node,
+                f"the job requests {counted(has, 'GPU')}{' of a node' * bool(script.request.gpus_per_node)}, but "
+                f"{hidden[0].text.partition('=')[0]} hides all of them from its programs",
+                level=WARNING,
+            )
 
 
 def _of_step(one: RankGroup) -> tuple[str, int] | None:
@@ -186,18 +184,3 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     value = one.outer.options.get("--gpus-per-task") if one.is_step and one.outer is not None else None
     number = (value or "").rpartition(":")[2]
     return (f"srun --gpus-per-task={value}", int(number)) if re.fullmatch(r"[1-9]\d?", number) else None
-
-
-def _listed(
-    environment: RankEnvironment, own: tuple[str, Node] | None, one: RankGroup
-) -> tuple[str, int] | None:
-    """Return the setting of the visible devices that a launcher gets, and their number.
-
-    ``own`` is the variable and the value before the command itself.
-    """
-    for name in _VISIBLE:
-        value = own[1] if own and own[0] == name else environment.in_effect(name, one.start)
-        text = environment.script.constants.value(value) if value is not None else ""
-        if text and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
-            return f"{name}={text}", len(text.split(","))
-    return None

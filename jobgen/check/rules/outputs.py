@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start
 from jobgen.check.rules.options import without_dash
@@ -210,3 +211,65 @@ def array_output(script: Script) -> Iterator[Hit]:
             shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
             if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):
                 yield Hit(option.line)
+
+
+@rule(
+    "unread-index",
+    NOTE,
+    "An array whose index nothing reads",
+    """The tasks of an array differ by their index only, `SLURM_ARRAY_TASK_ID` or `PBS_ARRAY_INDEX`. Where neither the
+    script nor the files beside it read the index, the id of the job, a random number or the like, all tasks do the same
+    work and write the same files, unless the program reads the index itself. (It is silent for an array with `%1`, whose
+    tasks go on one after the other, and for a program that gets its work from a server, such as `wandb agent`.)""",
+    fix="give the program the index, or remove the array",
+    bad="""
+    #!/bin/bash
+    #SBATCH --array=0-4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --seed 42 --output runs
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --array=0-4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --seed "$SLURM_ARRAY_TASK_ID" --output "runs/$SLURM_ARRAY_TASK_ID"
+    """,
+)
+def unread_index(script: Script) -> Iterator[Hit]:
+    array = key_of(script.dialect.scheduler.request_forms.get("array", ""))
+    option = script.heeded.get(array)
+    if option is None or re.search(r"%0*1$", option.value) or not _has_several(option.value):
+        return
+    groups = ranks(script)
+    body = "\n".join(line for line in script.lines if not line.lstrip().startswith("#"))
+    sources = [one.program.source for one in groups]
+    if _DIFFERS.search(body) or any(one and _DIFFERS.search(one.text) for one in sources):
+        return
+    words = [word for command in script.commands for word in (*command.literals, command.words[0].text)]
+    if any(word in _READERS or re.search(r"\.(sh|bash)$", word) for word in words):
+        return
+    for one in groups:
+        names = [option for option, name, value in one.program.options if value and _SAME.search(name)]
+        if names:
+            yield Hit.at(
+                option,
+                f"nothing here reads the index of the array: all tasks run {one.name} with the same {names[-1]}, unless it "
+                "reads the index itself",
+            )
+            return
+
+
+def _has_several(array: str) -> bool:
+    ends = re.search(r"(\d+)-(\d+)", array, re.ASCII)
+    return "," in array or (ends is not None and int(ends[1]) < int(ends[2]))
+
+
+# What makes the tasks of an array differ, and the options whose values would differ, too.
+_DIFFERS = re.compile(
+    r"(?i)ARRAY_?(TASK|INDEX|ID)|TASK_ID|JOB_?ID|\bdate\b|mktemp|uuid|\$\$|hostname|agent|sweep|optuna|study|worker|"
+    r"queue|claim|lock|shuf\b|random"
+)
+_SAME = re.compile(r"(?i)out|save|result|seed|log_?dir|work_?dir|run_?(name|dir|id)|exp(eriment)?_?name|^name$")
+_READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "parallel", "xargs", "matlab")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.options import without_dash
-from jobgen.errors import shown
+from jobgen.errors import counted, shown
 from jobgen.script.script import Hit, Script
 
 
@@ -96,6 +96,53 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
         f"add --ntasks-per-node={-(-request.ranks // request.nodes)}",
         None if request.gpus_per_node and script.launches else NOTE,
     )
+
+
+@rule(
+    "task-total",
+    WARNING,
+    "Fewer tasks than the nodes are to have",
+    """With `--ntasks` beside it, `--ntasks-per-node` is only the most that a node gets: `--nodes=4 --ntasks=4
+    --ntasks-per-node=4` is a job of 4 tasks, not of 16. `srun` starts one on each node, and Slurm 24.11 allocates the
+    cores of 4 tasks. (It is a note if no `srun` starts tasks by this number.)""",
+    fix="leave --ntasks out",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=4
+    #SBATCH --ntasks=4
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=4
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def task_total(script: Script) -> Iterator[Hit]:
+    request, total = script.request, script.heeded.get("--ntasks")
+    nodes, each, tasks = request.nodes, request.ranks_per_node, request.ranks
+    if total is None or not {"--nodes", "--ntasks-per-node"} <= script.heeded.keys():
+        return
+    if nodes and each and tasks and tasks < nodes * each:
+        steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
+        yield Hit.at(
+            total,
+            f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: beside --ntasks, --ntasks-per-node={each} is only "
+            "the most that a node gets",
+            level=None if steps else NOTE,
+        )
+
+
+_SIZES = ("-n", "--ntasks", "--ntasks-per-node", "-N", "--nodes")
 
 
 @rule(

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from jobgen.check.ranks.devices import count
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS
@@ -147,11 +149,11 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
                 f"write {gpus}, or request {one.tasks} GPUs",
             )
-        devices = _devices(one)
-        if gpus and devices and devices > gpus:
+        option, devices = _devices(one)
+        if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
             yield Hit(
                 one.line,
-                f"Lightning gets {devices} devices, but a node of the job has {gpus}: it refuses that",
+                f"{option} is {devices}, but a node of the job has {counted(gpus, 'GPU')}",
                 f"write {gpus}, or request {devices} GPUs",
             )
     for launch in script.launches:
@@ -281,18 +283,25 @@ def world_size(script: Script) -> Iterator[Hit]:
                 return
 
 
-def _devices(one: RankGroup) -> int | None:
-    """Return the number of devices of Lightning's trainer, if it uses GPUs."""
-    source = one.program.source
-    if (
-        source is None
-        or one.is_step
-        or "lightning" not in one.program.frameworks
-        or re.search(r"cpu[\"']", source.text)
-    ):
-        return None
-    own = one.program.number("devices", "gpus", "trainer.devices")
-    return own if own is not None else source.trainer.get("devices")
+def _devices(one: RankGroup) -> tuple[str, int]:
+    """Return what sets the number of devices that a program uses on its node, and the number; 0 if nothing does.
+
+    A launcher gives its ranks one device each, and Lightning compares its devices with the tasks of Slurm.
+    """
+    program = one.program
+    own = "lightning" in program.frameworks
+    words = " ".join(program.arguments)
+    if one.sets_ranks or (own and one.is_step) or _SUBMITS.search(words) or re.search(r"\bcpu\b", words):
+        return "", 0
+    if found := count(program):
+        return found
+    source = program.source
+    if source is None or not own or re.search(r"cpu[\"']", source.text):
+        return "", 0
+    return "the devices of Lightning", source.trainer.get("devices", 0)
+
+
+_SUBMITS = re.compile(r"(?i)submit|slurm|launch|ray\b|cluster")  # programs that start others
 
 
 def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:
