@@ -8,7 +8,7 @@ from typing import NamedTuple
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup
 from jobgen.check.ranks.program import RankProgram
-from jobgen.script.syntax import Node, exported
+from jobgen.script.syntax import Node, expansions, exported
 
 VISIBLE = (
     "CUDA_VISIBLE_DEVICES",
@@ -55,6 +55,9 @@ def visible(environment: RankEnvironment, group: RankGroup) -> Visible | None:
             continue
         value = node.get("value")
         text = "" if value is None else script.constants.value(value)
+        if value is not None and not group.command.node.under("heredoc_body"):
+            names = [key for key, _ in expansions(value)]
+            text = "0" if names and names[0] in script.dialect.zeros and value.text.strip("\"${}") == names[0] else text
         if text is not None and (text in _HIDDEN or re.fullmatch(r"\d+(,\d+)*", text, re.ASCII)):
             numbers = () if text in _HIDDEN else tuple(map(int, text.split(",")))
             return Visible(node, f"{name}={text}", numbers, bool(own))

@@ -14,7 +14,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import LOOPS, Node, parse
 from jobgen.script.word_lists import shell_text
 
 # Programs of a step that prepare or report, and start no training.
@@ -98,6 +98,27 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             found = program(script, words[at:], readable)
             start, cores = command.node.start, cores_of_script(script)
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
+
+
+def beside(script: Script) -> Iterator[list[RankGroup]]:
+    """Yield the processes in the background that run at the same time; one in a loop is there twice."""
+    waits = [one.node for one in script.named("wait")]
+    found: list[RankGroup] = []
+    end = 0
+    for one in ranks(script):
+        node = one.command.node
+        if not one.command.background or one.is_step or node.under("function_definition", "if_statement", "case_statement"):
+            continue
+        loops = [above for above in node.above() if above.type in LOOPS]
+        if any(wait in loop for wait in waits for loop in loops):
+            continue  # it waits between the iterations
+        if found and any(end < wait.start < node.start for wait in waits):
+            yield found
+            found = []
+        end = node.end
+        found += [one] * (2 if loops else 1)
+    if len(found) > 1:
+        yield found
 
 
 def cores_of_script(script: Script) -> int | None:

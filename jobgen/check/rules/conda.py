@@ -285,3 +285,46 @@ _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
     r"pytorch|tensorflow|scipy-bundle|jupyter\w*)(?=[/.\d_-]|$)"
 )
+
+
+@rule(
+    "purged-modules",
+    WARNING,
+    "module purge behind the modules",
+    """`module purge` unloads all modules, also those that the script has just loaded. What is started behind it finds none
+    of them. (It is silent if other modules are loaded behind it, or if something was built or run with these.)""",
+    fix="write module purge first",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda/12.4 python/3.11
+    module purge
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module purge
+    module load cuda/12.4 python/3.11
+    srun python3 train.py
+    """,
+)
+def purged_modules(script: Script) -> Iterator[Hit]:
+    found = (one for command in script.commands if (one := _change(command)) is not None)
+    changes = [one for one in found if not one.command.node.under(*LATER, "command_substitution")]
+    for at, change in enumerate(changes):
+        before = changes[at - 1] if at else None
+        if change.kind != "purge" or before is None or before.kind != "load":
+            continue
+        own = (one.command.node.start for one in changes)
+        first, last = before.command.node.start, change.command.node.start
+        between = [one for one in script.commands if first < one.node.start < last and one.node.start not in own]
+        later = any(one.kind != "purge" for one in changes[at:]) or any(script.named("spack", "conda", "eval"))
+        if not later and all(one.name in ("module", "ml", "echo", "export", "set") for one in between):
+            yield Hit.at(
+                change.command.node,
+                f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it",
+            )
+            return

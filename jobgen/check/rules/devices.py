@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from jobgen.check.ranks.devices import visible
+from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
-from jobgen.check.ranks.model import RankGroup, ranks
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.ranks.model import RankGroup, beside, ranks
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
 
@@ -168,15 +170,26 @@ def visible_devices(script: Script) -> Iterator[Hit]:
                 f"from {listed[1]} on fail",
             )
             return
-    hidden = [seen for _, seen in groups if seen and not seen.numbers]
-    if hidden and len(hidden) == len(groups) and script.is_batch and not hidden[0].own:
-        if has := script.request.gpus_per_node or script.request.gpus:
-            yield Hit.at(
-                hidden[0].node,
-                f"the job requests {counted(has, 'GPU')}{' of a node' * bool(script.request.gpus_per_node)}, but "
-                f"{hidden[0].text.partition('=')[0]} hides all of them from its programs",
-                level=WARNING,
-            )
+    yield from _unseen(script, [seen for _, seen in groups])
+
+
+def _unseen(script: Script, settings: Sequence[Visible | None]) -> Iterator[Hit]:
+    """Yield the variable that hides devices of the job from all of its programs."""
+    has = script.request.gpus_per_node or (1 if script.request.gpus else 0)
+    found = [one for one in settings if one is not None]
+    used = {number for one in found for number in one.numbers}
+    if not has or not found or len(found) < len(settings) or not script.is_batch:
+        return
+    first = found[0]
+    if not used and not first.own:
+        reason = "hides all devices of the job from its programs"
+    elif used and len(used) < has:
+        idle = has - len(used)
+        reason = f"hides {idle} of the {has} devices of a node from all programs: {'it stays' if idle == 1 else 'they stay'} idle"
+    else:
+        return
+    fix = "remove the variable: the scheduler gives the devices of the job, or request fewer"
+    yield Hit.at(first.node, f"{first.text} {reason}", fix, WARNING)
 
 
 def _of_step(one: RankGroup) -> tuple[str, int] | None:
@@ -184,3 +197,97 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     value = one.outer.options.get("--gpus-per-task") if one.is_step and one.outer is not None else None
     number = (value or "").rpartition(":")[2]
     return (f"srun --gpus-per-task={value}", int(number)) if re.fullmatch(r"[1-9]\d?", number) else None
+
+
+@rule(
+    "shared-devices",
+    WARNING,
+    "Runs beside each other on one device",
+    """Processes that run in the background at the same time share the devices that they name or see. Two trainings that
+    each use all devices of the node run at half speed, or out of memory. Several runs on one device, by
+    `--device cuda:0` or `CUDA_VISIBLE_DEVICES=0`, leave the others of the job idle. (Where nothing names a device it is a
+    note: most programs take number 0. Runs that share all devices of the job evenly are not reported.)""",
+    fix="give each run its own: CUDA_VISIBLE_DEVICES=0 in front of the first, 1 in front of the second",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 1 &
+    one=$!
+    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 1 &
+    one=$!
+    CUDA_VISIBLE_DEVICES=1 python3 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+)
+def shared_devices(script: Script) -> Iterator[Hit]:
+    has = script.request.gpus_per_node
+    if not has or not script.is_batch:
+        return
+    environment = RankEnvironment.of(script)
+    for together in beside(script):
+        runs = [(one, _used(environment, one, has)) for one in together]
+        sets = [used for _, used in runs]
+        if any(used is None for used in sets):
+            continue
+        counts = Counter(number for used in sets for number in used or ())
+        idle = [number for number in range(has) if number not in counts]
+        twice = [number for number, count in counts.items() if count > 1]
+        last = runs[-1][0]
+        if not twice or has == 1:
+            continue
+        first = next(one for one, used in runs if used and twice[0] in used)
+        where = f"that of line {first.line}" if first.line != last.line else "its own other iterations"
+        whole = all(used is not None and len(used) == has for used in sets)
+        if whole and last.sets_ranks:
+            yield Hit(last.line, f"this runs beside {where} on all {has} devices of the node")
+        elif idle and not whole:
+            named = any(_names_device(environment, one) for one in together)
+            yield Hit(
+                last.line,
+                f"this runs beside {where} on device {twice[0]}"
+                + ("" if named else ", unless the program chooses another")
+                + f": {counted(len(idle), 'device')} of the job stay{'s' if len(idle) == 1 else ''} idle",
+                level=None if named else NOTE,
+            )
+            return
+
+
+def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[int] | None:
+    """Return the devices of a node that a process uses; None if the text does not determine them."""
+    seen = visible(environment, one)
+    unknown = any(
+        name in VISIBLE and (node.parent is one.command.node or node.start < one.start)
+        for name, _, node in environment.script.assignments
+    )
+    if seen is None and unknown:
+        return None
+    own = seen.numbers if seen else tuple(range(has))
+    if one.sets_ranks and one.inner is not None:
+        each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
+        return frozenset(own[:each]) if each else None
+    if one.chain or any(name in one.command.node.text for name in ("VISIBLE_DEVICES", "GPU_ID")) and not seen:
+        return None
+    named = numbers(one.program)
+    if named is not None:
+        return frozenset(own[number] for number in named[1] if number < len(own))
+    words = [word if word is not None else "" if (before or "").startswith("-") else "$" for before, word in pairwise(one.program.words)]
+    return None if count(one.program) or any(map(_DEVICE_WORD.search, words)) else frozenset(own[:1])
+
+
+def _names_device(environment: RankEnvironment, one: RankGroup) -> bool:
+    return visible(environment, one) is not None or numbers(one.program) is not None
+
+
+_DEVICE_WORD = re.compile(r"(?i)\$|gpu|device|cuda|cpu|nproc|parallel|tp\b")  # what may name a device

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.options import without_dash
 from jobgen.errors import counted, shown
+from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 
 
@@ -15,7 +17,7 @@ from jobgen.script.script import Hit, Script
     WARNING,
     "The GPUs of all nodes requested on each",
     """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
-    requests 32, and the job waits forever if no node has 16.""",
+    requests 32, and the job waits forever if no node has 16. `--gpus-per-task` counts for each task.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -34,6 +36,14 @@ from jobgen.script.script import Hit, Script
 )
 def gres_total(script: Script) -> Iterator[Hit]:
     request = script.request
+    of_task, tasks = script.heeded.get("--gpus-per-task"), request.ranks_per_node
+    if of_task and tasks and tasks > 1 and (request.gpus_per_node or 0) > GPUS_OF_NODE:
+        each = (request.gpus_per_node or 0) // tasks
+        yield Hit.at(
+            of_task,
+            f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * each} GPUs of one node",
+            f"for {each} in total, write --gpus-per-node={each}",
+        )
     if not request.several or not request.nodes:
         return
     count = request.gpus_per_node
@@ -143,6 +153,46 @@ def task_total(script: Script) -> Iterator[Hit]:
 
 
 _SIZES = ("-n", "--ntasks", "--ntasks-per-node", "-N", "--nodes")
+
+
+@rule(
+    "refused-requeue",
+    ERROR,
+    "scontrol requeue of a job that may not start again",
+    """`--no-requeue` is for the command, too: `scontrol requeue` fails with "Requested operation is presently disabled"
+    (measured on Slurm 22.05 and 24.11).""",
+    fix="write --requeue",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    #SBATCH --no-requeue
+    set -euo pipefail
+    srun python3 train.py
+    if [ ! -e finished ]; then
+      scontrol requeue "$SLURM_JOB_ID"
+    fi
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    set -euo pipefail
+    srun python3 train.py
+    if [ ! -e finished ]; then
+      scontrol requeue "$SLURM_JOB_ID"
+    fi
+    """,
+    schedulers=("slurm",),
+)
+def refused_requeue(script: Script) -> Iterator[Hit]:
+    option = script.heeded.get("--no-requeue")
+    call = _REQUEUE.search(re.sub(r"(?m)^\s*#.*", "", script.tree.text))
+    if option is not None and "--requeue" not in script.heeded and call:
+        yield Hit.at(option, "scontrol requeue, which the script calls, is refused for a job with --no-requeue")
+
+
+_REQUEUE = re.compile(r"\bscontrol\s+requeue\s+[\"']?\$\{?SLURM_(ARRAY_)?JOB_?ID")
 
 
 @rule(

@@ -149,6 +149,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
                 f"write {gpus}, or request {one.tasks} GPUs",
             )
+        if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
+            yield Hit(
+                one.line,
+                f"{one.outer.kind if one.outer else 'the script'} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: "
+                f"{gpus - one.tasks} stay idle",
+                f"write --ntasks-per-node={gpus}" if not script.is_pbs else f"start {gpus} ranks on each node",
+            )
         option, devices = _devices(one)
         if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
             yield Hit(
@@ -170,7 +177,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 place=launch.place(*launch.row.line.local_ranks),
             )
         yield from _beyond_slots(script, launch)
+        yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
+
+
+def _numbers_by_task(one: RankGroup) -> bool:
+    """Return whether each task of a step that runs alone is one rank of torch, with one device."""
+    code = one.text.text if one.text is not None else ""
+    by_task = re.search(r"\bRANK=[\"']?\$\{?(SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)", code)
+    return by_task is not None and not one.sets_ranks and not one.command.background
 
 
 def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
@@ -192,6 +207,24 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         "use the number that the scheduler sets in a variable",
         place=launch.place(*launch.row.line.ranks),
     )
+
+
+def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
+    """Yield a step that asks for more GPUs than the job has: Slurm creates none."""
+    has, nodes = script.request.gpus_per_node, script.request.nodes or 1
+    for option in ("--gpus-per-node", "--gres", "--gpus") if launch.row.by_scheduler and has else ():
+        value = (launch.options.get(option) or "").removeprefix("gpu:" if option == "--gres" else "")
+        number = value.rpartition(":")[2]
+        most = (has or 0) * (nodes if option == "--gpus" else 1)
+        if re.fullmatch(r"([\w.-]+:)?[1-9]\d{0,3}", value, re.ASCII) and int(number) > most:
+            yield Hit(
+                launch.line,
+                f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the "
+                "step is refused",
+                f"leave {option} out, or request as many",
+                ERROR,
+                place=launch.place(option),
+            )
 
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:

@@ -15,6 +15,7 @@ from jobgen.schedulers.base import matches
 from jobgen.schedulers.versions import Span
 from jobgen.script.dialects import value_forms
 from jobgen.script.dialects.value_forms import Form, listed
+from jobgen.values import parsers
 from jobgen.values.parsers import number
 
 _MAIL_TYPES = """
@@ -226,10 +227,18 @@ def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "--mem-per-gpu", "--mem-per-gpu is refused without GPUs"
     if "--gpus-per-socket" in given and "--sockets-per-node" not in given:
         yield "--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node"
+    least, most = (parsers.seconds(whole_time(given.get(key, ""))) for key in ("--time-min", "--time"))
+    if least and most and least > most:
+        yield "--time-min", f"--time-min={given['--time-min']} is above --time={given['--time']}: sbatch refuses the script"
     if "--ntasks-per-gpu" in given and "--ntasks-per-node" in given:
         yield "--ntasks-per-gpu", "--ntasks-per-gpu and --ntasks-per-node exclude each other: sbatch refuses the script"
     elif fault := _count_fault(given):
         yield fault
+
+
+def whole_time(time: str) -> str:
+    """Return a time limit with all its parts; with days, hours come first, and a number alone is minutes."""
+    return time + ":00" * (2 - time.count(":") if "-" in time else time.isdigit())
 
 
 def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
