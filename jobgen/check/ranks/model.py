@@ -107,7 +107,8 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
     end = 0
     for one in ranks(script):
         node = one.command.node
-        if not one.command.background or one.is_step or node.under("function_definition", "if_statement", "case_statement"):
+        remote = any(launch.remote for launch in one.chain)
+        if not one.command.background or one.is_step or remote or node.under("function_definition", "if_statement", "case_statement"):
             continue
         loops = [above for above in node.above() if above.type in LOOPS]
         if any(wait in loop for wait in waits for loop in loops):

@@ -218,27 +218,33 @@ def conda_hook(script: Script) -> Iterator[Hit]:
 def module_after_environment(script: Script) -> Iterator[Hit]:
     found = (one for command in script.commands if (one := _change(command)) is not None)
     changes = [one for one in found if not one.command.node.under(*LATER)]
+    environment: _Change | None = None  # the last one that is active
+    python = ""  # the last module of Python in front of it
     for at, change in enumerate(changes):
-        before = [one for one in changes[:at] if one.kind in ("activate", "deactivate")]
-        later = any(one.kind == "activate" for one in changes[at + 1 :])
-        if not before or before[-1].kind != "activate" or later or not _runs_python(script, change.command):
-            continue
-        line = before[-1].command.line
         pythons = [name for name in change.names if _PYTHON.search(name)]
-        if change.kind == "load" and pythons:
+        if change.kind == "activate":
+            environment = change
+        elif change.kind == "deactivate":
+            environment = None
+        elif environment is None:
+            python = next(iter(pythons), python if change.kind == "load" else "")
+        elif change.kind == "load" and not pythons:
+            continue
+        elif change.kind == "purge" and not (python and environment.names == ("venv",)):
+            continue
+        else:
+            after = changes[at + 1 :]
+            again = change.kind == "purge" and any(_PYTHON.search(name) for one in after for name in one.names)
+            if any(one.kind == "activate" for one in after) or again or not _runs_python(script, change.command):
+                return
+            line = environment.command.line
             yield Hit.at(
                 change.command.node,
-                f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's",
+                f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
+                if pythons
+                else f"this unloads {python}, the Python of the environment of line {line}",
             )
             return
-        loads = [one.names for one in changes[:at] if one.kind == "load"]
-        loaded = [name for names in loads for name in names if _PYTHON.search(name)]
-        if change.kind == "purge" and loaded and before[-1].names == ("venv",):
-            if not any(_PYTHON.search(name) for one in changes[at:] for name in one.names):
-                yield Hit.at(
-                    change.command.node, f"this unloads {loaded[-1]}, the Python of the environment of line {line}"
-                )
-                return
 
 
 def _runs_python(script: Script, before: Command) -> bool:

@@ -170,15 +170,17 @@ def visible_devices(script: Script) -> Iterator[Hit]:
                 f"from {listed[1]} on fail",
             )
             return
-    yield from _unseen(script, [seen for _, seen in groups])
+    yield from _unseen(script, groups)
 
 
-def _unseen(script: Script, settings: Sequence[Visible | None]) -> Iterator[Hit]:
+def _unseen(script: Script, groups: Sequence[tuple[RankGroup, Visible | None]]) -> Iterator[Hit]:
     """Yield the variable that hides devices of the job from all of its programs."""
     has = script.request.gpus_per_node or (1 if script.request.gpus else 0)
-    found = [one for one in settings if one is not None]
+    found = [seen for _, seen in groups if seen is not None]
     used = {number for one in found for number in one.numbers}
-    if not has or not found or len(found) < len(settings) or not script.is_batch:
+    # ranks-mismatch and shared-devices report the others
+    launched = used and any(one.sets_ranks or one.command.background for one, _ in groups)
+    if not has or not found or len(found) < len(groups) or launched or not script.is_batch:
         return
     first = found[0]
     if not used and not first.own:
@@ -213,9 +215,9 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     #SBATCH --gpus-per-node=2
     #SBATCH --time=01:00:00
     set -euo pipefail
-    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 1 &
+    python3 train.py --fold 1 --device cuda:0 &
     one=$!
-    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 2 &
+    python3 train.py --fold 2 --device cuda:0 &
     wait "$one"
     wait "$!"
     """,
@@ -224,9 +226,9 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     #SBATCH --gpus-per-node=2
     #SBATCH --time=01:00:00
     set -euo pipefail
-    CUDA_VISIBLE_DEVICES=0 python3 train.py --fold 1 &
+    python3 train.py --fold 1 --device cuda:0 &
     one=$!
-    CUDA_VISIBLE_DEVICES=1 python3 train.py --fold 2 &
+    python3 train.py --fold 2 --device cuda:1 &
     wait "$one"
     wait "$!"
     """,
