@@ -8,7 +8,8 @@ from typing import NamedTuple
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup
 from jobgen.check.ranks.program import RankProgram
-from jobgen.script.syntax import Node, expansions, exported
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node, exported
 
 VISIBLE = (
     "CUDA_VISIBLE_DEVICES",
@@ -42,26 +43,32 @@ class Visible(NamedTuple):
 
 
 def visible(environment: RankEnvironment, group: RankGroup) -> Visible | None:
-    """Return the setting of the visible devices that a program, or its launcher, gets; None if it is unknown."""
+    """Return the setting of the devices that a program or its launcher sees; None if it is unknown."""
     script, place = environment.script, group.command.node
     found = [(name, node) for name, _, node in script.assignments if name in VISIBLE]
     own = [(name, node) for name, node in found if node.parent is place]
     for name in dict.fromkeys(name for name, _ in own or found):
         parts = [] if own else script.constants.parts(name, place)
-        node = next((node for key, node in own if key == name), parts[0].assignment if len(parts) == 1 else None)
+        node = next(
+            (node for key, node in own if key == name), parts[0].assignment if len(parts) == 1 else None
+        )
         if node is None or node.start > place.start:
             continue
         if not own and not exported(node) and name not in environment.exports:
             continue
-        value = node.get("value")
-        text = "" if value is None else script.constants.value(value)
-        if value is not None and not group.command.node.under("heredoc_body"):
-            names = [key for key, _ in expansions(value)]
-            text = "0" if names and names[0] in script.dialect.zeros and value.text.strip("\"${}") == names[0] else text
+        text = _value(script, node.get("value"))
         if text is not None and (text in _HIDDEN or re.fullmatch(r"\d+(,\d+)*", text, re.ASCII)):
             numbers = () if text in _HIDDEN else tuple(map(int, text.split(",")))
             return Visible(node, f"{name}={text}", numbers, bool(own))
     return None
+
+
+def _value(script: Script, value: Node | None) -> str | None:
+    """Return the value of an assignment; the batch script has the numbers of the first task."""
+    if value is None:
+        return ""
+    zero = script.is_batch and value.text.strip('"${}') in script.dialect.zeros
+    return "0" if zero else script.constants.value(value)
 
 
 def count(program: RankProgram) -> tuple[str, int] | None:

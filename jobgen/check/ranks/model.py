@@ -26,7 +26,7 @@ TRIFLES = frozenset(_TRIFLES.split())
 
 
 # Programs of Python with commands of their own, which use the GPUs of their node.
-_COMMANDS = frozenset("vllm sglang lmdeploy composer tune llamafactory-cli axolotl fairseq-train".split())
+_COMMANDS = ("vllm", "sglang", "lmdeploy", "composer", "tune", "llamafactory-cli", "axolotl", "fairseq-train")
 
 
 class RankGroup(NamedTuple):
@@ -108,7 +108,12 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
     for one in ranks(script):
         node = one.command.node
         remote = any(launch.remote for launch in one.chain)
-        if not one.command.background or one.is_step or remote or node.under("function_definition", "if_statement", "case_statement"):
+        if (
+            not one.command.background
+            or one.is_step
+            or remote
+            or node.under("function_definition", "if_statement", "case_statement")
+        ):
             continue
         loops = [above for above in node.above() if above.type in LOOPS]
         if any(wait in loop for wait in waits for loop in loops):

@@ -81,8 +81,10 @@ class RankProgram(NamedTuple):
 
     @property
     def options(self) -> Iterator[tuple[str, str, str]]:
-        """The options with values: as written, the name with underscores, and the value; empty if it is unknown.
-        Both ``--trainer.devices 4`` and ``trainer.devices=4`` are options."""
+        """The options: as written, with underscores and no dashes, and the value; empty if it is unknown.
+
+        Both ``--trainer.devices 4`` and ``trainer.devices=4`` are options.
+        """
         for word, after in pairwise((*self.words, None)):
             name, equals, value = (word or "").partition("=")
             if word and (equals or word.startswith("-")):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.errors import counted
 from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.script.script import Hit, Script
 from jobgen.values.parsers import number
@@ -257,38 +256,4 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
         )
         if not has_counts and id(launch) not in once and launch.outer is None:
             yield Hit(line, fix=f"add :mpiprocs={chunk['ngpus']} to the select")
-            return
-
-
-@rule(
-    "no-ncpus",
-    NOTE,
-    "GPUs without cores",
-    """A chunk without `ncpus` gets one core, unless the site gives more for each GPU. The data loaders of all ranks of the
-    chunk share it, and the GPUs wait for data.""",
-    fix="add ncpus: the cores of a node in equal parts for its GPUs",
-    bad="""
-    #!/bin/bash
-    #PBS -l select=1:ngpus=4:mem=200gb
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    cd "$PBS_O_WORKDIR"
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=32:ngpus=4:mem=200gb
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    cd "$PBS_O_WORKDIR"
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
-    schedulers=("pbspro",),
-)
-def no_ncpus(script: Script) -> Iterator[Hit]:
-    option = script.heeded.get("-l select")
-    for chunk in script.request.chunks if option is not None else ():
-        gpus = number(chunk.get("ngpus")) or 0
-        if option is not None and gpus and "ncpus" not in chunk and "place" not in chunk:
-            yield Hit.at(option, f"a chunk with {counted(gpus, 'GPU')} and no ncpus gets one core")
             return

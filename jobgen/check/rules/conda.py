@@ -228,14 +228,20 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
             environment = None
         elif environment is None:
             python = next(iter(pythons), python if change.kind == "load" else "")
-        elif change.kind == "load" and not pythons:
-            continue
-        elif change.kind == "purge" and not (python and environment.names == ("venv",)):
+        elif (change.kind == "load" and not pythons) or (
+            change.kind == "purge" and not (python and environment.names == ("venv",))
+        ):
             continue
         else:
             after = changes[at + 1 :]
-            again = change.kind == "purge" and any(_PYTHON.search(name) for one in after for name in one.names)
-            if any(one.kind == "activate" for one in after) or again or not _runs_python(script, change.command):
+            again = change.kind == "purge" and any(
+                _PYTHON.search(name) for one in after for name in one.names
+            )
+            if (
+                any(one.kind == "activate" for one in after)
+                or again
+                or not _runs_python(script, change.command)
+            ):
                 return
             line = environment.command.line
             yield Hit.at(
@@ -249,7 +255,9 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
 
 def _runs_python(script: Script, before: Command) -> bool:
     """Return whether a command behind another one finds Python, or a launcher of it, by ``PATH``."""
-    return any(_BY_PATH.search(one.node.text) for one in script.commands if one.node.start > before.node.start)
+    return any(
+        _BY_PATH.search(one.node.text) for one in script.commands if one.node.start > before.node.start
+    )
 
 
 _BY_PATH = re.compile(r"(?<![\w/.$-])(?:python[\d.]*|torchrun|accelerate|deepspeed|pip3?)\s")
@@ -265,13 +273,18 @@ class _Change(NamedTuple):
 
 def _change(command: Command) -> _Change | None:
     words = [word for word in command.literals if not word.startswith("-") or command.name == "ml"]
-    if command.name in ("conda", "mamba", "micromamba", "pyenv") and words[:1] in (["activate"], ["deactivate"]):
+    if command.name in ("conda", "mamba", "micromamba", "pyenv") and words[:1] in (
+        ["activate"],
+        ["deactivate"],
+    ):
         return _Change(command, words[0], ("conda",))
     if command.name == "deactivate":
         return _Change(command, "deactivate")
     if command.name in ("source", ".") and words:
         venv = words[0].endswith("bin/activate") and len(words) == 1
-        return _Change(command, "activate", ("venv" if venv else "conda",)) if "activate" in words[0] else None
+        return (
+            _Change(command, "activate", ("venv" if venv else "conda",)) if "activate" in words[0] else None
+        )
     if command.name in ("source", ".") and command.words[1:2]:
         text = command.words[1].text.strip("\"'")
         return _Change(command, "activate", ("venv",)) if text.endswith("bin/activate") else None
@@ -285,7 +298,21 @@ def _change(command: Command) -> _Change | None:
     return _Change(command, "load", tuple(words)) if loads else None
 
 
-_OTHERS = ("list", "avail", "av", "unload", "rm", "del", "use", "unuse", "show", "spider", "restore", "save", "help")
+_OTHERS = (
+    "list",
+    "avail",
+    "av",
+    "unload",
+    "rm",
+    "del",
+    "use",
+    "unuse",
+    "show",
+    "spider",
+    "restore",
+    "save",
+    "help",
+)
 # Modules of Python, and those that bring one.
 _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
@@ -326,8 +353,12 @@ def purged_modules(script: Script) -> Iterator[Hit]:
             continue
         own = (one.command.node.start for one in changes)
         first, last = before.command.node.start, change.command.node.start
-        between = [one for one in script.commands if first < one.node.start < last and one.node.start not in own]
-        later = any(one.kind != "purge" for one in changes[at:]) or any(script.named("spack", "conda", "eval"))
+        between = [
+            one for one in script.commands if first < one.node.start < last and one.node.start not in own
+        ]
+        later = any(one.kind != "purge" for one in changes[at:]) or any(
+            script.named("spack", "conda", "eval")
+        )
         if not later and all(one.name in ("module", "ml", "echo", "export", "set") for one in between):
             yield Hit.at(
                 change.command.node,

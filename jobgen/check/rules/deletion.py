@@ -182,20 +182,36 @@ def lost_output(script: Script) -> Iterator[Hit]:
             others = [command for command in script.commands if command.node is not one.command.node]
             used = [command for command in others if path in _plain(command.node.text, whole=True)]
             line = deleted.get(path, 0)
-            keeps = [command for command in used if command.name not in ("rm", "mkdir", "trap", "echo", "chmod", "ls", "cd")]
-            if keeps or any(path in _plain(value.text, whole=True) for value in _later_values(script, one.start)):
+            keeps = [
+                command
+                for command in used
+                if command.name not in ("rm", "mkdir", "trap", "echo", "chmod", "ls", "cd")
+            ]
+            if keeps or any(
+                path in _plain(value.text, whole=True) for value in _later_values(script, one.start)
+            ):
                 continue
             if line and line != one.line:
-                yield Hit(one.line, f"{option} is {path}, which line {line} deletes: nothing keeps the results", _KEEP)
+                yield Hit(
+                    one.line,
+                    f"{option} is {path}, which line {line} deletes: nothing keeps the results",
+                    _KEEP,
+                )
                 return
             if _LOCAL.match(path) and not line:
-                yield Hit(one.line, f"{option} is {path}, on the disk of the node: nothing copies the results from there", _KEEP)
+                yield Hit(
+                    one.line,
+                    f"{option} is {path}, on the disk of the node: nothing copies the results from there",
+                    _KEEP,
+                )
                 return
 
 
 _KEEP = "copy them to a shared file system before the job ends"
 _LOCAL = re.compile(r"/tmp/|/dev/shm/|/var/tmp/|\$(SLURM_TMPDIR|TMPDIR)\b")
-_RESULTS = re.compile(r"(?i)(out|output|save|ckpt|checkpoints?|model|results?)(_?(dir|path|directory|folder))?|default_root_dir")
+_RESULTS = re.compile(
+    r"(?i)(out|output|save|ckpt|checkpoints?|model|results?)(_?(dir|path|directory|folder))?|default_root_dir"
+)
 
 
 def _plain(text: str, whole: bool = False) -> str:
@@ -211,7 +227,12 @@ def _values(command: Command, script: Script) -> Iterator[tuple[str, str]]:
         name, equals, value = word.partition("=")
         last = name.lstrip("-").replace("-", "_").rpartition(".")[2]
         path = value if equals else after
-        if (equals or word.startswith("--")) and _RESULTS.fullmatch(last) and len(path) > 2 and path[0] in "/$":
+        if (
+            (equals or word.startswith("--"))
+            and _RESULTS.fullmatch(last)
+            and len(path) > 1
+            and path[0] in "/$"
+        ):
             yield name, path
 
 

@@ -279,12 +279,17 @@ def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[i
     if one.sets_ranks and one.inner is not None:
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
         return frozenset(own[:each]) if each else None
-    if one.chain or any(name in one.command.node.text for name in ("VISIBLE_DEVICES", "GPU_ID")) and not seen:
+    if one.chain or (
+        any(name in one.command.node.text for name in ("VISIBLE_DEVICES", "GPU_ID")) and not seen
+    ):
         return None
     named = numbers(one.program)
     if named is not None:
         return frozenset(own[number] for number in named[1] if number < len(own))
-    words = [word if word is not None else "" if (before or "").startswith("-") else "$" for before, word in pairwise(one.program.words)]
+    words = [
+        word if word is not None else "" if (before or "").startswith("-") else "$"
+        for before, word in pairwise(one.program.words)
+    ]
     return None if count(one.program) or any(map(_DEVICE_WORD.search, words)) else frozenset(own[:1])
 
 

@@ -329,7 +329,10 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
 def _writes(name: str, arguments: Sequence[str]) -> bool:
     """Return whether a command writes files that its arguments name, the same in each process."""
     if name == "tar":
-        return any(re.match(r"-?-?(x|ex|get)", word) or re.match(r"-[a-z]*x", word) for word in arguments[:2])
+        return any(
+            re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word)
+            for word in ("-" + "".join(arguments[:1]), *arguments)
+        )
     if name in ("pip", "pip3", "conda", "mamba", "git"):
         return bool(arguments) and arguments[0] in ("install", "create", "clone", "pull")
     return name in ("cp", "rsync", "unzip", "rclone", "wget", "conda-unpack")

@@ -274,7 +274,9 @@ _DIFFERS = re.compile(
     r"(?i)ARRAY_?(TASK|INDEX|ID)|TASK_ID|JOB_?ID|\bdate\b|mktemp|uuid|\$\$|hostname|wandb\s+agent|\bnni|optuna|study|"
     r"worker|queue|claim|lock|shuf\b|random"
 )
-_SAME = re.compile(r"(?i)out|save|result|seed|log_?dir|work_?dir|run_?(name|dir|id)|exp(eriment)?_?name|^name$")
+_SAME = re.compile(
+    r"(?i)out|save|result|seed|log_?dir|work_?dir|run_?(name|dir|id)|exp(eriment)?_?name|^name$"
+)
 _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "parallel", "xargs", "matlab")
 
 
@@ -313,7 +315,9 @@ def array_range(script: Script) -> Iterator[Hit]:
             continue
         items = [child for child in values[0].children if child.type not in ("(", ")", "comment")]
         shift = _shift(script, index.text)
-        other = re.search(rf"\b{name.text}(\[[^]]*\])?\+?=(?!\()|\{{#{name.text}|-A\s+{name.text}\b", script.tree.text)
+        other = re.search(
+            rf"\b{name.text}(\[[^]]*\])?\+?=(?!\()|\{{#{name.text}|-A\s+{name.text}\b", script.tree.text
+        )
         plain = (literal(item) is not None and not re.search(r"[*?{}]|^\[.*=", item.text) for item in items)
         if shift is None or other or not all(plain):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.rule import WARNING, rule
@@ -191,7 +192,9 @@ def unfinished_copy(script: Script) -> Iterator[Hit]:
             if later.name in ("wait", "sleep") or _POLL.search(later.statement.text):
                 break
             if later.works and target in later.node.text:
-                yield Hit(command.line, f"{later.program} in line {later.line} starts while this still copies")
+                yield Hit(
+                    command.line, f"{later.program} in line {later.line} starts while this still copies"
+                )
                 break
 
 
@@ -204,7 +207,7 @@ def _directory(command: Command) -> str:
     option = {"tar": "-C", "unzip": "-d"}.get(command.name)
     if option is None:
         return words[-1]
-    return next((after for word, after in zip(words, words[1:], strict=False) if word == option), "")
+    return next((after for word, after in pairwise(words) if word == option), "")
 
 
 @rule(

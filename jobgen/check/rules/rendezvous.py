@@ -235,8 +235,13 @@ def shared_port(script: Script) -> Iterator[Hit]:
         for one in together:
             port = _port(script, one)
             if port and port in first:
-                where = f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
-                yield Hit(one.line, f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends")
+                where = (
+                    f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
+                )
+                yield Hit(
+                    one.line,
+                    f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends",
+                )
                 return
             first[port] = one.line
 

@@ -38,11 +38,11 @@ def gres_total(script: Script) -> Iterator[Hit]:
     request = script.request
     of_task, tasks = script.heeded.get("--gpus-per-task"), request.ranks_per_node
     if of_task and tasks and tasks > 1 and (request.gpus_per_node or 0) > GPUS_OF_NODE:
-        each = (request.gpus_per_node or 0) // tasks
+        of_one = (request.gpus_per_node or 0) // tasks
         yield Hit.at(
             of_task,
-            f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * each} GPUs of one node",
-            f"for {each} in total, write --gpus-per-node={each}",
+            f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * of_one} GPUs of one node",
+            f"for {of_one} in total, write --gpus-per-node={of_one}",
         )
     if not request.several or not request.nodes:
         return
@@ -140,9 +140,9 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
 def task_total(script: Script) -> Iterator[Hit]:
     request, total = script.request, script.heeded.get("--ntasks")
     nodes, each, tasks = request.nodes, request.ranks_per_node, request.ranks
-    if total is None or not {"--nodes", "--ntasks-per-node"} <= script.heeded.keys():
+    if total is None or "--nodes" not in script.heeded or "-" in script.heeded["--nodes"].value:
         return
-    if nodes and each and tasks and tasks < nodes * each:
+    if "--ntasks-per-node" in script.heeded and nodes and each and tasks and tasks < nodes * each:
         steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
         yield Hit.at(
             total,
@@ -189,7 +189,9 @@ def refused_requeue(script: Script) -> Iterator[Hit]:
     option = script.heeded.get("--no-requeue")
     call = _REQUEUE.search(re.sub(r"(?m)^\s*#.*", "", script.tree.text))
     if option is not None and "--requeue" not in script.heeded and call:
-        yield Hit.at(option, "scontrol requeue, which the script calls, is refused for a job with --no-requeue")
+        yield Hit.at(
+            option, "scontrol requeue, which the script calls, is refused for a job with --no-requeue"
+        )
 
 
 _REQUEUE = re.compile(r"\bscontrol\s+requeue\s+[\"']?\$\{?SLURM_(ARRAY_)?JOB_?ID")

@@ -154,7 +154,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 one.line,
                 f"{one.outer.kind if one.outer else 'the script'} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: "
                 f"{gpus - one.tasks} stay idle",
-                f"write --ntasks-per-node={gpus}" if not script.is_pbs else f"start {gpus} ranks on each node",
+                f"write --ntasks-per-node={gpus}"
+                if not script.is_pbs
+                else f"start {gpus} ranks on each node",
             )
         option, devices = _devices(one)
         if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
@@ -324,6 +326,8 @@ def _devices(one: RankGroup) -> tuple[str, int]:
     program = one.program
     own = "lightning" in program.frameworks
     words = " ".join(program.arguments)
+    if not program.file and one.chain:
+        return "", 0  # a program of its own, whose options may mean something else
     if one.sets_ranks or (own and one.is_step) or _SUBMITS.search(words) or re.search(r"\bcpu\b", words):
         return "", 0
     if found := count(program):

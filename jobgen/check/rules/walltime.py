@@ -15,6 +15,7 @@ from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.other_text import has_gap, has_variable
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
+from jobgen.values.parsers import seconds as seconds_of
 
 
 @rule(
@@ -223,26 +224,24 @@ def late_limit(script: Script) -> Iterator[Hit]:
     if not total or not script.in_job:
         return
     for option in script.options:
-        before = option.value.rpartition("@")[2] if option.flag == "--signal" and "@" in option.value else ""
-        if before.isascii() and before.isdigit() and total <= int(before[:9]):
-            reason = f"the signal is to come {before} s before the end of a job of {total} s: Slurm sends it at once"
-            yield Hit.at(option, reason)
+        _, _, before = option.value.partition("@")
+        if option.flag == "--signal" and before.isascii() and before.isdigit() and int(before[:9]) >= total:
+            yield Hit.at(
+                option,
+                f"the signal is to come {before} s before the end of a job of {total} s: Slurm sends it at once",
+            )
+    ends = f"the scheduler ends the job after {total / 3600:g} h"
     for command in script.commands:
         seconds, text = _timeout([script.constants.value(word) or "" for word in command.words])
         if seconds >= total:
-            yield Hit(
-                command.line,
-                f"{text} is never reached: the scheduler ends the job after {total / 3600:g} h",
-                level=None if command.guarded or command.tested else NOTE,
-            )
+            level = None if command.guarded or command.tested else NOTE
+            yield Hit(command.line, f"{text} is never reached: {ends}", level=level)
     for one in ranks(script):
-        for option, name, value in one.program.options:
-            match = re.fullmatch(r"(\d\d):(\d\d):(\d\d):(\d\d)", value, re.ASCII)
-            if match and name.rpartition(".")[2] == "max_time":
-                days, hours, minutes, rest = map(int, match.groups())
-                if ((days * 24 + hours) * 60 + minutes) * 60 + rest >= total:
-                    reason = f"{option} is {value}, days first: the scheduler ends the job before, after {total / 3600:g} h"
-                    yield Hit(one.line, reason)
+        for name, key, value in one.program.options:
+            days, _, rest = value.partition(":")
+            time = f"{days}-{rest}" if re.fullmatch(r"\d\d(:\d\d){3}", value, re.ASCII) else ""
+            if key.rpartition(".")[2] == "max_time" and (seconds_of(time) or 0) >= total:
+                yield Hit(one.line, f"{name} is {value}, days first, and never reached: {ends}")
 
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}

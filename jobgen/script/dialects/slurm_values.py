@@ -229,9 +229,15 @@ def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node"
     least, most = (parsers.seconds(whole_time(given.get(key, ""))) for key in ("--time-min", "--time"))
     if least and most and least > most:
-        yield "--time-min", f"--time-min={given['--time-min']} is above --time={given['--time']}: sbatch refuses the script"
+        yield (
+            "--time-min",
+            f"--time-min={given['--time-min']} is above --time={given['--time']}: sbatch refuses the script",
+        )
     if "--ntasks-per-gpu" in given and "--ntasks-per-node" in given:
-        yield "--ntasks-per-gpu", "--ntasks-per-gpu and --ntasks-per-node exclude each other: sbatch refuses the script"
+        yield (
+            "--ntasks-per-gpu",
+            "--ntasks-per-gpu and --ntasks-per-node exclude each other: sbatch refuses the script",
+        )
     elif fault := _count_fault(given):
         yield fault
 
@@ -243,24 +249,33 @@ def whole_time(time: str) -> str:
 
 def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the option whose number cannot be true beside those of other options, and the reason."""
-    nodes, ranks, each = map(number, (given.get(key) for key in ("--nodes", "--ntasks", "--ntasks-per-node")))
+    nodes, ranks, each = (number(given.get(key)) for key in ("--nodes", "--ntasks", "--ntasks-per-node"))
     if nodes and each and ranks and ranks > nodes * each:
-        reason = f"{ranks} tasks do not fit on {counted(nodes, 'node')} with --ntasks-per-node={each}: sbatch refuses the script"
-        return "--ntasks", reason
+        where = f"{counted(nodes, 'node')} with --ntasks-per-node={each}"
+        return "--ntasks", f"{ranks} tasks do not fit on {where}: sbatch refuses the script"
     total, of_task = (_devices(given.get(key, "")) for key in ("--gpus", "--gpus-per-task"))
     key, of_node = _of_node(given)
-    has = f"{key} with {counted(of_node or 0, 'GPU')} of each node"
-    if total and of_node and (nodes * of_node != total if nodes else "--nodes" not in given and total % of_node):
+    beside = f"{key} with {counted(of_node or 0, 'GPU')} of each node: sbatch refuses the script"
+    if total and of_node and (total != nodes * of_node if nodes else _is_uneven(given, total, of_node)):
         where = f" on {counted(nodes, 'node')}" if nodes else ""
-        return "--gpus", f"--gpus={total}{where} is refused beside {has}"
+        return "--gpus", f"--gpus={total}{where} does not agree with {beside}"
+    tasks = ranks or (nodes and each and nodes * each)  # without either Slurm computes them from the GPUs
     if of_task and of_node and each and each * of_task != of_node:
-        return "--gpus-per-task", f"{each} x {of_task} GPUs for the tasks of a node are refused beside {has}"
-    all_tasks = ranks or (nodes and each and nodes * each)  # without either Slurm computes them from the GPUs
-    if of_task and total and all_tasks and all_tasks * of_task != total:
-        return "--gpus-per-task", f"{all_tasks} x {of_task} GPUs for the tasks are refused beside --gpus={total}"
-    if of_task and of_node and nodes and all_tasks and all_tasks * of_task != of_node * nodes:
-        return "--gpus-per-task", f"{all_tasks} x {of_task} GPUs for the tasks are refused beside {has}"
+        return (
+            "--gpus-per-task",
+            f"{each} x {of_task} GPUs for the tasks of a node do not agree with {beside}",
+        )
+    if of_task and of_node and nodes and tasks and tasks * of_task != of_node * nodes:
+        return "--gpus-per-task", f"{tasks} x {of_task} GPUs for the tasks do not agree with {beside}"
+    if of_task and total and tasks and tasks * of_task != total:
+        reason = f"{tasks} x {of_task} GPUs for the tasks do not agree with --gpus={total}"
+        return "--gpus-per-task", f"{reason}: sbatch refuses the script"
     return None
+
+
+def _is_uneven(given: Mapping[str, str], total: int, of_node: int) -> bool:
+    """Return whether no number of nodes, which Slurm chooses, has this total of GPUs."""
+    return "--nodes" not in given and total % of_node != 0
 
 
 def _of_node(given: Mapping[str, str]) -> tuple[str, int | None]:
