@@ -14,7 +14,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import LOOPS, Node, parse
 from jobgen.script.word_lists import shell_text
 
 # Programs of a step that prepare or report, and start no training.
@@ -23,6 +23,10 @@ hostname nvidia-smi npu-smi rocm-smi true echo date env printenv mkdir ls cat rm
 free lscpu nproc uname which pwd id ulimit unzip sleep touch chmod module sbcast ibstat kill pkill
 """
 TRIFLES = frozenset(_TRIFLES.split())
+
+
+# Programs of Python with commands of their own, which use the GPUs of their node.
+_COMMANDS = ("vllm", "sglang", "lmdeploy", "composer", "tune", "llamafactory-cli", "axolotl", "fairseq-train")
 
 
 class RankGroup(NamedTuple):
@@ -89,10 +93,38 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
         at = command_start(words)
         if id(command.node) in started or at >= len(words):
             continue
-        if is_python(os.path.basename(words[at] or "")) and "-c" not in words[at + 1 : at + 2]:
+        name = os.path.basename(words[at] or "")
+        if name in _COMMANDS or (is_python(name) and "-c" not in words[at + 1 : at + 2]):
             found = program(script, words[at:], readable)
             start, cores = command.node.start, cores_of_script(script)
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
+
+
+def beside(script: Script) -> Iterator[list[RankGroup]]:
+    """Yield the processes in the background that run at the same time; one in a loop is there twice."""
+    waits = [one.node for one in script.named("wait")]
+    found: list[RankGroup] = []
+    end = 0
+    for one in ranks(script):
+        node = one.command.node
+        remote = any(launch.remote for launch in one.chain)
+        if (
+            not one.command.background
+            or one.is_step
+            or remote
+            or node.under("function_definition", "if_statement", "case_statement")
+        ):
+            continue
+        loops = [above for above in node.above() if above.type in LOOPS]
+        if any(wait in loop for wait in waits for loop in loops):
+            continue  # it waits between the iterations
+        if found and any(end < wait.start < node.start for wait in waits):
+            yield found
+            found = []
+        end = node.end
+        found += [one] * (2 if loops else 1)
+    if len(found) > 1:
+        yield found
 
 
 def cores_of_script(script: Script) -> int | None:

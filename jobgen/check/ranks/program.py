@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.ranks.frameworks import FRAMEWORKS
@@ -73,22 +74,26 @@ class RankProgram(NamedTuple):
     @property
     def workers(self) -> int | None:
         """The processes of a data loader: an option, or the number in the file."""
-        for at, word in enumerate(self.arguments):
-            name, equals, value = word.lstrip("-").partition("=")
-            last = name.replace("-", "_").rpartition(".")[2]
-            if last in _WORKERS:
-                text = value if equals else (*self.arguments, "")[at + 1]
+        for _, name, text in self.options:
+            if name.rpartition(".")[2] in _WORKERS:
                 return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
         return None if self.source is None else self.source.workers
 
+    @property
+    def options(self) -> Iterator[tuple[str, str, str]]:
+        """The options: as written, with underscores and no dashes, and the value; empty if it is unknown.
+
+        Both ``--trainer.devices 4`` and ``trainer.devices=4`` are options.
+        """
+        for word, after in pairwise((*self.words, None)):
+            name, equals, value = (word or "").partition("=")
+            if word and (equals or word.startswith("-")):
+                yield name, name.lstrip("-").replace("-", "_"), value if equals else after or ""
+
     def number(self, *names: str) -> int | None:
         """Return the number that an argument sets, as ``--trainer.devices 4`` or ``trainer.devices=4``."""
-        for at, word in enumerate(self.arguments):
-            name, equals, value = word.lstrip("-").partition("=")
-            if name.replace("-", "_") in names and (equals or word.startswith("-")):
-                text = value if equals else (*self.arguments, "")[at + 1]
-                return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
-        return None
+        text = next((value for _, name, value in self.options if name in names), "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
 
 def program(script: Script, words: Sequence[str | None], readable: bool) -> RankProgram:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
+from jobgen.script.syntax import LATER
 
 _HOOK = b'eval "$(conda shell.bash hook)"'
 
@@ -209,4 +211,181 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             indent = script.source[start : command.node.start]
             alone = not indent.strip()
             yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
+            return
+
+
+@rule(
+    "module-after-environment",
+    WARNING,
+    "A module that takes the place of an environment",
+    """`module load` puts the directory of its programs in front of `PATH`. A module of Python, or one that brings it, such
+    as PyTorch, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
+    lack the packages. `module purge` behind a virtual environment takes the Python away that it was made with.""",
+    fix="load the modules first, then activate the environment",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    source "$HOME/venv/bin/activate"
+    module load python/3.11
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load python/3.11
+    source "$HOME/venv/bin/activate"
+    srun python3 train.py
+    """,
+)
+def module_after_environment(script: Script) -> Iterator[Hit]:
+    found = (one for command in script.commands if (one := _change(command)) is not None)
+    changes = [one for one in found if not one.command.node.under(*LATER)]
+    environment: _Change | None = None  # the last one that is active
+    python = ""  # the last module of Python in front of it
+    for at, change in enumerate(changes):
+        pythons = [name for name in change.names if _PYTHON.search(name)]
+        if change.kind == "activate":
+            environment = change
+        elif change.kind == "deactivate":
+            environment = None
+        elif environment is None:
+            python = next(iter(pythons), python if change.kind == "load" else "")
+        elif (change.kind == "load" and not pythons) or (
+            change.kind == "purge" and not (python and environment.names == ("venv",))
+        ):
+            continue
+        else:
+            after = changes[at + 1 :]
+            again = change.kind == "purge" and any(
+                _PYTHON.search(name) for one in after for name in one.names
+            )
+            if (
+                any(one.kind == "activate" for one in after)
+                or again
+                or not _runs_python(script, change.command)
+            ):
+                return
+            line = environment.command.line
+            yield Hit.at(
+                change.command.node,
+                f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
+                if pythons
+                else f"this unloads {python}, the Python of the environment of line {line}",
+            )
+            return
+
+
+def _runs_python(script: Script, before: Command) -> bool:
+    """Return whether a command behind another one finds Python, or a launcher of it, by ``PATH``."""
+    return any(
+        _BY_PATH.search(one.node.text) for one in script.commands if one.node.start > before.node.start
+    )
+
+
+_BY_PATH = re.compile(r"(?<![\w/.$-])(?:python[\d.]*|torchrun|accelerate|deepspeed|pip3?)\s")
+
+
+class _Change(NamedTuple):
+    """A command that changes where programs are found: what it does, and the modules."""
+
+    command: Command
+    kind: str
+    names: tuple[str, ...] = ()
+
+
+def _change(command: Command) -> _Change | None:
+    words = [word for word in command.literals if not word.startswith("-") or command.name == "ml"]
+    if command.name in ("conda", "mamba", "micromamba", "pyenv") and words[:1] in (
+        ["activate"],
+        ["deactivate"],
+    ):
+        return _Change(command, words[0], ("conda",))
+    if command.name == "deactivate":
+        return _Change(command, "deactivate")
+    if command.name in ("source", ".") and words:
+        venv = words[0].endswith("bin/activate") and len(words) == 1
+        return (
+            _Change(command, "activate", ("venv" if venv else "conda",)) if "activate" in words[0] else None
+        )
+    if command.name in ("source", ".") and command.words[1:2]:
+        text = command.words[1].text.strip("\"'")
+        return _Change(command, "activate", ("venv",)) if text.endswith("bin/activate") else None
+    if command.name not in ("module", "ml") or not words:
+        return None
+    if words[0] in ("purge", "reset"):
+        return _Change(command, "purge")
+    if words[0] in ("load", "add", "swap", "switch"):
+        return _Change(command, "load", tuple(words[1:]))
+    loads = command.name == "ml" and not words[0].startswith("-") and words[0] not in _OTHERS
+    return _Change(command, "load", tuple(words)) if loads else None
+
+
+_OTHERS = (
+    "list",
+    "avail",
+    "av",
+    "unload",
+    "rm",
+    "del",
+    "use",
+    "unuse",
+    "show",
+    "spider",
+    "restore",
+    "save",
+    "help",
+)
+# Modules of Python, and those that bring one.
+_PYTHON = re.compile(
+    r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
+    r"pytorch|tensorflow|scipy-bundle|jupyter\w*)(?=[/.\d_-]|$)"
+)
+
+
+@rule(
+    "purged-modules",
+    WARNING,
+    "module purge behind the modules",
+    """`module purge` unloads all modules, also those that the script has just loaded. What is started behind it finds none
+    of them. (It is silent if other modules are loaded behind it, or if something was built or run with these.)""",
+    fix="write module purge first",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module load cuda/12.4 python/3.11
+    module purge
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    module purge
+    module load cuda/12.4 python/3.11
+    srun python3 train.py
+    """,
+)
+def purged_modules(script: Script) -> Iterator[Hit]:
+    found = (one for command in script.commands if (one := _change(command)) is not None)
+    changes = [one for one in found if not one.command.node.under(*LATER, "command_substitution")]
+    for at, change in enumerate(changes):
+        before = changes[at - 1] if at else None
+        if change.kind != "purge" or before is None or before.kind != "load":
+            continue
+        own = (one.command.node.start for one in changes)
+        first, last = before.command.node.start, change.command.node.start
+        between = [
+            one for one in script.commands if first < one.node.start < last and one.node.start not in own
+        ]
+        later = any(one.kind != "purge" for one in changes[at:]) or any(
+            script.named("spack", "conda", "eval")
+        )
+        if not later and all(one.name in ("module", "ml", "echo", "export", "set") for one in between):
+            yield Hit.at(
+                change.command.node,
+                f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it",
+            )
             return

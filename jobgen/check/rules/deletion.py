@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from jobgen.check.ranks.model import code
+from jobgen.check.ranks.model import code, ranks
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -142,3 +143,104 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         if temporary and _recursive(command) and work and work[-1] < command.node.start and not sometimes:
             yield Hit.at(command.node, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
             return
+
+
+@rule(
+    "lost-output",
+    WARNING,
+    "Results that the job deletes, or leaves on the disk of the node",
+    """The local disk of a node (`/tmp`, `$TMPDIR`) is emptied when the job ends, or nobody finds the files again. A program
+    whose options put its model or its results there, or into a directory that the script deletes, has worked for nothing
+    unless the script copies them.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py --output_dir /tmp/model
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py --output_dir /tmp/model
+    cp -r /tmp/model "$HOME/model"
+    """,
+)
+def lost_output(script: Script) -> Iterator[Hit]:
+    if not script.is_batch:
+        return
+    deleted = {
+        text: one.line
+        for one in (*script.named("rm"), *_in_traps(script))
+        if _recursive(one)
+        for word in one.arguments
+        if (text := _plain(word.text)) and not one.node.under("if_statement", "function_definition")
+    }
+    for one in ranks(script):
+        places = _values(one.command, script)
+        for option, path in places:
+            others = [command for command in script.commands if command.node is not one.command.node]
+            used = [command for command in others if path in _plain(command.node.text, whole=True)]
+            line = deleted.get(path, 0)
+            keeps = [
+                command
+                for command in used
+                if command.name not in ("rm", "mkdir", "trap", "echo", "chmod", "ls", "cd")
+            ]
+            if keeps or any(
+                path in _plain(value.text, whole=True) for value in _later_values(script, one.start)
+            ):
+                continue
+            if line and line != one.line:
+                yield Hit(
+                    one.line,
+                    f"{option} is {path}, which line {line} deletes: nothing keeps the results",
+                    _KEEP,
+                )
+                return
+            if _LOCAL.match(path) and not line:
+                yield Hit(
+                    one.line,
+                    f"{option} is {path}, on the disk of the node: nothing copies the results from there",
+                    _KEEP,
+                )
+                return
+
+
+_KEEP = "copy them to a shared file system before the job ends"
+_LOCAL = re.compile(r"/tmp/|/dev/shm/|/var/tmp/|\$(SLURM_TMPDIR|TMPDIR)\b")
+_RESULTS = re.compile(
+    r"(?i)(out|output|save|ckpt|checkpoints?|model|results?)(_?(dir|path|directory|folder))?|default_root_dir"
+)
+
+
+def _plain(text: str, whole: bool = False) -> str:
+    """Return a path without quotes and braces, as ``$out/model``; of a command its text."""
+    text = re.sub(r"\$\{(\w+)\}", r"$\1", text.replace('"', "").replace("'", ""))
+    return text if whole else text.rstrip("/")
+
+
+def _values(command: Command, script: Script) -> Iterator[tuple[str, str]]:
+    """Yield the options of a program that name where its results go, and the directories as they are written."""
+    words = [_plain(word.text) for word in command.words]
+    for word, after in pairwise([*words, ""]):
+        name, equals, value = word.partition("=")
+        last = name.lstrip("-").replace("-", "_").rpartition(".")[2]
+        path = value if equals else after
+        if (
+            (equals or word.startswith("--"))
+            and _RESULTS.fullmatch(last)
+            and len(path) > 1
+            and path[0] in "/$"
+        ):
+            yield name, path
+
+
+def _later_values(script: Script, start: int) -> Iterator[Node]:
+    """Yield the values of variables that are set behind a place, and the texts of traps."""
+    yield from (value for _, value, node in script.assignments if node.start > start)
+    for command in script.named("trap"):
+        handler = command.arguments[0].text if command.arguments else ""
+        if not re.search(r"\brm\b", handler):
+            yield command.node
+    yield from (node for node in script.tree.all("heredoc_body") if node.start > start)

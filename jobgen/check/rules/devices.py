@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
+from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
-from jobgen.check.ranks.model import RankGroup, ranks
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.ranks.model import RankGroup, beside, ranks
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
 
-_VISIBLE = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-)
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
@@ -146,19 +142,14 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
-    settings = {
-        node.parent.start: (name, value)
-        for name, value, node in script.assignments
-        if name in _VISIBLE and node.parent
-    }
-    for one in ranks(script):
+    groups = [(one, visible(environment, one)) for one in ranks(script)]
+    for one, seen in groups:
         if one.inner is None:
             continue
-        listed = _listed(environment, settings.get(one.start), one) if settings else None
-        listed = listed or (_of_step(one) if one.sets_ranks else None)
+        listed = (seen.text, len(seen.numbers)) if seen else _of_step(one) if one.sets_ranks else None
         if not one.sets_ranks:
             how, sure = _number_of_device(one)
-            if listed and one.tasks and one.tasks > listed[1] and (how or environment.has_devices(one)):
+            if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
                 yield Hit(
                     one.line,
                     f"{one.tasks} ranks of a node see {listed[1]} devices ({listed[0]})"
@@ -172,13 +163,35 @@ def visible_devices(script: Script) -> Iterator[Hit]:
                 return
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
-        if each and listed and each > listed[1] and not (one.inner.number("--num-machines") or 1) > 1:
+        if each and listed and each > listed[1] > 0 and not (one.inner.number("--num-machines") or 1) > 1:
             yield Hit(
                 one.line,
                 f"{one.inner.title} starts {each} ranks, which see {counted(listed[1], 'device')} ({listed[0]}): the ranks "
                 f"from {listed[1]} on fail",
             )
             return
+    yield from _unseen(script, groups)
+
+
+def _unseen(script: Script, groups: Sequence[tuple[RankGroup, Visible | None]]) -> Iterator[Hit]:
+    """Yield the variable that hides devices of the job from all of its programs."""
+    has = script.request.gpus_per_node or (1 if script.request.gpus else 0)
+    found = [seen for _, seen in groups if seen is not None]
+    used = {number for one in found for number in one.numbers}
+    # ranks-mismatch and shared-devices report the others
+    launched = used and any(one.sets_ranks or one.command.background for one, _ in groups)
+    if not has or not found or len(found) < len(groups) or launched or not script.is_batch:
+        return
+    first = found[0]
+    if not used and not first.own:
+        reason = "hides all devices of the job from its programs"
+    elif used and len(used) < has:
+        idle = has - len(used)
+        reason = f"hides {idle} of the {has} devices of a node from all programs: {'it stays' if idle == 1 else 'they stay'} idle"
+    else:
+        return
+    fix = "remove the variable: the scheduler gives the devices of the job, or request fewer"
+    yield Hit.at(first.node, f"{first.text} {reason}", fix, WARNING)
 
 
 def _of_step(one: RankGroup) -> tuple[str, int] | None:
@@ -188,16 +201,100 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     return (f"srun --gpus-per-task={value}", int(number)) if re.fullmatch(r"[1-9]\d?", number) else None
 
 
-def _listed(
-    environment: RankEnvironment, own: tuple[str, Node] | None, one: RankGroup
-) -> tuple[str, int] | None:
-    """Return the setting of the visible devices that a launcher gets, and their number.
+@rule(
+    "shared-devices",
+    WARNING,
+    "Runs beside each other on one device",
+    """Processes that run in the background at the same time share the devices that they name or see. Two trainings that
+    each use all devices of the node run at half speed, or out of memory. Several runs on one device, by
+    `--device cuda:0` or `CUDA_VISIBLE_DEVICES=0`, leave the others of the job idle. (Where nothing names a device it is a
+    note: most programs take number 0. Runs that share all devices of the job evenly are not reported.)""",
+    fix="give each run its own: CUDA_VISIBLE_DEVICES=0 in front of the first, 1 in front of the second",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --fold 1 --device cuda:0 &
+    one=$!
+    python3 train.py --fold 2 --device cuda:0 &
+    wait "$one"
+    wait "$!"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --fold 1 --device cuda:0 &
+    one=$!
+    python3 train.py --fold 2 --device cuda:1 &
+    wait "$one"
+    wait "$!"
+    """,
+)
+def shared_devices(script: Script) -> Iterator[Hit]:
+    has = script.request.gpus_per_node
+    if not has or not script.is_batch:
+        return
+    environment = RankEnvironment.of(script)
+    for together in beside(script):
+        runs = [(one, _used(environment, one, has)) for one in together]
+        sets = [used for _, used in runs]
+        if any(used is None for used in sets):
+            continue
+        counts = Counter(number for used in sets for number in used or ())
+        idle = [number for number in range(has) if number not in counts]
+        twice = [number for number, count in counts.items() if count > 1]
+        last = runs[-1][0]
+        if not twice or has == 1:
+            continue
+        first = next(one for one, used in runs if used and twice[0] in used)
+        where = f"that of line {first.line}" if first.line != last.line else "its own other iterations"
+        whole = all(used is not None and len(used) == has for used in sets)
+        if whole and last.sets_ranks:
+            yield Hit(last.line, f"this runs beside {where} on all {has} devices of the node")
+        elif idle and not whole:
+            named = any(_names_device(environment, one) for one in together)
+            yield Hit(
+                last.line,
+                f"this runs beside {where} on device {twice[0]}"
+                + ("" if named else ", unless the program chooses another")
+                + f": {counted(len(idle), 'device')} of the job stay{'s' if len(idle) == 1 else ''} idle",
+                level=None if named else NOTE,
+            )
+            return
 
-    ``own`` is the variable and the value before the command itself.
-    """
-    for name in _VISIBLE:
-        value = own[1] if own and own[0] == name else environment.in_effect(name, one.start)
-        text = environment.script.constants.value(value) if value is not None else ""
-        if text and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
-            return f"{name}={text}", len(text.split(","))
-    return None
+
+def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[int] | None:
+    """Return the devices of a node that a process uses; None if the text does not determine them."""
+    seen = visible(environment, one)
+    unknown = any(
+        name in VISIBLE and (node.parent is one.command.node or node.start < one.start)
+        for name, _, node in environment.script.assignments
+    )
+    if seen is None and unknown:
+        return None
+    own = seen.numbers if seen else tuple(range(has))
+    if one.sets_ranks and one.inner is not None:
+        each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
+        return frozenset(own[:each]) if each else None
+    if one.chain or (
+        any(name in one.command.node.text for name in ("VISIBLE_DEVICES", "GPU_ID")) and not seen
+    ):
+        return None
+    named = numbers(one.program)
+    if named is not None:
+        return frozenset(own[number] for number in named[1] if number < len(own))
+    words = [
+        word if word is not None else "" if (before or "").startswith("-") else "$"
+        for before, word in pairwise(one.program.words)
+    ]
+    return None if count(one.program) or any(map(_DEVICE_WORD.search, words)) else frozenset(own[:1])
+
+
+def _names_device(environment: RankEnvironment, one: RankGroup) -> bool:
+    return visible(environment, one) is not None or numbers(one.program) is not None
+
+
+_DEVICE_WORD = re.compile(r"(?i)\$|gpu|device|cuda|cpu|nproc|parallel|tp\b")  # what may name a device

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, literal
 
 
 @rule(
@@ -148,3 +148,45 @@ def root_mpirun(script: Script) -> Iterator[Hit]:
                 f"mpirun runs as root only if both {first} and {second} are set",
                 f"export {second if there == first else first}=1, too",
             )
+
+
+# Variables for the search of a fault, and what they do.
+_OF_DEBUGGING = {
+    "CUDA_LAUNCH_BLOCKING": ("1", "each kernel waits for the one before"),
+    "ASCEND_LAUNCH_BLOCKING": ("1", "each kernel waits for the one before"),
+    "AMD_SERIALIZE_KERNEL": ("[123]", "each kernel waits for the one before"),
+    "TORCH_DISTRIBUTED_DEBUG": ("(?i)DETAIL", "each collective operation is checked by one more"),
+    "NCCL_DEBUG": ("(?i)TRACE", "NCCL prints each call"),
+}
+
+
+@rule(
+    "debug-setting",
+    NOTE,
+    "A setting for debugging in a training",
+    """Variables such as `CUDA_LAUNCH_BLOCKING=1` help to find the place of a fault, and slow down the program: the
+    processor no longer works ahead of the GPU. They often stay in a script after the fault was found.""",
+    fix="remove it when the fault is found",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=24:00:00
+    set -euo pipefail
+    export CUDA_LAUNCH_BLOCKING=1
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+)
+def debug_setting(script: Script) -> Iterator[Hit]:
+    for name, value, node in script.assignments:
+        pattern, effect = _OF_DEBUGGING.get(name, ("", ""))
+        text = literal(value)
+        short = (script.request.walltime or 7200) < 7200
+        if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short:
+            yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")

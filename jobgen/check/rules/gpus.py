@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.devices import VISIBLE
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
@@ -31,13 +32,6 @@ _OLD_NCCL = {
 }
 
 _NCCL = r"(?<![\w$\{])NCCL_\w+"  # a name that is set or passed on, as in -x NAME and -genv NAME VALUE
-
-_DEVICES = (
-    "CUDA_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-)
 
 _NPU = (
     "torch_npu",
@@ -77,7 +71,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     found = [
         (name, {int(number) for number in text.split(",")}, node)
         for name, value, node in script.assignments
-        if name in _DEVICES and (text := literal(value)) and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII)
+        if name in VISIBLE and (text := literal(value)) and re.fullmatch(r"\d+(,\d+)*", text, re.ASCII)
     ]
     parts = {frozenset(numbers) for _, numbers, _ in found}
     apart = len(parts) > 1 and sum(map(len, parts)) == len(frozenset().union(*parts))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.model import RankGroup, is_work, ranks
@@ -277,7 +278,7 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
     "The same run in every task",
     """`srun` and `mpirun` start the program once for each task of the job. One that knows nothing of ranks does the
     same work in each, and all of them write the same files. The Python file beside the script is read, and only
-    one that imports nothing unknown is reported.""",
+    one that imports nothing unknown is reported, beside commands that copy, unpack or install files.""",
     fix="start one task, or let each take its part of the work",
     bad="""
     #!/bin/bash
@@ -301,16 +302,40 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
 def identical_tasks(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
         outer = one.outer
-        if outer is None or not outer.row.line.reaches_nodes or outer.unknown or not one.program.is_single:
+        if outer is None or not outer.row.line.reaches_nodes or outer.unknown:
             continue
         words = " ".join(word.text for word in outer.command.words)
-        if one.total and one.total > 1 and not re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog", words):
+        if re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$", words):
+            continue
+        name = os.path.basename(one.program.words[0] or "") if one.program.words and one.text is None else ""
+        if one.tasks and one.tasks > 1 and _writes(name, one.program.arguments[1:]):
+            yield Hit(
+                one.line,
+                f"{outer.title} starts {name} {one.tasks} times on each node, and all write the same files at the same time",
+                "start it once on each node, or once in the script"
+                if not outer.row.by_scheduler
+                else f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes",
+            )
+            return
+        if one.program.is_single and one.total and one.total > 1:
             yield Hit(
                 one.line,
                 f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
                 "the same, and writes the same files",
             )
             return
+
+
+def _writes(name: str, arguments: Sequence[str]) -> bool:
+    """Return whether a command writes files that its arguments name, the same in each process."""
+    if name == "tar":
+        return any(
+            re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word)
+            for word in ("-" + "".join(arguments[:1]), *arguments)
+        )
+    if name in ("pip", "pip3", "conda", "mamba", "git"):
+        return bool(arguments) and arguments[0] in ("install", "create", "clone", "pull")
+    return name in ("cp", "rsync", "unzip", "rclone", "wget", "conda-unpack")
 
 
 @rule(

@@ -6,15 +6,18 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.environment import ACTIVATES
+from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import at_start
 from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
-from jobgen.errors import shown
+from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import literal
 
 
 def _outputs(script: Script) -> Iterator[DirectiveOption]:
@@ -210,3 +213,137 @@ def array_output(script: Script) -> Iterator[Hit]:
             shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
             if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):
                 yield Hit(option.line)
+
+
+@rule(
+    "unread-index",
+    NOTE,
+    "An array whose index nothing reads",
+    """The tasks of an array differ by their index only, `SLURM_ARRAY_TASK_ID` or `PBS_ARRAY_INDEX`. Where neither the
+    script nor the files beside it read the index, the id of the job, a random number or the like, all tasks do the same
+    work and write the same files, unless the program reads the index itself. (It is silent for an array with `%1`, whose
+    tasks go on one after the other, and for a program that gets its work from a server, such as `wandb agent`.)""",
+    fix="give the program the index, or remove the array",
+    bad="""
+    #!/bin/bash
+    #SBATCH --array=0-4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --seed 42 --output runs
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --array=0-4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    python3 train.py --seed "$SLURM_ARRAY_TASK_ID" --output "runs/$SLURM_ARRAY_TASK_ID"
+    """,
+)
+def unread_index(script: Script) -> Iterator[Hit]:
+    array = key_of(script.dialect.scheduler.request_forms.get("array", ""))
+    option = script.heeded.get(array)
+    if option is None or re.search(r"%0*1$", option.value) or not _has_several(option.value):
+        return
+    groups = ranks(script)
+    body = "\n".join(line for line in script.lines if not line.lstrip().startswith("#"))
+    sources = [one.program.source for one in groups]
+    if _DIFFERS.search(body) or any(one and _DIFFERS.search(one.text) for one in sources):
+        return
+    others = [one for one in script.commands if not ACTIVATES.search(one.node.text)]
+    words = [word for one in others for word in (*one.literals, one.words[0].text)]
+    if any(word in _READERS or re.search(r"\.(sh|bash)$", word) for word in words):
+        return
+    for one in groups:
+        names = [option for option, name, value in one.program.options if value and _SAME.search(name)]
+        if names:
+            yield Hit.at(
+                option,
+                f"nothing here reads the index of the array: all tasks run {one.name} with the same {names[-1]}, unless it "
+                "reads the index itself",
+            )
+            return
+
+
+def _has_several(array: str) -> bool:
+    ends = re.search(r"(\d+)-(\d+)", array, re.ASCII)
+    return "," in array or (ends is not None and int(ends[1]) < int(ends[2]))
+
+
+# What makes the tasks of an array differ, and the options whose values would differ, too.
+_DIFFERS = re.compile(
+    r"(?i)ARRAY_?(TASK|INDEX|ID)|TASK_ID|JOB_?ID|\bdate\b|mktemp|uuid|\$\$|hostname|wandb\s+agent|\bnni|optuna|study|"
+    r"worker|queue|claim|lock|shuf\b|random"
+)
+_SAME = re.compile(
+    r"(?i)out|save|result|seed|log_?dir|work_?dir|run_?(name|dir|id)|exp(eriment)?_?name|^name$"
+)
+_READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "parallel", "xargs", "matlab")
+
+
+@rule(
+    "array-range",
+    WARNING,
+    "Indices of an array beyond the list that they read",
+    """The first item of an array of bash has the number 0. A task of a job array whose index is beyond the last item reads
+    an empty text, without a message: `--array=1-5` and five items leave the first one out, and task 5 gets nothing.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --array=1-3
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rates=(0.1 0.01 0.001)
+    python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --array=0-2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rates=(0.1 0.01 0.001)
+    python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
+    """,
+)
+def array_range(script: Script) -> Iterator[Hit]:
+    option = script.heeded.get(key_of(script.dialect.scheduler.request_forms.get("array", "")))
+    ends = [int(number) for number in re.findall(r"(?<![:%\d])\d+", option.value, re.ASCII)] if option else []
+    if not ends or "SLURM_ARRAY_TASK_COUNT" in script.tree.text:
+        return
+    for node in script.tree.all("subscript"):
+        name, index = node.get("name"), node.get("index")
+        values = script.values.get(name.text, []) if name is not None else []
+        if index is None or name is None or len(values) != 1 or values[0].type != "array":
+            continue
+        items = [child for child in values[0].children if child.type not in ("(", ")", "comment")]
+        shift = _shift(script, index.text)
+        other = re.search(
+            rf"\b{name.text}(\[[^]]*\])?\+?=(?!\()|\{{#{name.text}|-A\s+{name.text}\b", script.tree.text
+        )
+        plain = (literal(item) is not None and not re.search(r"[*?{}]|^\[.*=", item.text) for item in items)
+        if shift is None or other or not all(plain):
+            continue
+        if max(ends) + shift >= len(items):
+            yield Hit.at(
+                node,
+                f"task {max(ends)} of the array gets nothing: {name.text} has {counted(len(items), 'item')}, with the numbers "
+                f"from 0 to {len(items) - 1}",
+                f"write {option.flag if option else ''}{'=' if not script.is_pbs else ' '}0-{len(items) - 1}"
+                if min(ends) == 1 and max(ends) == len(items) and shift == 0
+                else "give the array as many tasks as the list has items",
+            )
+            return
+
+
+_INDEX = r"(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID)"
+
+
+def _shift(script: Script, text: str, depth: int = 0) -> int | None:
+    """Return what an index adds to that of the array's task; None if it is something else."""
+    text = re.sub(r"[\s\"'${}()]", "", text)
+    match = re.fullmatch(r"(\w+)([+-]\d{1,6})?", text, re.ASCII)
+    if match is None or depth > 3:
+        return None
+    if re.fullmatch(_INDEX, match[1]):
+        return int(match[2] or 0)
+    values = script.values.get(match[1], [])
+    inner = _shift(script, values[0].text, depth + 1) if len(values) == 1 and not match[1].isdigit() else None
+    return None if inner is None else inner + int(match[2] or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.rule import WARNING, rule
@@ -163,6 +164,59 @@ def _lasts(command: Command) -> bool:
 
 def _is_busy(command: Command) -> bool:
     return command.program not in _TRIFLES
+
+
+@rule(
+    "unfinished-copy",
+    WARNING,
+    "A copy in the background, and a program that needs it",
+    """`&` does not wait: what follows starts while files are still copied, and reads none or a part of them.""",
+    fix="remove the &, or wait for the copy: wait $!",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cp -r "$HOME/data" "$TMPDIR/data" &
+    srun python3 train.py --data "$TMPDIR/data"
+    wait
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cp -r "$HOME/data" "$TMPDIR/data"
+    srun python3 train.py --data "$TMPDIR/data"
+    """,
+)
+def unfinished_copy(script: Script) -> Iterator[Hit]:
+    for command in script.commands:
+        if not command.background or command.name not in _COPIES or not command.arguments:
+            continue
+        target = _directory(command).strip("\"'").rstrip("/")
+        if len(target) < 5 or command.node.under("function_definition"):
+            continue
+        for later in script.commands:
+            if later.node.start <= command.node.end:
+                continue
+            if later.name in ("wait", "sleep") or _POLL.search(later.statement.text):
+                break
+            if later.works and target in later.node.text:
+                yield Hit(
+                    command.line, f"{later.program} in line {later.line} starts while this still copies"
+                )
+                break
+
+
+_COPIES = ("cp", "rsync", "tar", "unzip", "rclone", "dcp", "mpifileutils", "msrsync", "gsutil", "s5cmd")
+
+
+def _directory(command: Command) -> str:
+    """Return where a command puts its files, as it is written."""
+    words = [word.text for word in command.arguments]
+    option = {"tar": "-C", "unzip": "-d"}.get(command.name)
+    if option is None:
+        return words[-1]
+    return next((after for word, after in pairwise(words) if word == option), "")
 
 
 @rule(

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import RankGroup, beside
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, literal
+from jobgen.script.syntax import LOOPS, expansions, literal
 
 
 @rule(
@@ -204,3 +205,66 @@ def fixed_port(script: Script) -> Iterator[Hit]:
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
                 level=None if int(port) in _USUAL_PORTS and not _may_be_whole(script) else NOTE,
             )
+
+
+@rule(
+    "shared-port",
+    ERROR,
+    "Two launchers at the same time with one port",
+    """Each launcher opens its port on the node. The second one in the background finds it in use, and ends: "The server
+    socket has failed to listen". Without a port both take 29500. `--standalone` lets torchrun choose a free one.""",
+    fix="give each a port of its own, or write torchrun --standalone",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    CUDA_VISIBLE_DEVICES=0 torchrun --nproc-per-node=1 train.py --fold 1 &
+    one=$!
+    CUDA_VISIBLE_DEVICES=1 torchrun --nproc-per-node=1 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    CUDA_VISIBLE_DEVICES=0 torchrun --standalone --nproc-per-node=1 train.py --fold 1 &
+    one=$!
+    CUDA_VISIBLE_DEVICES=1 torchrun --standalone --nproc-per-node=1 train.py --fold 2 &
+    wait "$one"
+    wait "$!"
+    """,
+)
+def shared_port(script: Script) -> Iterator[Hit]:
+    for together in beside(script) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
+        first: dict[str, int] = {}
+        for one in together:
+            port = _port(script, one)
+            if port and port in first:
+                where = (
+                    f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
+                )
+                yield Hit(
+                    one.line,
+                    f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends",
+                )
+                return
+            first[port] = one.line
+
+
+def _port(script: Script, one: RankGroup) -> str:
+    """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
+    launch = one.inner
+    if launch is None or launch.kind not in ("torchrun", "deepspeed") or launch.unknown or len(one.chain) > 1:
+        return ""
+    if launch.remote or launch.has("--standalone", "--rdzv-backend", "--rdzv-conf", "--rdzv-id"):
+        return ""
+    node = launch.nodes.get("--master-port")
+    if node is None:
+        return "" if launch.has("--master-port") or "PET_" in script.tree.text else "29500"
+    names = {name for name, _ in expansions(node)}
+    varies = any(name in script.loop_variables or len(script.values.get(name, ())) > 1 for name in names)
+    text = script.constants.text(node).strip("\"'").rpartition("=")[2]
+    return "" if varies or "RANDOM" in text or "$((" in text or "$(" in text or text == "0" else text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.options import without_dash
-from jobgen.errors import shown
+from jobgen.errors import counted, shown
+from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 
 
@@ -15,7 +17,7 @@ from jobgen.script.script import Hit, Script
     WARNING,
     "The GPUs of all nodes requested on each",
     """`--gres` and `--gpus-per-node` count per node. 16 GPUs on two nodes are `--gres=gpu:8`; `gpu:16`
-    requests 32, and the job waits forever if no node has 16.""",
+    requests 32, and the job waits forever if no node has 16. `--gpus-per-task` counts for each task.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -34,6 +36,14 @@ from jobgen.script.script import Hit, Script
 )
 def gres_total(script: Script) -> Iterator[Hit]:
     request = script.request
+    of_task, tasks = script.heeded.get("--gpus-per-task"), request.ranks_per_node
+    if of_task and tasks and tasks > 1 and (request.gpus_per_node or 0) > GPUS_OF_NODE:
+        of_one = (request.gpus_per_node or 0) // tasks
+        yield Hit.at(
+            of_task,
+            f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * of_one} GPUs of one node",
+            f"for {of_one} in total, write --gpus-per-node={of_one}",
+        )
     if not request.several or not request.nodes:
         return
     count = request.gpus_per_node
@@ -96,6 +106,95 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
         f"add --ntasks-per-node={-(-request.ranks // request.nodes)}",
         None if request.gpus_per_node and script.launches else NOTE,
     )
+
+
+@rule(
+    "task-total",
+    WARNING,
+    "Fewer tasks than the nodes are to have",
+    """With `--ntasks` beside it, `--ntasks-per-node` is only the most that a node gets: `--nodes=4 --ntasks=4
+    --ntasks-per-node=4` is a job of 4 tasks, not of 16. `srun` starts one on each node, and Slurm 24.11 allocates the
+    cores of 4 tasks. (It is a note if no `srun` starts tasks by this number.)""",
+    fix="leave --ntasks out",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=4
+    #SBATCH --ntasks=4
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=4
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def task_total(script: Script) -> Iterator[Hit]:
+    request, total = script.request, script.heeded.get("--ntasks")
+    nodes, each, tasks = request.nodes, request.ranks_per_node, request.ranks
+    if total is None or "--nodes" not in script.heeded or "-" in script.heeded["--nodes"].value:
+        return
+    if "--ntasks-per-node" in script.heeded and nodes and each and tasks and tasks < nodes * each:
+        steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
+        yield Hit.at(
+            total,
+            f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: beside --ntasks, --ntasks-per-node={each} is only "
+            "the most that a node gets",
+            level=None if steps else NOTE,
+        )
+
+
+_SIZES = ("-n", "--ntasks", "--ntasks-per-node", "-N", "--nodes")
+
+
+@rule(
+    "refused-requeue",
+    ERROR,
+    "scontrol requeue of a job that may not start again",
+    """`--no-requeue` is for the command, too: `scontrol requeue` fails with "Requested operation is presently disabled"
+    (measured on Slurm 22.05 and 24.11).""",
+    fix="write --requeue",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    #SBATCH --no-requeue
+    set -euo pipefail
+    srun python3 train.py
+    if [ ! -e finished ]; then
+      scontrol requeue "$SLURM_JOB_ID"
+    fi
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    set -euo pipefail
+    srun python3 train.py
+    if [ ! -e finished ]; then
+      scontrol requeue "$SLURM_JOB_ID"
+    fi
+    """,
+    schedulers=("slurm",),
+)
+def refused_requeue(script: Script) -> Iterator[Hit]:
+    option = script.heeded.get("--no-requeue")
+    call = _REQUEUE.search(re.sub(r"(?m)^\s*#.*", "", script.tree.text))
+    if option is not None and "--requeue" not in script.heeded and call:
+        yield Hit.at(
+            option, "scontrol requeue, which the script calls, is refused for a job with --no-requeue"
+        )
+
+
+_REQUEUE = re.compile(r"\bscontrol\s+requeue\s+[\"']?\$\{?SLURM_(ARRAY_)?JOB_?ID")
 
 
 @rule(

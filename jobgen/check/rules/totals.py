@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from jobgen.check.ranks.devices import count
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS
@@ -147,11 +149,20 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
                 f"write {gpus}, or request {one.tasks} GPUs",
             )
-        devices = _devices(one)
-        if gpus and devices and devices > gpus:
+        if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
             yield Hit(
                 one.line,
-                f"Lightning gets {devices} devices, but a node of the job has {gpus}: it refuses that",
+                f"{one.outer.kind if one.outer else 'the script'} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: "
+                f"{gpus - one.tasks} stay idle",
+                f"write --ntasks-per-node={gpus}"
+                if not script.is_pbs
+                else f"start {gpus} ranks on each node",
+            )
+        option, devices = _devices(one)
+        if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
+            yield Hit(
+                one.line,
+                f"{option} is {devices}, but a node of the job has {counted(gpus, 'GPU')}",
                 f"write {gpus}, or request {devices} GPUs",
             )
     for launch in script.launches:
@@ -168,7 +179,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 place=launch.place(*launch.row.line.local_ranks),
             )
         yield from _beyond_slots(script, launch)
+        yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
+
+
+def _numbers_by_task(one: RankGroup) -> bool:
+    """Return whether each task of a step that runs alone is one rank of torch, with one device."""
+    code = one.text.text if one.text is not None else ""
+    by_task = re.search(r"\bRANK=[\"']?\$\{?(SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)", code)
+    return by_task is not None and not one.sets_ranks and not one.command.background
 
 
 def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
@@ -190,6 +209,24 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         "use the number that the scheduler sets in a variable",
         place=launch.place(*launch.row.line.ranks),
     )
+
+
+def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
+    """Yield a step that asks for more GPUs than the job has: Slurm creates none."""
+    has, nodes = script.request.gpus_per_node, script.request.nodes or 1
+    for option in ("--gpus-per-node", "--gres", "--gpus") if launch.row.by_scheduler and has else ():
+        value = (launch.options.get(option) or "").removeprefix("gpu:" if option == "--gres" else "")
+        number = value.rpartition(":")[2]
+        most = (has or 0) * (nodes if option == "--gpus" else 1)
+        if re.fullmatch(r"([\w.-]+:)?[1-9]\d{0,3}", value, re.ASCII) and int(number) > most:
+            yield Hit(
+                launch.line,
+                f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the "
+                "step is refused",
+                f"leave {option} out, or request as many",
+                ERROR,
+                place=launch.place(option),
+            )
 
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
@@ -281,18 +318,27 @@ def world_size(script: Script) -> Iterator[Hit]:
                 return
 
 
-def _devices(one: RankGroup) -> int | None:
-    """Return the number of devices of Lightning's trainer, if it uses GPUs."""
-    source = one.program.source
-    if (
-        source is None
-        or one.is_step
-        or "lightning" not in one.program.frameworks
-        or re.search(r"cpu[\"']", source.text)
-    ):
-        return None
-    own = one.program.number("devices", "gpus", "trainer.devices")
-    return own if own is not None else source.trainer.get("devices")
+def _devices(one: RankGroup) -> tuple[str, int]:
+    """Return what sets the number of devices that a program uses on its node, and the number; 0 if nothing does.
+
+    A launcher gives its ranks one device each, and Lightning compares its devices with the tasks of Slurm.
+    """
+    program = one.program
+    own = "lightning" in program.frameworks
+    words = " ".join(program.arguments)
+    if not program.file and one.chain:
+        return "", 0  # a program of its own, whose options may mean something else
+    if one.sets_ranks or (own and one.is_step) or _SUBMITS.search(words) or re.search(r"\bcpu\b", words):
+        return "", 0
+    if found := count(program):
+        return found
+    source = program.source
+    if source is None or not own or re.search(r"cpu[\"']", source.text):
+        return "", 0
+    return "the devices of Lightning", source.trainer.get("devices", 0)
+
+
+_SUBMITS = re.compile(r"(?i)submit|slurm|launch|ray\b|cluster")  # programs that start others
 
 
 def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:

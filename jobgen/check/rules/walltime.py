@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
@@ -13,6 +15,7 @@ from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.other_text import has_gap, has_variable
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
+from jobgen.values.parsers import seconds as seconds_of
 
 
 @rule(
@@ -215,3 +218,72 @@ def short_walltime(script: Script) -> Iterator[Hit]:
         ):
             fix = f"write {text}:00:00 for hours, 00:{text}:00 for minutes"
             yield Hit.at(option, f"{text} is {text} minutes for Slurm, not hours", fix, NOTE)
+
+
+@rule(
+    "late-limit",
+    WARNING,
+    "A limit behind the end of the job",
+    """A limit of time in the script is for what follows it: a restart, a copy of the results, a last checkpoint. One
+    that is not below the time limit of the job is never reached, as the scheduler kills the whole job before. A
+    `--signal` that is to come before the job begins comes at once (measured on Slurm 22.05). (It is a note if nothing
+    in the script reads the status of `timeout`.)""",
+    fix="write less than the time limit of the job",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    set -euo pipefail
+    status=0
+    timeout 48h python3 train.py || status=$?
+    if [ "$status" -eq 124 ]; then scontrol requeue "$SLURM_JOB_ID"; else exit "$status"; fi
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=24:00:00
+    set -euo pipefail
+    status=0
+    timeout 23h python3 train.py || status=$?
+    if [ "$status" -eq 124 ]; then scontrol requeue "$SLURM_JOB_ID"; else exit "$status"; fi
+    """,
+)
+def late_limit(script: Script) -> Iterator[Hit]:
+    total = script.request.walltime
+    if not total or not script.in_job:
+        return
+    for option in script.options:
+        _, _, before = option.value.partition("@")
+        if option.flag == "--signal" and before.isascii() and before.isdigit() and int(before[:9]) >= total:
+            yield Hit.at(
+                option,
+                f"the signal is to come {before} s before the end of a job of {total} s: Slurm sends it at once",
+            )
+    ends = f"the scheduler ends the job after {total / 3600:g} h"
+    for command in script.commands:
+        seconds, text = _timeout([script.constants.value(word) or "" for word in command.words])
+        if seconds >= total:
+            level = None if command.guarded or command.tested else NOTE
+            yield Hit(command.line, f"{text} is never reached: {ends}", level=level)
+    for one in ranks(script):
+        for name, key, value in one.program.options:
+            days, _, rest = value.partition(":")
+            time = f"{days}-{rest}" if re.fullmatch(r"\d\d(:\d\d){3}", value, re.ASCII) else ""
+            if key.rpartition(".")[2] == "max_time" and (seconds_of(time) or 0) >= total:
+                yield Hit(one.line, f"{name} is {value}, days first, and never reached: {ends}")
+
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _timeout(words: list[str]) -> tuple[float, str]:
+    """Return the seconds of ``timeout`` in front of a command, as a launcher or a wrapper may be, and its text."""
+    at = next((at for at, word in enumerate(words[:_FAR]) if os.path.basename(word) == "timeout"), len(words))
+    for word, before in zip(words[at + 1 : at + _FAR], words[at:], strict=False):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", word, re.ASCII)
+        if match and before not in ("-k", "--kill-after", "-s", "--signal"):
+            return float(match[1]) * _UNITS[match[2]], f"timeout {word}"
+        if not match and not word.startswith("-") and not before.startswith("-"):
+            break
+    return 0, ""
+
+
+_FAR = 8  # words to look at

@@ -183,8 +183,7 @@ class SlurmDialect(Dialect):
 
     def seconds(self, text: str) -> int | None:
         """Return a time limit; with days, hours come first, and a number alone is minutes."""
-        missing = 2 - text.count(":") if "-" in text else text.isdigit()
-        return super().seconds(text) and parsers.seconds(text + ":00" * missing)
+        return super().seconds(text) and parsers.seconds(slurm_values.whole_time(text))
 
     def accepts_time(self, text: str) -> bool:
         # One dash is accepted before or after the minutes.

@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from jobgen.errors import counted
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.versions import Span
 from jobgen.script.dialects import value_forms
 from jobgen.script.dialects.value_forms import Form, listed
+from jobgen.values import parsers
+from jobgen.values.parsers import number
 
 _MAIL_TYPES = """
 NONE BEGIN END FAIL REQUEUE ALL INVALID_DEPEND STAGE_OUT ARRAY_TASKS
@@ -22,8 +25,9 @@ TIME_LIMIT TIME_LIMIT_90 TIME_LIMIT_80 TIME_LIMIT_50
 MAIL_TYPES = tuple(_MAIL_TYPES.split())
 _SIGNALS = "HUP|INT|QUIT|ABRT|KILL|ALRM|TERM|USR1|USR2|URG|CONT|STOP|TSTP|TTIN|TTOU|XCPU"
 _TYPE = r"[\w .+-]*[A-Za-z_][\w .+-]*"  # of a device
-_DEVICES = rf"(?:{_TYPE}:)?\d+(?i:[kmgtp])?|{_TYPE}"
-_GRES = rf"[A-Za-z_][\w.-]*(?::(?:{_TYPE}|\d+(?=:)))?"
+# The options of GPUs take a type, which is not "gpu"; the resource has this name, and no other like it.
+_DEVICES = rf"(?!(?i:gpus?)(?:[:=,]|$))(?:(?:{_TYPE}:)?\d+(?i:[kmgtp])?|{_TYPE})"
+_GRES = rf"(?!(?i:gpus?[-_.]?\d*)(?<!gpu)(?:[:=,]|$))[A-Za-z_][\w.-]*(?::(?:{_TYPE}|\d+(?=:)))?"
 _GRES_NUMBER = r"\d+(?i:[kmgtp])?"
 _TRES = rf"(?:gres/)?{_GRES}(?:[:=]{_GRES_NUMBER})?"  # in later versions
 _JOB = r"-?0*[1-9]\d*(?:_(?:\d*|\*|\[[\d,-]+\]))?(?:\+\d+)?"
@@ -223,6 +227,68 @@ def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "--mem-per-gpu", "--mem-per-gpu is refused without GPUs"
     if "--gpus-per-socket" in given and "--sockets-per-node" not in given:
         yield "--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node"
+    least, most = (parsers.seconds(whole_time(given.get(key, ""))) for key in ("--time-min", "--time"))
+    if least and most and least > most:
+        yield (
+            "--time-min",
+            f"--time-min={given['--time-min']} is above --time={given['--time']}: sbatch refuses the script",
+        )
+    if "--ntasks-per-gpu" in given and "--ntasks-per-node" in given:
+        yield (
+            "--ntasks-per-gpu",
+            "--ntasks-per-gpu and --ntasks-per-node exclude each other: sbatch refuses the script",
+        )
+    elif fault := _count_fault(given):
+        yield fault
+
+
+def whole_time(time: str) -> str:
+    """Return a time limit with all its parts; with days, hours come first, and a number alone is minutes."""
+    return time + ":00" * (2 - time.count(":") if "-" in time else time.isdigit())
+
+
+def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the option whose number cannot be true beside those of other options, and the reason."""
+    nodes, ranks, each = (number(given.get(key)) for key in ("--nodes", "--ntasks", "--ntasks-per-node"))
+    if nodes and each and ranks and ranks > nodes * each:
+        where = f"{counted(nodes, 'node')} with --ntasks-per-node={each}"
+        return "--ntasks", f"{ranks} tasks do not fit on {where}: sbatch refuses the script"
+    total, of_task = (_devices(given.get(key, "")) for key in ("--gpus", "--gpus-per-task"))
+    key, of_node = _of_node(given)
+    beside = f"{key} with {counted(of_node or 0, 'GPU')} of each node: sbatch refuses the script"
+    if total and of_node and (total != nodes * of_node if nodes else _is_uneven(given, total, of_node)):
+        where = f" on {counted(nodes, 'node')}" if nodes else ""
+        return "--gpus", f"--gpus={total}{where} does not agree with {beside}"
+    tasks = ranks or (nodes and each and nodes * each)  # without either Slurm computes them from the GPUs
+    if of_task and of_node and each and each * of_task != of_node:
+        return (
+            "--gpus-per-task",
+            f"{each} x {of_task} GPUs for the tasks of a node do not agree with {beside}",
+        )
+    if of_task and of_node and nodes and tasks and tasks * of_task != of_node * nodes:
+        return "--gpus-per-task", f"{tasks} x {of_task} GPUs for the tasks do not agree with {beside}"
+    if of_task and total and tasks and tasks * of_task != total:
+        reason = f"{tasks} x {of_task} GPUs for the tasks do not agree with --gpus={total}"
+        return "--gpus-per-task", f"{reason}: sbatch refuses the script"
+    return None
+
+
+def _is_uneven(given: Mapping[str, str], total: int, of_node: int) -> bool:
+    """Return whether no number of nodes, which Slurm chooses, has this total of GPUs."""
+    return "--nodes" not in given and total % of_node != 0
+
+
+def _of_node(given: Mapping[str, str]) -> tuple[str, int | None]:
+    """Return the option with the number of GPUs of a node, and the number."""
+    if "--gpus-per-node" in given:
+        return "--gpus-per-node", _devices(given["--gpus-per-node"])
+    parts = [one for one in given.get("--gres", "").split(",") if re.match(r"(?:gres[:/])?gpu(?::|$)", one)]
+    return "--gres", _devices(parts[0]) if len(parts) == 1 else None
+
+
+def _devices(text: str) -> int | None:
+    """Return the number of GPUs in ``4`` or ``a100:4``; None for a list and for what is not known."""
+    return number(text.rpartition(":")[2]) if "," not in text else None
 
 
 def value_fault(key: str, value: str, version: str | None = None) -> str:
