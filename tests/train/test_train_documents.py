@@ -85,6 +85,12 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "a.tsv": lambda file: file.write_text(table("\t"), encoding="utf-8-sig"),
     "of_windows.json": lambda file: file.write_text(json.dumps(RECORDS), encoding="utf-8-sig"),
     "pzstd.jsonl.zst": lambda file: file.write_bytes(b"P*M\x18\4\0\0\0\1\2\3\4" + zstandard(LINES.encode())),
+    "a.jsonl.GZ": lambda file: file.write_bytes(gzip.compress(LINES.encode())),
+    "a.csv.gzip": lambda file: file.write_bytes(gzip.compress(table(",").encode())),
+    "a.jsonl.zstd": lambda file: file.write_bytes(zstandard(LINES.encode())),
+    "part-00000": lambda file: file.write_text(LINES, encoding="utf-8-sig"),
+    "a.jsonl.1": lambda file: file.write_text(LINES),
+    "part-00001": lambda file: file.write_bytes(zstandard(LINES.encode())),
     "dates.parquet": lambda file: pyarrow.parquet.write_table(FAR, file),
 }
 # A column beside the text with a time that Python does not have.
@@ -164,6 +170,8 @@ REFUSED = {
         b'{"text": "a"}\n{"text": null, "id": 1}\n',
         "record 2 has None as text, not a text or messages",
     ),
+    "deep.jsonl": (b"[" * 100_000 + b"]" * 100_000, "deep.jsonl: line 1 is not JSON: maximum recursion"),
+    "deep.json": (b"[" * 100_000 + b"]" * 100_000, "deep.json: line 1 is not JSON: maximum recursion"),
     "text.jsonl": (
         b'{"messages": "[]"}\n',
         r"record 1 has '\[\]' as messages, not a list of messages; --text-key messages takes it as a text",

@@ -38,7 +38,7 @@ class Template:
         if isinstance(tools, str):
             try:
                 tools = json.loads(tools) if tools else None
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise BadInput(f"its tools are not JSON: {error}") from None
         if not answers:
             return self._render(chat, tools), True, None

@@ -29,7 +29,8 @@ ROWS = 1 << 10  # of a table that are read at once
 KEYS = TEXT_KEY, *CHATS = "text", "messages", "conversations"
 OTHER_KEYS = ("prompt", "completion", "tools")
 # What readers raise; those of pyarrow are among them.
-DAMAGE = (OSError, EOFError, ValueError, OverflowError, csv.Error, zlib.error)
+DAMAGE = (OSError, EOFError, ValueError, OverflowError, RecursionError, csv.Error, zlib.error)
+NO_JSON = (ValueError, RecursionError)
 Record = Mapping[str, Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -117,7 +118,7 @@ def _lines(stream: Any, reading: Reading) -> Iterator[Any]:
         if line.strip():
             try:
                 yield json.loads(line)
-            except ValueError as error:
+            except NO_JSON as error:
                 raise BadInput(f"line {number} is not JSON: {error}") from None
 
 
@@ -126,7 +127,7 @@ def _json(stream: Any, reading: Reading) -> Iterator[Any]:
     content = stream.read()
     try:
         value = json.loads(content.decode("utf-8-sig"))
-    except ValueError:
+    except NO_JSON:
         yield from _lines(io.BytesIO(content), reading)
         return
     yield from value if isinstance(value, list) else [value]
@@ -177,8 +178,9 @@ def _text(stream: Any, reading: Reading) -> Iterator[Any]:
 
 
 TEXT = Kind("text in UTF-8", (".txt",), (), "", _text)
+JSON_LINES = Kind("JSON Lines", (".jsonl", ".ndjson"), (), "", _lines)
 KINDS = (
-    Kind("JSON Lines", (".jsonl", ".ndjson"), (), "", _lines),
+    JSON_LINES,
     Kind("JSON", (".json",), (), "", _json),
     Kind("CSV", (".csv",), (), "", functools.partial(_table, ",")),
     Kind("TSV", (".tsv",), (), "", functools.partial(_table, "\t")),
@@ -230,7 +232,7 @@ def _below(place: Path) -> Iterator[Path]:
         try:
             state = json.loads((place / "state.json").read_text(encoding="utf-8"))
             yield from [place / each["filename"] for each in state["_data_files"]]
-        except (ValueError, LookupError, TypeError) as error:
+        except (*NO_JSON, LookupError, TypeError) as error:
             raise BadInput(f"--data {place / 'state.json'} is not of a data set: {error!r}") from None
         return
     for each in sorted(place.iterdir()):
@@ -250,16 +252,31 @@ def kind(file: Path) -> tuple[Kind, Form | None]:
                 first = stream.read(SAMPLE)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise BadInput(f"--data {file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    packed = [each.suffix for each in FORMS]
-    suffix = file.with_suffix("").suffix if form and file.suffix in packed else file.suffix
     for each in KINDS:
         if each.magic and first.startswith(each.magic):
             return each, form
-    by_suffix = next((each for each in KINDS if suffix.lower() in each.suffixes), TEXT)
-    if by_suffix.magic or suffix in packed or not _is_text(first) or first.startswith(PDF):
-        what = by_suffix.name if by_suffix.magic else f"{', '.join(each.name for each in KINDS)} (.gz, .zst)"
-        raise BadInput(f"--data {file} is not {what}: {_seen(first)}")
-    return by_suffix, form
+    by_suffix = _named(file, packed=form is not None)
+    wrong = not form and file.suffix.lower() in [each.suffix for each in FORMS]
+    what = by_suffix or TEXT
+    if what.magic or wrong or not _is_text(first) or first.startswith(PDF):
+        names = what.name if what.magic else f"{', '.join(each.name for each in KINDS)} (.gz, .zst)"
+        raise BadInput(f"--data {file} is not {names}: {_seen(first)}")
+    return by_suffix or (JSON_LINES if _has_records(first) else TEXT), form
+
+
+def _named(file: Path, packed: bool) -> Kind | None:
+    """Return the kind that the suffix names, or that before it if the file is packed; None if none does."""
+    suffixes = file.suffixes[::-1][: 2 if packed else 1]
+    return next((each for suffix in suffixes for each in KINDS if suffix.lower() in each.suffixes), None)
+
+
+def _has_records(first: bytes) -> bool:
+    """Return whether the first line is an object of JSON, as in files of many programs without a suffix."""
+    try:
+        record = json.loads(first.decode("utf-8-sig", errors="replace").partition("\n")[0])
+    except NO_JSON:
+        return False
+    return isinstance(record, dict) and bool(record)
 
 
 def _is_text(first: bytes) -> bool:
