@@ -193,6 +193,7 @@ def test_tasks_that_no_launcher_starts(options: str, what: str) -> None:
         ("cat <<END\nmpirun -n 4 ./a\nEND", None),
         ("cat > b.sh <<END\n#SBATCH -N 2\nmpirun -n 4 ./a\nEND", None),
         ('C="mpirun -n 4"\n$C ./a', None),
+        ('H="$(mpirun -n 4 hostname | sort)"\necho "$H"; ./a $H', None),
     ],
 )
 def test_mpirun_in_a_text_has_no_hosts(text: str, line: int | None) -> None:

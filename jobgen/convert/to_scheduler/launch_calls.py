@@ -267,7 +267,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
     own |= {match[1] for name in names if name and (match := _VARIABLE.fullmatch(name.text))}
     ranges = [(one.command.node.start, one.command.node.end) for one in done]
     for node in script.tree.all("string", "raw_string", "heredoc_body"):
-        inside = any(start <= node.start < end for start, end in ranges)
+        inside = any(start <= node.start < end or node.start <= start < node.end for start, end in ranges)
         found = None if inside or _is_text(node) else _IN_TEXT.search(node.text)
         name = next((name for name, one, _ in script.assignments if one.start <= node.start < one.end), None)
         if found is None or name in own or _HOST_OPTION.search(found[0]):
