@@ -179,6 +179,23 @@ def test_arguments_that_the_script_has_changed() -> None:
     assert found["command"][2].startswith('eval "$array_D"\n')
 
 
+def test_arguments_of_the_script_in_a_text_for_another_shell() -> None:
+    """It has the arguments of its own shell."""
+    found = values(job_file(SLURM.format("-n 2", 'shift\nsrun bash -c "cd $1; ./a ${2:-3} $@ \\$SLURM_PROCID"')).text)
+    assert found["command"] == ["bash", "-c", 'eval "$argument_1"']
+    setup = 'set +e\nshift\nexport argument_1="cd $1; ./a ${2:-3} $@ \\$SLURM_PROCID"\n'
+    assert found["setup"] == setup
+
+
+@pytest.mark.parametrize(
+    ("options", "launcher", "mpi"),
+    [("PBS -l select=1", "mpiexec", "pals"), ("PBS -l select=1", "mpirun", "mpich"), ("SBATCH -N 1", "mpiexec", "mpich")],
+)
+def test_mpiexec_of_cray_with_pbs(options: str, launcher: str, mpi: str) -> None:
+    text = f"#!/bin/bash\n#{options}\nmodule load cray-mpich-abi\n{launcher} -n 1 ./a\n"
+    assert values(job_file(text).text)["mpi"] == mpi
+
+
 def test_mpiexec_of_pals_has_the_most_of_its_options() -> None:
     text = "#!/bin/bash\n#PBS -l select=2:ncpus=4\nmpiexec -n 8 -ppn 4 {} ./a\n"
     assert values(job_file(text.format("--cpu-bind=list:0:1:2:3")).text)["mpi"] == "pals"

@@ -74,7 +74,7 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
         elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
-            found.used += [name for name, _ in expansions(node)]
+            found.used += [name for name, _ in expansions(node) if name.isidentifier()]
         elif text is None:
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
@@ -133,11 +133,11 @@ def evaluated(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def _code(script: Script, node: Node, found: ProgramWords) -> str:
     """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it.
 
-    It has no arrays and functions of the script, and a command of the script in the text runs once: ``setup``
-    puts the text with their values into a variable.
+    It has no arrays, arguments and functions of the script, and a command of the script in the text runs once:
+    ``setup`` puts the text with their values into a variable.
     """
     values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
-    if any(value.type == "array" for value in values):
+    if any(map(is_argument, expansions(node))) or any(value.type == "array" for value in values):
         return f'eval "{_hoisted(node, found, "export ")}"'
     return f"eval {_with_output(node, found.setup)}"
 
