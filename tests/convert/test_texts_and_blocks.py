@@ -326,3 +326,10 @@ def test_all_mail_is_named_unless_the_directive_stays(events: str, named: bool) 
     done = job_file(SLURM.format(f"-N 1 --mail-type={events}", "./a"))
     assert ("none of a requeue" in str(done.remarks)) == named
     assert values(done.text).get("directive") == (None if named else [f"--mail-type={events}"])
+
+
+@pytest.mark.parametrize("line", ["spack env activate ../env", "module use ./modules", "conda activate ./env"])
+def test_an_environment_below_a_directory_that_the_script_leaves(line: str) -> None:
+    found = values(job_file(SLURM.format("-N 1", f"cd /a\n{line}\ncd /b\nsrun ./a")).text)
+    assert found["workdir"] == "/a"
+    assert found["setup"].endswith("\ncd /b\n")

@@ -210,6 +210,8 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     text = " ".join((around if around is not None and given else command.node).text.split())
     if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
         yield "files"  # of the current directory
+    if _KIND_OF.get(command.name) == "environment" and re.search(r"\s[\"']?\.{1,2}(/|$)", text):
+        yield "here"  # such as spack env activate ../env
     form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
     if form is None and command.name in _FILTERS.split() and _has_input(command.node):
         form = "text"
