@@ -333,3 +333,19 @@ def test_an_environment_below_a_directory_that_the_script_leaves(line: str) -> N
     found = values(job_file(SLURM.format("-N 1", f"cd /a\n{line}\ncd /b\nsrun ./a")).text)
     assert found["workdir"] == "/a"
     assert found["setup"].endswith("\ncd /b\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "plugin", "mpi", "named"),
+    [
+        ("openmpi", "pmi2", "mpich", True),
+        ("openmpi", "pmix", "openmpi", False),
+        ("impi", "pmi2", "intel", False),
+        ("mpich", "pmi2", "mpich", False),
+        ("gcc", "pmi2", "mpich", False),
+    ],
+)
+def test_a_plugin_of_another_mpi_than_that_of_the_modules(module: str, plugin: str, mpi: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --mpi={plugin} ./a"))
+    assert values(done.text)["mpi"] == mpi
+    assert ("is the plugin of" in str(done.remarks)) == named
