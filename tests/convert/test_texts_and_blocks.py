@@ -346,6 +346,6 @@ def test_an_environment_below_a_directory_that_the_script_leaves(line: str) -> N
     ],
 )
 def test_a_plugin_of_another_mpi_than_that_of_the_modules(module: str, plugin: str, mpi: str, named: bool) -> None:
-    done = job_file(SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --mpi={plugin} ./a"))
+    done = job_file(SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --cpu-bind=cores --mpi={plugin} ./a"))
     assert values(done.text)["mpi"] == mpi
     assert ("is the plugin of" in str(done.remarks)) == named

@@ -242,10 +242,11 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         plugin = re.sub(r"_v\d+$", "", _plugin(script, launch)[0] or "none")
         known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
         given = next(known, None)
-        if given and named and MPI_FLAVOURS[named].srun == plugin:
-            given = named
-        elif given and named:
-            why = f"is the plugin of {given}, and the script names {named}: set mpi = {named} for another scheduler"
+        of_script = recognized_mpi(script)  # the options of srun are not those of an MPI
+        if given and of_script and MPI_FLAVOURS[of_script].srun == plugin:
+            given = of_script
+        elif given and of_script:
+            why = f"is the plugin of {given}, and the script names {of_script}: set mpi for another scheduler"
             file.remarks.append(Remark(launch.line, f"--mpi={plugin}", why, lost=False))
         named = given or named
         words = " ".join(node.text for node in program_of(script, launch))
