@@ -144,7 +144,10 @@ _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
 )
 # Names with gpu, but for those of programs without one: no_gpu, --n_gpu=0.
-_GPU = r"(?<!no)(?<!no[_-])(\b|(?<=_)|(?=gpus?_)|(?<=[a-z])(?=gpus?\b))gpu(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
+_GPU = (
+    r"(?<!no)(?<!no[_-])(\b|(?<=_)|(?=gpus?_)|(?<=[a-z])(?=gpus?\b))gpu"
+    r"(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
+)
 _OF_GPUS = re.compile(
     r"(?<!no)(?<!no[_-])gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3,4})[a-z]?\b",
     re.IGNORECASE,
@@ -154,7 +157,8 @@ _OF_GPUS = re.compile(
 def names_devices(script: Script) -> bool:
     """Return whether the code, the queue or the properties of nodes have words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    words = rf"(?i)(?<!~)(\b(cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel)|{_GPU})|\s--nv\b"
+    names = r"cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel"
+    words = rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b"
     nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
     return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
 

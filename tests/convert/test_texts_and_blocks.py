@@ -181,7 +181,9 @@ def test_arguments_that_the_script_has_changed() -> None:
 
 def test_arguments_of_the_script_in_a_text_for_another_shell() -> None:
     """It has the arguments of its own shell."""
-    found = values(job_file(SLURM.format("-n 2", 'shift\nsrun bash -c "cd $1; ./a ${2:-3} $@ \\$SLURM_PROCID"')).text)
+    found = values(
+        job_file(SLURM.format("-n 2", 'shift\nsrun bash -c "cd $1; ./a ${2:-3} $@ \\$SLURM_PROCID"')).text
+    )
     assert found["command"] == ["bash", "-c", 'eval "$argument_1"']
     setup = 'set +e\nshift\nexport argument_1="cd $1; ./a ${2:-3} $@ \\$SLURM_PROCID"\n'
     assert found["setup"] == setup
@@ -189,7 +191,11 @@ def test_arguments_of_the_script_in_a_text_for_another_shell() -> None:
 
 @pytest.mark.parametrize(
     ("options", "launcher", "mpi"),
-    [("PBS -l select=1", "mpiexec", "pals"), ("PBS -l select=1", "mpirun", "mpich"), ("SBATCH -N 1", "mpiexec", "mpich")],
+    [
+        ("PBS -l select=1", "mpiexec", "pals"),
+        ("PBS -l select=1", "mpirun", "mpich"),
+        ("SBATCH -N 1", "mpiexec", "mpich"),
+    ],
 )
 def test_mpiexec_of_cray_with_pbs(options: str, launcher: str, mpi: str) -> None:
     text = f"#!/bin/bash\n#{options}\nmodule load cray-mpich-abi\n{launcher} -n 1 ./a\n"
@@ -328,7 +334,9 @@ def test_all_mail_is_named_unless_the_directive_stays(events: str, named: bool) 
     assert values(done.text).get("directive") == (None if named else [f"--mail-type={events}"])
 
 
-@pytest.mark.parametrize("line", ["spack env activate ../env", "module use ./modules", "conda activate ./env"])
+@pytest.mark.parametrize(
+    "line", ["spack env activate ../env", "module use ./modules", "conda activate ./env"]
+)
 def test_an_environment_below_a_directory_that_the_script_leaves(line: str) -> None:
     found = values(job_file(SLURM.format("-N 1", f"cd /a\n{line}\ncd /b\nsrun ./a")).text)
     assert found["workdir"] == "/a"
@@ -345,7 +353,11 @@ def test_an_environment_below_a_directory_that_the_script_leaves(line: str) -> N
         ("gcc", "pmi2", "mpich", False),
     ],
 )
-def test_a_plugin_of_another_mpi_than_that_of_the_modules(module: str, plugin: str, mpi: str, named: bool) -> None:
-    done = job_file(SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --cpu-bind=cores --mpi={plugin} ./a"))
+def test_a_plugin_of_another_mpi_than_that_of_the_modules(
+    module: str, plugin: str, mpi: str, named: bool
+) -> None:
+    done = job_file(
+        SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --cpu-bind=cores --mpi={plugin} ./a")
+    )
     assert values(done.text)["mpi"] == mpi
     assert ("is the plugin of" in str(done.remarks)) == named

@@ -133,7 +133,7 @@ def evaluated(nodes: Sequence[Node]) -> tuple[Node, ...]:
 def _code(script: Script, node: Node, found: ProgramWords) -> str:
     """Return the text of ``bash -c "TEXT"``; that bash reads the variables in it, and then runs it.
 
-    It has no arrays, arguments and functions of the script, and a command of the script in the text runs once:
+    It has no arrays, arguments and functions of the script, and a command of the script in it runs once:
     ``setup`` puts the text with their values into a variable.
     """
     values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
