@@ -175,6 +175,11 @@ RIGHT = [
         "lost-output",
         SLURM + "python t.py --cache_dir /tmp/cache --output_dir $SCRATCH/o\nrm -rf /tmp/cache\n",
     ),
+    ("lost-output", SLURM + "python t.py --output_dir $TMPDIR/o1\ncd $TMPDIR\ncp -r o1 $HOME\n"),
+    ("lost-output", SLURM + "python t.py --output_dir $TMPDIR/o1\nrsync -a $TMPDIR/ $HOME/r\n"),
+    ("lost-output", SLURM + "rm -rf $OUT\npython t.py --output_dir $OUT\n"),
+    ("lost-output", SLURM + "python t.py --checkpoint /tmp/m.pt --model $TMPDIR/model\n"),
+    ("ranks-mismatch", SLURM + "python t.py -tp 100 -n_gpu 8\n"),
     ("debug-setting", SLURM.replace("24:00:00", "00:30:00") + "export CUDA_LAUNCH_BLOCKING=1\n./a\n"),
 ]
 

@@ -74,7 +74,14 @@ def _value(script: Script, value: Node | None) -> str | None:
 def count(program: RankProgram) -> tuple[str, int] | None:
     """Return the option of a program with a number of devices, and the number."""
     for option, name, value in program.options:
-        if name.rpartition(".")[2] in COUNTS and value.isascii() and value.isdigit() and len(value) < 5:
+        short = re.match(r"-\w", option) and program.words[0] != "vllm"  # -tp of others is anything
+        if (
+            name.rpartition(".")[2] in COUNTS
+            and not short
+            and value.isascii()
+            and value.isdigit()
+            and len(value) < 5
+        ):
             return option, int(value)
     return None
 

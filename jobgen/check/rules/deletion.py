@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -167,80 +168,66 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
     """,
 )
 def lost_output(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
-        return
-    deleted = {
-        text: one.line
-        for one in (*script.named("rm"), *_in_traps(script))
-        if _recursive(one)
-        for word in one.arguments
-        if (text := _plain(word.text)) and not one.node.under("if_statement", "function_definition")
-    }
-    for one in ranks(script):
-        places = _values(one.command, script)
-        for option, path in places:
-            others = [command for command in script.commands if command.node is not one.command.node]
-            used = [command for command in others if path in _plain(command.node.text, whole=True)]
-            line = deleted.get(path, 0)
-            keeps = [
-                command
-                for command in used
-                if command.name not in ("rm", "mkdir", "trap", "echo", "chmod", "ls", "cd")
-            ]
-            if keeps or any(
-                path in _plain(value.text, whole=True) for value in _later_values(script, one.start)
-            ):
+    for one in ranks(script) if script.is_batch else ():
+        for option, path in _results(one.command):
+            if _is_kept(script, one.command, path):
                 continue
-            if line and line != one.line:
-                yield Hit(
-                    one.line,
-                    f"{option} is {path}, which line {line} deletes: nothing keeps the results",
-                    _KEEP,
+            line = _deletion(script, path, one.start)
+            if line or _LOCAL.match(path):
+                where = (
+                    f"which line {line} deletes: nothing keeps the results"
+                    if line
+                    else "on the disk of the node: nothing copies the results from there"
                 )
-                return
-            if _LOCAL.match(path) and not line:
-                yield Hit(
-                    one.line,
-                    f"{option} is {path}, on the disk of the node: nothing copies the results from there",
-                    _KEEP,
-                )
+                yield Hit(one.line, f"{option} is {path}, {where}", _KEEP)
                 return
 
 
+def _deletion(script: Script, path: str, start: int) -> int:
+    """Return the line of an rm that deletes a directory behind a place, or when the script ends; 0 without one."""
+    later = (one for one in script.named("rm") if one.node.start > start)
+    for one in (*later, *_in_traps(script)):
+        sure = _recursive(one) and not one.node.under("if_statement", "function_definition")
+        if sure and path in [_plain(word.text) for word in one.arguments]:
+            return one.line
+    return 0
+
+
+def _is_kept(script: Script, program: Command, path: str) -> bool:
+    """Return whether another command, a variable or a trap may use a directory with results."""
+    name = os.path.basename(path)
+    for one in script.commands:
+        words = [_plain(word.text) for word in one.arguments]
+        mentions = any(path in word or (name in word and one.name in _COPIES) for word in words)
+        around = one.name in _COPIES and any(
+            word[:1] == "$" and path.startswith(word.rstrip("/*.")) for word in words
+        )
+        if one.node is not program.node and one.name not in _KEEPS_NOTHING and (mentions or around):
+            return True
+    texts = [value for _, value, node in script.assignments if node.start > program.node.start]
+    traps = [one.node for one in script.named("trap") if not re.match(r"trap\s+.rm\b", one.node.text)]
+    texts += [*traps, *script.tree.all("heredoc_body")]
+    return any(path in _plain(text.text) for text in texts)
+
+
+_COPIES = ("cp", "mv", "rsync", "tar", "zip", "scp", "rclone", "pigz", "gsutil", "aws")
+_KEEPS_NOTHING = ("rm", "mkdir", "trap", "echo", "chmod", "ls", "cd")
 _KEEP = "copy them to a shared file system before the job ends"
 _LOCAL = re.compile(r"/tmp/|/dev/shm/|/var/tmp/|\$(SLURM_TMPDIR|TMPDIR)\b")
 _RESULTS = re.compile(
-    r"(?i)(out|output|save|ckpt|checkpoints?|model|results?)(_?(dir|path|directory|folder))?|default_root_dir"
+    r"(?i)((out|output|save|results?)(_?(dir|path|directory|folder))?|(ckpt|checkpoints?)_?(dir|path|folder)|default_root_dir)"
 )
 
 
-def _plain(text: str, whole: bool = False) -> str:
-    """Return a path without quotes and braces, as ``$out/model``; of a command its text."""
-    text = re.sub(r"\$\{(\w+)\}", r"$\1", text.replace('"', "").replace("'", ""))
-    return text if whole else text.rstrip("/")
+def _plain(text: str) -> str:
+    """Return a text without quotes and braces, as ``$out/model``, and without a slash at its end."""
+    return re.sub(r"\$\{(\w+)\}", r"$\1", re.sub("[\"']", "", text)).rstrip("/")
 
 
-def _values(command: Command, script: Script) -> Iterator[tuple[str, str]]:
+def _results(program: Command) -> Iterator[tuple[str, str]]:
     """Yield the options of a program that name where its results go, and the directories as they are written."""
-    words = [_plain(word.text) for word in command.words]
-    for word, after in pairwise([*words, ""]):
+    for word, after in pairwise([*(_plain(word.text) for word in program.words), ""]):
         name, equals, value = word.partition("=")
-        last = name.lstrip("-").replace("-", "_").rpartition(".")[2]
-        path = value if equals else after
-        if (
-            (equals or word.startswith("--"))
-            and _RESULTS.fullmatch(last)
-            and len(path) > 1
-            and path[0] in "/$"
-        ):
+        path, last = value if equals else after, name.lstrip("-").replace("-", "_").rpartition(".")[2]
+        if (equals or word.startswith("--")) and _RESULTS.fullmatch(last) and re.match(r"/.|\$\w", path):
             yield name, path
-
-
-def _later_values(script: Script, start: int) -> Iterator[Node]:
-    """Yield the values of variables that are set behind a place, and the texts of traps."""
-    yield from (value for _, value, node in script.assignments if node.start > start)
-    for command in script.named("trap"):
-        handler = command.arguments[0].text if command.arguments else ""
-        if not re.search(r"\brm\b", handler):
-            yield command.node
-    yield from (node for node in script.tree.all("heredoc_body") if node.start > start)
