@@ -104,6 +104,7 @@ FOUND = [
     ("refused-requeue", "error", SLURM + '#SBATCH --no-requeue\n./a || scontrol requeue "$SLURM_JOB_ID"\n'),
     ("lost-output", "warning", SLURM + "python t.py --output_dir=/tmp/model\n"),
     ("lost-output", "warning", SLURM + "o=$SCRATCH/o\ntrap 'rm -r \"$o\"' EXIT\npython t.py --save-dir $o\n"),
+    ("lost-output", "warning", SLURM + "cp -r d $TMPDIR/\npython t.py $TMPDIR/d --out_dir $TMPDIR/o\n"),
     ("debug-setting", "note", SLURM + "export CUDA_LAUNCH_BLOCKING=1\npython t.py\n"),
 ]
 RIGHT = [

@@ -199,8 +199,9 @@ def _is_kept(script: Script, program: Command, path: str) -> bool:
     for one in script.commands:
         words = [_plain(word.text) for word in one.arguments]
         mentions = any(path in word or (name in word and one.name in _COPIES) for word in words)
-        around = one.name in _COPIES and any(
-            word[:1] == "$" and path.startswith(word.rstrip("/*.")) for word in words
+        behind = one.node.start > program.node.start and one.name in _COPIES
+        around = behind and any(
+            word[:1] == "$" and path.startswith(word.rstrip("/*.")) for word in words[:-1]
         )
         if one.node is not program.node and one.name not in _KEEPS_NOTHING and (mentions or around):
             return True
