@@ -257,13 +257,16 @@ def shared_port(script: Script) -> Iterator[Hit]:
 def _port(script: Script, one: RankGroup) -> str:
     """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
     launch = one.inner
-    if launch is None or launch.kind not in ("torchrun", "deepspeed") or launch.unknown or len(one.chain) > 1:
+    if launch is None or not launch.row.once_a_node or launch.unknown or len(one.chain) > 1:
         return ""
-    if launch.remote or launch.has("--standalone", "--rdzv-backend", "--rdzv-conf", "--rdzv-id"):
+    option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
+    alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2
+    chosen = launch.has("--standalone", "--rdzv-backend", "--rdzv-conf", "--rdzv-id")
+    if launch.remote or not option or alone or chosen or "PET_" in script.tree.text:
         return ""
-    node = launch.nodes.get("--master-port")
+    node = launch.nodes.get(option)
     if node is None:
-        return "" if launch.has("--master-port") or "PET_" in script.tree.text else "29500"
+        return "" if launch.has(option) else "29500"
     names = {name for name, _ in expansions(node)}
     varies = any(name in script.loop_variables or len(script.values.get(name, ())) > 1 for name in names)
     text = script.constants.text(node).strip("\"'").rpartition("=")[2]
