@@ -69,12 +69,19 @@ def _names_of_the_runtime() -> list[str]:
     text = "\n".join(file.read_text() for file in (ROOT / "templates").rglob("*.sh*"))
     declared = re.findall(r"^ *local (.*)", text, re.MULTILINE)
     return sorted(
-        {name for line in declared for name in re.findall(r"(?<!\S)[a-z]\w*", line) if not name.startswith("job_")}
+        {
+            name
+            for line in declared
+            for name in re.findall(r"(?<!\S)[a-z]\w*", line)
+            if not name.startswith("job_")
+        }
     )
 
 
 @pytest.mark.parametrize("launch", [("none",), ("torchrun",), ("mpirun",)])
-def test_variables_with_the_names_of_the_runtime_keep_their_values(launch: tuple[str], tmp_path: Path) -> None:
+def test_variables_with_the_names_of_the_runtime_keep_their_values(
+    launch: tuple[str], tmp_path: Path
+) -> None:
     """A local variable of bash has the export attribute of the outer one: programs would get its value."""
     need_command(*(name for name in launch if name != "none"))
     names = _names_of_the_runtime()
