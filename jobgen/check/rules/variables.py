@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import islice
 
@@ -126,11 +126,15 @@ def unquoted(script: Script) -> Iterator[Hit]:
         and _is_path(node)
         and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
     ]
-    split = {name for name in dict(found) if _may_split(script, name)}
+    loads = script.expansions if _loads(script) else ()
+    programs = {name for name, node in loads if node.under("command_name")}
+    split = {name for name in dict(found) if _may_split(script, name, programs)}
     cds = () if script.errexit else script.named("cd", "pushd")
-    idle = [one.node for one in cds if stays(script, one)]  # the job goes on where it is
+    idle = {one.node.start for one in cds if stays(script, one)}  # the job goes on where it is
     for name, node in found:
-        if name in split and not any(one.start < node.start < one.end for one in idle):
+        if name in split and not (
+            idle and any(above.start in idle for above in node.above() if above.type == "command")
+        ):
             yield Hit.at(
                 node,
                 f"without quotes a blank in ${name} splits the path",
@@ -139,15 +143,14 @@ def unquoted(script: Script) -> Iterator[Hit]:
             )
 
 
-def _is_of_site(script: Script, name: str) -> bool:
+def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
     """Return whether a variable is one of those that a site or a module sets, by its name."""
     ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
     if ours is not None or name in script.values or name != name.upper():
         return False
     if re.fullmatch(_OF_SITE, name) is not None:
         return True
-    uses = [node for other, node in script.expansions if other == name]
-    return _loads(script) and any(node.under("command_name") for node in uses)  # the program of a module
+    return name in programs  # the program of a module
 
 
 def _quoted(node: Node) -> Edit:
@@ -214,7 +217,7 @@ _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])") 
 _EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
 
-def _may_split(script: Script, name: str) -> bool:
+def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
     """Return whether a variable may have a value with blanks: by its name, or by all its values."""
     todo, seen = [name], {name}
     while todo:
@@ -223,7 +226,7 @@ def _may_split(script: Script, name: str) -> bool:
         if (
             _UNSPLIT.fullmatch(one)
             or (one in script.loop_variables and not values)
-            or _is_of_site(script, one)
+            or _is_of_site(script, one, programs)
         ):
             continue
         if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
