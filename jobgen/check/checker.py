@@ -139,9 +139,8 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
 
 
 def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
-    """Return whether the line is not submitted as it stands, or a program has written the script."""
-    of_head = hit.line in script.head and (hit.line in script.gaps or _is_replaced(hit, rule, script))
-    return of_head or script.is_generated
+    """Return whether the line is not submitted as it stands."""
+    return hit.line in script.head and (hit.line in script.gaps or _is_replaced(hit, rule, script))
 
 
 def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:

@@ -401,17 +401,12 @@ class Script:
         scheduler = self.dialect.scheduler
         return tuple(one for text in self.callers.options for one in read_options(text, scheduler))
 
-    @cached_property
-    def is_generated(self) -> bool:
-        """Return whether a program has written the script for one run: Nextflow, for a task."""
-        return self.name == ".command.run" or any(
-            one.startswith("# NEXTFLOW TASK:") for one in self.lines[:40]
-        )
-
     @property
     def is_written(self) -> bool:
         """Return whether Nextflow or ReFrame has written the script, for one run."""
-        return re.match(r"rfm_\w*\.sh$", self.name) is not None or any(map(_WRITTEN.match, self.lines))
+        return re.match(r"rfm_\w*\.sh$|\.command\.run$", self.name) is not None or any(
+            map(_WRITTEN.match, self.lines)
+        )
 
     @cached_property
     def _head(self) -> list[tuple[int, str]]:

@@ -193,12 +193,6 @@ def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path
     assert "placeholder" not in severities(tmp_path, two.format("4"))
 
 
-def test_a_script_that_nextflow_has_written(tmp_path: Path) -> None:
-    text = "#!/bin/bash\n#SBATCH -t 1\n# NEXTFLOW TASK: a\nsource ~/.bashrc\n./a"
-    assert severities(tmp_path, text)["bashrc"] == "note"
-    assert severities(tmp_path, text.replace("NEXTFLOW", "OTHER"))["bashrc"] == "warning"
-
-
 @pytest.mark.parametrize(
     ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
 )

@@ -269,5 +269,5 @@ def _port(script: Script, one: RankGroup) -> str:
         return "" if launch.has(option) else "29500"
     names = {name for name, _ in expansions(node)}
     varies = any(name in script.loop_variables or len(script.values.get(name, ())) > 1 for name in names)
-    text = script.constants.text(node).strip("\"'").rpartition("=")[2]
+    text = (node.text if names else script.constants.text(node)).strip("\"'").rpartition("=")[2]
     return "" if varies or "RANDOM" in text or "$((" in text or "$(" in text or text == "0" else text
