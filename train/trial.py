@@ -1,7 +1,10 @@
 """A trial before the first step: one forward pass, the loss and the metrics of the user's own parts.
 
+With --documents apart, a second pass shows whether the model attends to its own document only: many models of
+transformers take position_ids, and do not.
+
 A part that does not fit is reported by rank 0, with the shapes that were seen and the rule of
-docs/own-data.md that it breaks, before anything is trained. The pass changes neither weights, running
+docs/own-data.md that it breaks, before anything is trained. The passes change neither weights, running
 statistics nor random states.
 """
 
@@ -15,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import peers, randomness, trees
+from . import loss_functions, peers, randomness, trees
 from .config import Settings
 from .config.converters import is_own
 from .config.engines import spec_of
@@ -32,13 +35,18 @@ MODEL_RULE = (
 )
 # Sources whose lines tell nothing about the user's mistake.
 LIBRARIES = re.compile(rf"{re.escape(str(Path(trees.__file__).parent))}/|.*/site-packages/(torch|deepspeed)/")
+NEGLIGIBLE = 1e-3  # effect of a document on another one, of that on itself: rounding
 MEASURE_RULE = "a loss and a metric are called as FN(outputs, targets)"
 
 
 def applies(settings: Settings) -> bool:
-    """Return whether the data, the model, the loss or a metric are the user's own."""
+    """Return whether a part is the user's own, or whether another model than ours keeps documents apart."""
     parts = (settings.task, settings.model, settings.loss or "", *(settings.metric or ()))
-    return any(map(is_own, parts))
+    return any(map(is_own, parts)) or _by_positions(settings)
+
+
+def _by_positions(settings: Settings) -> bool:
+    return settings.documents == "apart" and settings.model != "gpt"
 
 
 def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Settings, micro: int) -> None:
@@ -52,12 +60,18 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
         eager = torch.compiler.set_stance("force_eager") if settings.compile else nullcontext()
         with engine.evaluation_mode(), eager:
             outputs = _attempt(lambda: engine.predict(sample.inputs), f"{MODEL_RULE}; {_shapes(sample)}")
+            joins = _by_positions(settings) and joins_documents(engine.predict, sample.inputs["input_ids"])
     except CommonMistake as error:
         if spec_of(settings).pipelined:
             raise BadInput(str(error)) from None  # the ranks of other stages wait for this one
         problem = str(error)
     else:
         problem = _check_measures(what, outputs, sample, device)
+        if joins:
+            problem = (
+                f"--documents apart: in {settings.model}, a document depends on the one before it in its "
+                "sequence, although its position_ids begin with 0: use --documents joined"
+            )
     for message in peers.exchange(problem, device):
         if message:
             raise CommonMistake(message)
@@ -65,6 +79,21 @@ def run(engine: Engine, task: Task, what: Measures, device: Device, settings: Se
         for buffer, before in buffers:
             buffer.copy_(before)
     randomness.restore(state, device)
+
+
+def joins_documents(predict: Callable[[Any], Any], tokens: torch.Tensor) -> bool:
+    """Return whether the second document of a sequence depends on the first one.
+
+    tokens: sequences of at least two tokens, of which one is used; predict: returns the outputs for inputs
+    """
+    row, half = tokens[0], tokens.shape[1] // 2
+    other = torch.cat([(row[:half] == 0).to(row), row[half:]])
+    positions = torch.arange(len(row), device=row.device)
+    positions[half:] -= half
+    inputs = {"input_ids": torch.stack([row, other]), "position_ids": torch.stack([positions, positions])}
+    one, two = loss_functions.main(trees.as_tree(predict(inputs))).float()
+    effect = (one - two).abs()
+    return bool(effect[half:].max() > NEGLIGIBLE * effect[:half].max())
 
 
 def _first(task: Task, device: Device, micro: int) -> Micro:

@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 import pyarrow  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 import torch  # noqa: E402
-from jobgen.train import config, data  # noqa: E402
+from jobgen.train import config, data, trial  # noqa: E402
 from jobgen.train.config import language  # noqa: E402
 from jobgen.train.config.language import Size  # noqa: E402
 from jobgen.train.data import cache, chat, documents, tokens  # noqa: E402
@@ -496,6 +496,35 @@ def test_models_of_transformers_keep_documents_apart(kind: str) -> None:
         expected = torch.stack([alone(model, *pair) for pair in zip(rows, DOCUMENT, strict=True)])
         found = model(input_ids=rows, position_ids=torch.arange(8) - places).logits
     assert torch.allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "joins"), [("qwen2", False), ("bloom", True), ("opt", True), ("rwkv", True)])
+def test_a_model_that_joins_documents_is_found(kind: str, joins: bool) -> None:
+    """These take position_ids, or any argument, and attend to all documents before, or are recurrent."""
+    import transformers
+
+    sizes = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    sizes |= {"opt": {"word_embed_proj_dim": 32}, "qwen2": {"num_key_value_heads": 2}}.get(kind, {})
+    torch.manual_seed(0)
+    made = transformers.AutoConfig.for_model(kind, **sizes, use_cache=False)
+    model = transformers.AutoModelForCausalLM.from_config(made).eval()
+    with torch.no_grad():
+        found = trial.joins_documents(lambda inputs: model(**inputs), torch.randint(0, 64, (1, 9)))
+    assert found == joins
+
+
+def test_a_model_that_joins_documents_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    import transformers
+
+    sizes = {"vocab_size": 256, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    transformers.AutoConfig.for_model("opt", word_embed_proj_dim=32, **sizes).save_pretrained(tmp_path / "opt")
+    (tmp_path / "a.jsonl").write_text(LINES * 30)
+    options = f"--task text --data a.jsonl --model hf:{tmp_path / 'opt'} --context 8 --max-steps 1 --no-save"
+    done = start(tmp_path, "warm", [*options.split(), "--engine", "fsdp", "--documents", "apart"])
+    assert done.returncode == 2
+    assert done.stderr.count("--documents apart: in hf:") == 1
+    assert "a document depends on the one before it in its sequence" in done.stderr
+    assert "step 1/" not in done.stdout
 
 
 def test_gaps_in_a_vocabulary_are_counted(tmp_path: Path) -> None:
