@@ -11,8 +11,6 @@ def parse(text: str) -> Any:
     """Return the value of a text in JSON or Hjson. Raise ValueError if it is neither, or has a key twice."""
     try:
         return json.loads(text, object_pairs_hook=_unique)
-    except RecursionError as error:
-        raise ValueError(str(error)) from None
     except ValueError as error:
         hjson = import_module("hjson")  # late: few texts are no JSON
         try:

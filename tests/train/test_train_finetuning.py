@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -358,6 +359,15 @@ def test_layers_without_such_a_name_are_refused(place: Path) -> None:
         lora.add(nn.ReLU(), settings)
 
 
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
+def test_prefixes_of_wrappers_are_left_out(prefix: str, tmp_path: Path) -> None:
+    """DistributedDataParallel, torch.compile, and one in the other."""
+    network, other = nn.Linear(2, 3), nn.Linear(2, 3)
+    torch.save({f"{prefix}{name}": each for name, each in network.state_dict().items()}, tmp_path / "a.pt")
+    initial.load(other, tmp_path / "a.pt")
+    assert torch.equal(other.weight, network.weight)
+
+
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
     network = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
     state = network.state_dict()
@@ -474,13 +484,17 @@ def test_checkpoints_of_other_programs_say_how_they_can_be_used(tmp_path: Path) 
         "trainer": ["trainer_state.json", "optimizer.pt"],
         "adapter": ["adapter_config.json", "adapter_model.safetensors"],
         "dcp": [".metadata", "__0_0.distcp"],
+        "trainer_fsdp": ["trainer_state.json", "pytorch_model_fsdp_0/.metadata"],
+        "accelerate": ["optimizer_0/.metadata", "pytorch_model_fsdp_0/.metadata"],
         "nothing": ["a.txt", "b.txt"],
     }
     for folder, files in made.items():
         (tmp_path / folder).mkdir()
         for name in files:
+            (tmp_path / folder / name).parent.mkdir(exist_ok=True)
             (tmp_path / folder / name).touch()
     (tmp_path / "lightning.ckpt").touch()
+    os.mkfifo(tmp_path / "pipe")
     for name, says in {
         "ds": "DeepSpeed saved: python -m deepspeed.utils.zero_to_fp32 .*/ds DIR --safe_serialization makes",
         "ds/global_step4": "zero_to_fp32 .*/ds DIR --tag global_step4 --safe_serialization",
@@ -488,6 +502,9 @@ def test_checkpoints_of_other_programs_say_how_they_can_be_used(tmp_path: Path) 
         "trainer": "a checkpoint of transformers' Trainer",
         "adapter": r"an adapter of peft: PeftModel.from_pretrained\(BASE, PATH\).merge_and_unload\(\)",
         "dcp": "format_utils dcp_to_torch .*/dcp weights.pt makes a file for --init-from",
+        "trainer_fsdp": "dcp_to_torch .*/trainer_fsdp/pytorch_model_fsdp_0 weights.pt makes a file",
+        "accelerate": "dcp_to_torch .*/accelerate/pytorch_model_fsdp_0 weights.pt makes a file",
+        "pipe": "pipe: its suffix is unknown; --init-from takes",
         "nothing": "it has a.txt, b.txt; --init-from takes a checkpoint or run directory of this module, a file",
         "lightning.ckpt": r"torch.load\('.*/lightning.ckpt', weights_only=False\)\['state_dict'\]",
         "absent": "there is no such file or directory",

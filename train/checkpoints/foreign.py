@@ -24,7 +24,7 @@ def kind(place: Path) -> str:
         raise CommonMistake(f"--init-from {place}: there is no such file or directory")
     if place.name == BEST:
         return OURS
-    if place.is_file():
+    if not place.is_dir():
         if place.suffix in FILES:
             return FILE
         raise CommonMistake(
@@ -64,7 +64,7 @@ def _shards(index: Path) -> list[Path]:
 
 def description(place: Path) -> str:
     """Return what another program's checkpoint is, and how its weights can be used; '' if it is not known."""
-    if place.is_file():
+    if not place.is_dir():
         if place.suffix == ".ckpt":
             return (
                 f"a checkpoint of Lightning: {_extraction(place, 'state_dict')} makes a file for --init-from"
@@ -77,16 +77,20 @@ def description(place: Path) -> str:
         )
     if deepspeed := _deepspeed(place):
         return f"a checkpoint that DeepSpeed saved: {deepspeed} for --init-from"
-    if (place / "trainer_state.json").is_file():
-        has = any((place / name).is_file() for name in (*INDEX, *WHOLE))
-        use = f": --init-from {place} takes its weights" if has else ""
-        return f"a checkpoint of transformers' Trainer{use}"
-    if (place / ".metadata").is_file() or next(place.glob("*.distcp"), None):
+    is_trainer = (place / "trainer_state.json").is_file()
+    if is_trainer and any((place / name).is_file() for name in (*INDEX, *WHOLE)):
+        return f"a checkpoint of transformers' Trainer: --init-from {place} takes its weights"
+    # That of FSDP in Trainer and accelerate is in a directory below, such as pytorch_model_fsdp_0.
+    if part := next((each for each in (place, *sorted(place.glob("*model*"))) if _is_dcp(each)), None):
         return (
-            f"a checkpoint of torch.distributed.checkpoint: {FROM_DCP} {place} weights.pt makes a file for "
+            f"a checkpoint of torch.distributed.checkpoint: {FROM_DCP} {part} weights.pt makes a file for "
             "--init-from"
         )
-    return ""
+    return "a checkpoint of transformers' Trainer, without its weights" if is_trainer else ""
+
+
+def _is_dcp(place: Path) -> bool:
+    return (place / ".metadata").is_file() or any(place.glob("*.distcp"))
 
 
 def _deepspeed(place: Path) -> str:

@@ -153,10 +153,11 @@ def _some(names: list[str]) -> str:
 
 
 def _renamed(source: Weights, known: set[str]) -> Weights:
-    """Return the weights without a prefix of all their names that the model does not have."""
-    for prefix in PREFIXES:
-        if all(name.startswith(prefix) for name in source.shapes) and not known & set(source.shapes):
-            full = source
-            shapes = {name.removeprefix(prefix): shape for name, shape in full.shapes.items()}
-            return Weights(shapes, lambda name: full.read(prefix + name))  # noqa: B023
-    return source
+    """Return the weights without the prefixes of all their names that the model does not have."""
+    names = {name: name for name in source.shapes}  # without prefixes: in the file
+    while not known & set(names) and (
+        prefix := next((each for each in PREFIXES if names and all(n.startswith(each) for n in names)), None)
+    ):
+        names = {name.removeprefix(prefix): there for name, there in names.items()}
+    shapes = {name: source.shapes[there] for name, there in names.items()}
+    return Weights(shapes, lambda name: source.read(names[name]))
