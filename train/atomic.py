@@ -27,6 +27,13 @@ def write_text(file: Path, text: str, forced: bool = True) -> None:
         sync_directory(file.parent)
 
 
+def apply_umask(file: Path) -> None:
+    """Give a file the permissions of the user's umask: safetensors writes files that nobody else can read."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    file.chmod(0o666 & ~mask)
+
+
 def sync_directory(directory: Path) -> None:
     """Force the names in `directory` to the disk: a synced file may still lack its name after a crash."""
     descriptor = os.open(directory, os.O_RDONLY)

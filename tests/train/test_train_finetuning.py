@@ -359,6 +359,19 @@ def test_layers_without_such_a_name_are_refused(place: Path) -> None:
         lora.add(nn.ReLU(), settings)
 
 
+def test_an_export_has_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    """A group can use it. safetensors makes files that only the user can read."""
+    before = os.umask(0o027)
+    try:
+        export.write({"weight": torch.zeros(2)}, tmp_path / "a.safetensors")
+        with export._new_directory(tmp_path / "tuned") as draft:
+            save_file({"weight": torch.zeros(2)}, draft / "model.safetensors")
+    finally:
+        os.umask(before)
+    for file in (tmp_path / "a.safetensors", tmp_path / "tuned/model.safetensors"):
+        assert file.stat().st_mode & 0o777 == 0o640
+
+
 @pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."])
 def test_prefixes_of_wrappers_are_left_out(prefix: str, tmp_path: Path) -> None:
     """DistributedDataParallel, torch.compile, and one in the other."""

@@ -129,6 +129,8 @@ def _new_directory(output: Path) -> Iterator[Path]:
         try:
             draft.mkdir()
             yield draft
+            for file in draft.iterdir():
+                atomic.apply_umask(file)
             if output.is_dir():
                 output.rmdir()
             draft.rename(output)
@@ -145,6 +147,7 @@ def write(state: Weights, file: Path) -> None:
                 save_file(state, draft)
             else:
                 torch.save(state, draft)
+            atomic.apply_umask(draft)
             os.replace(draft, file)
         finally:
             draft.unlink(missing_ok=True)
