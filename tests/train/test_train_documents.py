@@ -341,6 +341,55 @@ def test_of_chats_that_are_prompts_only_the_completion_is_learned(tmp_path: Path
     assert learned(tmp_path / "a.jsonl", tokenizer)[:2] == 2 * ["a cat <end> <eos>"]
 
 
+def byte_level(folder: Path) -> Path:
+    """The directory of a tokenizer like GPT-2's, whose words begin with the blank before them."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(False), decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    made.train_from_iterator([" a dog and a cat ü"] * 9, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=made)
+    fast.chat_template = (
+        "{% for m in messages %}{{ m.role }}: {% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
+        "{% endgeneration %}{% else %}{{ m.content }}{% endif %}\n{% endfor %}"
+    )
+    fast.save_pretrained(folder)
+    return folder
+
+
+def test_the_first_word_of_an_answer_is_learned_with_the_blank_before_it(tmp_path: Path) -> None:
+    """As transformers marks it."""
+    from transformers import AutoTokenizer
+
+    place = byte_level(tmp_path / "model")
+    letters, fast = tokens.OfFile(place), AutoTokenizer.from_pretrained(place)
+    [code] = letters.codes([documents.Part("say: a dog ü", learn=((5, 12),))])
+    assert letters.decode(code.tokens[code.learn].tolist()) == " a dog ü"
+    template = chat.template(place, None)
+    assert template
+    made = documents.Part(*template.text(CHAT, None, True))
+    [code] = letters.codes([made])
+    expected = fast.apply_chat_template(CHAT, return_assistant_tokens_mask=True, return_dict=True)
+    assert code.tokens.tolist() == expected["input_ids"]
+    assert code.learn.astype(int).tolist() == expected["assistant_masks"]
+
+
+@given(borders=st.lists(st.integers(0, 12), max_size=8), lengths=st.lists(st.integers(0, 4), max_size=6))
+def test_a_token_with_a_character_of_an_answer_is_learned(borders: list[int], lengths: list[int]) -> None:
+    places = sorted(borders[: len(borders) // 2 * 2])
+    spans = tuple(zip(places[::2], places[1::2], strict=True))
+    ends = np.cumsum([0, *lengths])
+    starts, ends = ends[:-1], ends[1:]
+    characters = {each for span in spans for each in range(*span)}
+    expected = [
+        any(each in characters for each in range(start, max(end, start + 1)))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    assert tokens._of(starts, ends, spans).tolist() == expected
+
+
 def test_tools_are_a_list_or_its_json(tmp_path: Path) -> None:
     template = "{% for each in tools or [] %}<{{ each.name }}> {% endfor %}" + TEMPLATE
     own, chats = tmp_path / "own.jinja", tmp_path / "a.jsonl"

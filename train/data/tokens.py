@@ -27,7 +27,7 @@ from .documents import Part, Reading, Spans
 
 SEPARATORS = ("<|endoftext|>", "</s>", "<eos>", "[SEP]")  # of well-known tokenizers, by preference
 MULTIPLE = 64  # to which a vocabulary is rounded up: matrices of other widths are slower on GPUs
-FORM = 2  # version of the files in a cache; other versions are not read
+FORM = 3  # version of the files in a cache; other versions are not read
 FACTS = "facts.json"
 
 
@@ -77,7 +77,7 @@ class OfBytes:
         for part in parts:
             tokens = np.frombuffer(part.text.encode("utf-8", errors="replace"), np.uint8)
             characters = np.cumsum(tokens & 0xC0 != 0x80) - 1  # to which each byte belongs
-            yield Code(tokens, None if part.learn is None else _within(characters, part.learn))
+            yield Code(tokens, None if part.learn is None else _of(characters, characters + 1, part.learn))
 
 
 class OfFile:
@@ -122,7 +122,8 @@ class OfFile:
         ):
             learn = None
             if part.learn is not None:
-                learn = _within(np.array(code.offsets, np.int64).reshape(-1, 2)[:, 0], part.learn)
+                starts, ends = np.array(code.offsets, np.int64).reshape(-1, 2).T
+                learn = _of(starts, ends, part.learn)
             yield Code(np.array(code.ids, self.kind), learn)
 
 
@@ -131,11 +132,15 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def _within(characters: np.ndarray, spans: Spans) -> np.ndarray:
-    """Return which of the characters, in rising order, are in one of the spans."""
-    starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    at = np.searchsorted(starts, characters, side="right") - 1
-    return (at >= 0) & (characters < np.append(ends, 0)[at])
+def _of(starts: np.ndarray, ends: np.ndarray, spans: Spans) -> np.ndarray:
+    """Return which tokens have a character in one of the spans.
+
+    starts, ends: of their characters, in rising order. The first token of an answer may begin with the blank
+    before it.
+    """
+    firsts, lasts = np.array([each for each in spans if each[0] < each[1]], np.int64).reshape(-1, 2).T
+    at = np.searchsorted(firsts, np.maximum(ends, starts + 1), side="left") - 1
+    return (at >= 0) & (starts < np.append(lasts, 0)[at])
 
 
 def alphabet(tokenizer: Path | None) -> Alphabet:
