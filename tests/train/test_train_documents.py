@@ -547,7 +547,9 @@ def test_models_of_transformers_keep_documents_apart(kind: str) -> None:
     assert torch.allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "joins"), [("qwen2", False), ("bloom", True), ("opt", True), ("rwkv", True)])
+@pytest.mark.parametrize(
+    ("kind", "joins"), [("qwen2", False), ("bloom", True), ("opt", True), ("rwkv", True)]
+)
 def test_a_model_that_joins_documents_is_found(kind: str, joins: bool) -> None:
     """These take position_ids, or any argument, and attend to all documents before, or are recurrent."""
     import transformers
@@ -566,7 +568,9 @@ def test_a_model_that_joins_documents_is_refused_before_the_first_step(tmp_path:
     import transformers
 
     sizes = {"vocab_size": 256, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    transformers.AutoConfig.for_model("opt", word_embed_proj_dim=32, **sizes).save_pretrained(tmp_path / "opt")
+    transformers.AutoConfig.for_model("opt", word_embed_proj_dim=32, **sizes).save_pretrained(
+        tmp_path / "opt"
+    )
     (tmp_path / "a.jsonl").write_text(LINES * 30)
     options = f"--task text --data a.jsonl --model hf:{tmp_path / 'opt'} --context 8 --max-steps 1 --no-save"
     done = start(tmp_path, "warm", [*options.split(), "--engine", "fsdp", "--documents", "apart"])
