@@ -231,6 +231,15 @@ def test_a_data_set_without_its_state_is_named(tmp_path: Path) -> None:
     (tmp_path / "saved/state.json").write_text("{}")
     with pytest.raises(BadInput, match="state.json is not of a data set: KeyError"):
         task("--data", str(tmp_path / "saved"))
+    on_disk(tmp_path / "rows")
+    state = json.loads((tmp_path / "rows/state.json").read_text())
+    arrow(tmp_path / "rows/indices.arrow")
+    state["_indices_data_files"] = [{"filename": "indices.arrow"}]
+    (tmp_path / "rows/state.json").write_text(json.dumps(state))
+    with pytest.raises(
+        CommonMistake, match=r"rows is a selection of the rows of its files: flatten_indices\(\)"
+    ):
+        task("--data", str(tmp_path / "rows"))
     on_disk(tmp_path / "other")
     (tmp_path / "other/data-00000-of-00001.arrow").unlink()
     with pytest.raises(CommonMistake, match="data-00000-of-00001.arrow cannot be read: No such file"):

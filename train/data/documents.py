@@ -231,9 +231,16 @@ def _below(place: Path) -> Iterator[Path]:
     if (place / "state.json").is_file() and (place / "dataset_info.json").is_file():
         try:
             state = json.loads((place / "state.json").read_text(encoding="utf-8"))
-            yield from [place / each["filename"] for each in state["_data_files"]]
+            parts = [place / each["filename"] for each in state["_data_files"]]
+            chosen = bool(state.get("_indices_data_files"))
         except (*NO_JSON, LookupError, TypeError) as error:
             raise BadInput(f"--data {place / 'state.json'} is not of a data set: {error!r}") from None
+        if chosen:  # in old versions of datasets; others write these rows only
+            raise CommonMistake(
+                f"--data {place} is a selection of the rows of its files: flatten_indices() and then "
+                "save_to_disk of datasets write these rows"
+            )
+        yield from parts
         return
     for each in sorted(place.iterdir()):
         if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir()):

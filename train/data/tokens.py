@@ -140,7 +140,8 @@ def _of(starts: np.ndarray, ends: np.ndarray, spans: Spans) -> np.ndarray:
     """
     firsts, lasts = np.array([each for each in spans if each[0] < each[1]], np.int64).reshape(-1, 2).T
     at = np.searchsorted(firsts, np.maximum(ends, starts + 1), side="left") - 1
-    return (at >= 0) & (starts < np.append(lasts, 0)[at])
+    result: np.ndarray = (at >= 0) & (starts < np.append(lasts, 0)[at])
+    return result
 
 
 def alphabet(tokenizer: Path | None) -> Alphabet:
