@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import ranks, report, whole_run
+from . import ranks, report, signals, whole_run
 from .errors import DONE, RESUMABLE, BadInput, CommonMistake, Resumable, TrainingFailure, status_of
 
 PATIENCE = 2.0  # seconds that the other ranks leave rank 0 for its message
@@ -63,13 +63,16 @@ def _with_remedy(error: BaseException) -> BaseException:
 def _fail(run: report.Run, error: BaseException, status: int) -> int:
     """Write status.json, print the error message and return `status`.
 
-    Only rank 0 reports a CommonMistake. The other ranks wait PATIENCE seconds and return.
+    Only rank 0 reports a CommonMistake. The other ranks wait PATIENCE seconds and return. They also wait with
+    another BadInput, such as a file that cannot be read, and report it unless a launcher ends them because
+    rank 0 has it, too.
     """
     message = str(error) or type(error).__name__
-    if isinstance(error, CommonMistake) and not run.is_main:
+    if isinstance(error, BadInput) and not run.is_main:
         # Launchers end all ranks when the first one exits: wait until rank 0 has printed.
         time.sleep(PATIENCE)
-        return status
+        if isinstance(error, CommonMistake) or signals.any_signal():
+            return status
     first = run.fail(message, type(error).__name__, status, **getattr(error, "facts", {}))
     me = f"rank {run.rank} on {run.host}"
     if (first.get("rank"), first.get("host")) != (run.rank, run.host):

@@ -226,6 +226,15 @@ def test_a_file_that_cannot_be_read_is_named_with_its_first_bytes(name: str, tmp
         task("--data", str(tmp_path / name))
 
 
+def test_a_file_that_no_rank_can_read_is_reported_once(tmp_path: Path) -> None:
+    """Also without a script, whose ranks have a run directory in common."""
+    (tmp_path / "a.bin").write_bytes(bytes(99))
+    options = ["--task", "text", "--data", "a.bin", "--engine", "ddp"]
+    done = start(tmp_path, "torchrun", options, env={"JOBGEN_RUN_DIR": ""})
+    assert done.returncode
+    assert done.stderr.count("a.bin is not JSON Lines") == 1
+
+
 def test_a_data_set_without_its_state_is_named(tmp_path: Path) -> None:
     on_disk(tmp_path / "saved")
     (tmp_path / "saved/state.json").write_text("{}")
