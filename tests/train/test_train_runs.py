@@ -30,6 +30,20 @@ pytestmark = pytest.mark.usefixtures("warm_python")
 ONE_EPOCH = ("--epochs", "1", "--log-every", "1")
 
 
+# A model whose loss is finite, but not its gradients: a square root at zero.
+CORNERED = """
+import torch
+
+class Cornered(torch.nn.Module):
+    def __init__(self, shape, classes):
+        super().__init__()
+        self.inner = torch.nn.Linear(shape[1] * shape[2], classes)
+        self.zero = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, images):
+        return self.inner(images.flatten(1)) + (0 * self.zero).sqrt()
+"""
+
 Train = Callable[..., Finished]
 
 
@@ -243,6 +257,18 @@ def test_a_loss_that_is_not_finite_fails_the_run(train: Train) -> None:
     assert done.status["state"] == "failed"
     assert "the loss is" in done.status["message"]
     assert "--lr" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "options", ["--zero-stage 1", "--zero-stage 2", "--zero-stage 3", "--zero-stage 2 --precision bf16"]
+)
+def test_gradients_that_are_not_finite_fail_the_run(train: Train, options: str, tmp_path: Path) -> None:
+    """DeepSpeed skips such a step, and each one after it: the loss stays finite, and nothing is learned."""
+    (tmp_path / "cornered.py").write_text(CORNERED)
+    env = {"PYTHONPATH": str(tmp_path)}
+    done = train("warm", "--model", "cornered:Cornered", *options.split(), ranks=1, env=env)
+    assert (done.returncode, done.status["state"]) == (1, "failed")
+    assert "the gradients of step 1 are not finite" in done.status["message"]
 
 
 def test_a_rank_with_a_mistake_of_its_own_is_named(tmp_path: Path) -> None:

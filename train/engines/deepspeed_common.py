@@ -63,8 +63,17 @@ class Common:
             self._engine.optimizer.clip_grad = self._clip * self._scale
 
     def after_step(self) -> None:
-        if self._scaler is not None and self._engine.optimizer.overflow:
+        """Called after each optimizer step of DeepSpeed, which all ranks skip if a gradient is not finite.
+
+        With a loss scale later steps go on; without one no later step would train anything.
+        """
+        if not getattr(self._engine.optimizer, "overflow", False):
+            return
+        if self._scaler is not None:
             self._scaler.update(self._scale * self._scaler.get_backoff_factor())
+        elif not self._engine.fp16_enabled():
+            step = self._engine.global_steps
+            raise TrainingFailure(f"the gradients of step {step} are not finite: try a smaller --lr")
 
     def learning_rate(self) -> float:
         return float(self._engine.optimizer.param_groups[0]["lr"])

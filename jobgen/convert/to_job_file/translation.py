@@ -143,7 +143,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
     words = set(re.findall(r"(?<!~)\b[a-z]+", code))  # Spack: ~rocm is without it
     marked = [name for name, row in ACCELERATORS.items() if words.intersection(row.marks)]
     kind = marked[0] if marked else of_devices("", [script.request.gpu_type or ""])
-    if kind != "cuda":
+    if kind != of_devices("", ()):  # that of GPUs without a type
         file.add("accelerator", kind)
 
 
