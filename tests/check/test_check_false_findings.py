@@ -246,6 +246,12 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
             )
         ),
         ("shared-log", f"{HEAD}#SBATCH --output=log-%a.out\n./a $SLURM_ARRAY_TASK_ID"),
+        ("shared-log", f"{HEAD}#SBATCH --output=2024.05.01.12.30.07.log\n./a"),
+        ("task-total", f"{HEAD}#SBATCH -N 2 -n 2 --ntasks-per-node=4\nmpirun -n 2 ./a"),
+        (
+            "sleep-as-sync",
+            f"{HEAD}dask scheduler --scheduler-file s &\nsleep 9\npython c.py --scheduler-file s",
+        ),
         *(
             ("download-in-job", f"{HEAD}{lines}\nsrun ./a")
             for lines in (
@@ -372,6 +378,11 @@ def test_what_a_program_has_written_gets_errors_only(name: str, body: str) -> No
     assert check(text.encode(), name) == []
     assert [one.rule for one in check(f"{text}#SBATCH --mem=4G\ndate\n".encode(), name)] == ["late-directive"]
     assert len(check(text.replace(body, "").encode(), "b.sh")) > 3
+
+
+def test_placeholders_of_a_template() -> None:
+    text = f"{HEAD}#SBATCH -A {{account}}\n#SBATCH -p {{queue}}\n./a"
+    assert [one.rule for one in check(text.encode(), "a.tpl") if one.rule == "placeholder"] == []
 
 
 def test_a_command_that_cleans_up_is_no_work() -> None:

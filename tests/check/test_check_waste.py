@@ -100,7 +100,7 @@ FOUND = [
     ("array-range", "warning", PBS + "a=(\n1\n2 # two\n)\n./t ${a[PBS_ARRAY_INDEX]}\n"),
     # tasks, requeue, results, settings
     ("task-total", "warning", TASKS + "#SBATCH --ntasks=2\nsrun python t.py\n"),
-    ("task-total", "note", TASKS + "#SBATCH --ntasks=2\nmpirun -np 2 ./a\n"),
+    ("task-total", "note", TASKS + "#SBATCH --ntasks=2\nmpirun ./a\n"),
     ("refused-requeue", "error", SLURM + '#SBATCH --no-requeue\n./a || scontrol requeue "$SLURM_JOB_ID"\n'),
     ("lost-output", "warning", SLURM + "python t.py --output_dir=/tmp/model\n"),
     ("lost-output", "warning", SLURM + "o=$SCRATCH/o\ntrap 'rm -r \"$o\"' EXIT\npython t.py --save-dir $o\n"),

@@ -83,9 +83,13 @@ def requeue_log(script: Script) -> Iterator[Hit]:
         yield Hit.at(option)
 
 
+# A date with a time, as a program writes it into the name of a log: 2024-05-01T12:30, 20240501_123000.
+_MOMENT = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d[-_.T]?[0-2]\d[-_.:]?[0-5]\d")
+
+
 def _is_one_file(script: Script, value: str) -> bool:
     """Return whether a path is that of a file, the same for all jobs."""
-    if re.search(r"[$^{<]|^/dev/", value):
+    if re.search(r"[$^{<]|^/dev/", value) or _MOMENT.search(value):
         return False
     if script.dialect.percent_codes:
         return bool(value) and not re.search(r"%\d*[jJAa]|\\", value)

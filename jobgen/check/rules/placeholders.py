@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.errors import shown
-from jobgen.script.other_text import has_variable
+from jobgen.script.other_text import has_variable, names_template
 from jobgen.script.script import Hit, Script
 
 EXPANDS_NOTHING = "expands no variables in directives"
@@ -51,7 +51,7 @@ _TEXTS = (
 )
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
-    if lines:
+    if lines and not names_template(script.name):
         yield Hit(lines[0].number, f"placeholders in directives, such as {shown(lines[0].rest)}")
 
 

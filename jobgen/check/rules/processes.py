@@ -254,8 +254,8 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         if command.background or command.statement.under("while_statement", "c_style_for_statement"):
             continue
         started, after = _started_before(command), _next_work(script, command)
-        if _is_time_of_work(script, command):
-            continue
+        if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
+            continue  # clients of dask wait for their workers themselves
         if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
             yield Hit(command.line)
 

@@ -144,6 +144,8 @@ def task_total(script: Script) -> Iterator[Hit]:
         return
     if "--ntasks-per-node" in script.heeded and nodes and each and tasks and tasks < nodes * each:
         steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
+        if any(one.number("-n", "-np", "--np", "--ntasks") == tasks for one in script.launches):
+            return
         yield Hit.at(
             total,
             f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: beside --ntasks, --ntasks-per-node={each} is only "
