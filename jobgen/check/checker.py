@@ -28,6 +28,10 @@ _OF_VALUES = (
 )
 
 
+# Marks of msub of Moab, and of the sbatch of JARVICE.
+_OTHER_COMMAND = re.compile(r"\bMOAB_JOB|/JARVICE\b")
+
+
 class Finding(NamedTuple):
     """A problem in a script, from a column of its line to another one, which is not included.
 
@@ -139,8 +143,11 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
 
 
 def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
-    """Return whether the line is not submitted as it stands."""
-    return hit.line in script.head and (hit.line in script.gaps or _is_replaced(hit, rule, script))
+    """Return whether the line is not submitted as it stands, or read by other commands than qsub and sbatch."""
+    if hit.line not in script.head:
+        return False
+    read_by_others = _OTHER_COMMAND.search(script.tree.text) is not None
+    return read_by_others or hit.line in script.gaps or _is_replaced(hit, rule, script)
 
 
 def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:

@@ -380,6 +380,14 @@ def test_what_a_program_has_written_gets_errors_only(name: str, body: str) -> No
     assert len(check(text.replace(body, "").encode(), "b.sh")) > 3
 
 
+def test_scripts_that_other_commands_read() -> None:
+    text = "#PBS -l walltime=1:00:00\n#PBS -N\n./a $MOAB_JOBARRAYINDEX\n"
+    assert {one.severity for one in check(text.encode(), "a.pbs") if one.rule == "bad-value"} == {"note"}
+    text = "alias a='echo \"\n#SBATCH -n 1\n\"'\nif true; then\nelse\n"
+    assert "syntax-error" not in [one.rule for one in check(text.encode(), ".zshrc")]
+    assert "syntax-error" in [one.rule for one in check(text.encode(), "a.sh")]
+
+
 def test_placeholders_of_a_template() -> None:
     text = f"{HEAD}#SBATCH -A {{account}}\n#SBATCH -p {{queue}}\n./a"
     assert [one.rule for one in check(text.encode(), "a.tpl") if one.rule == "placeholder"] == []
