@@ -143,7 +143,7 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
 
 
 def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
-    """Return whether the line is not submitted as it stands, or read by other commands than qsub and sbatch."""
+    """Return whether the line is not submitted as it stands, or not by qsub or sbatch."""
     if hit.line not in script.head:
         return False
     read_by_others = _OTHER_COMMAND.search(script.tree.text) is not None
