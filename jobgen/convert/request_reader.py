@@ -74,6 +74,11 @@ def jobs(one: str) -> list[tuple[str, str]]:
     return [(_KINDS.get(kind, kind), job) for job in ids or [""]]
 
 
+def waits_for_number(request: Request) -> bool:
+    """Return whether a directive has the number of another job, which only its own scheduler knows."""
+    return any(re.fullmatch(_DEPENDENCIES, one) for one in request.depend)
+
+
 def dependencies(request: Request, target: Dialect) -> Iterator[str]:
     """Yield the dependencies that all schedulers support, with job numbers only."""
     for one in request.depend:

@@ -1828,3 +1828,17 @@ def test_a_script_that_another_one_writes_with_echo_stays_as_it_is(lines: str, s
     if stays:
         assert [one.what for one in done.remarks if "stays one for PBS Pro" in one.why] == ["#PBS -N b"]
         assert [one.why for one in done.remarks if one.what == "PBS_O_WORKDIR"] == ["is not set by Slurm"]
+
+
+@pytest.mark.parametrize(
+    ("source", "directive"),
+    [("slurm", "--dependency=afterany:8354394"), ("pbspro", "-W depend=afterok:12.server:13")],
+)
+def test_the_number_of_a_job_of_the_old_scheduler_has_a_remark(source: str, directive: str) -> None:
+    prefix = "#SBATCH" if source == "slurm" else "#PBS"
+    text = f"#!/bin/bash\n{prefix} {directive}\n./a\n"
+    for target in {"slurm", "pbspro", "torque"} - {source}:
+        why = [one.why for one in convert(text, target, source).remarks if one.what == directive]
+        assert [one.startswith("names a job of") for one in why] == [True]
+    assert (False, 2, directive) in remarks(job_file(text, source))
+    assert "names a job" not in str(convert("#SBATCH -d singleton\n./a", "pbspro", "slurm").remarks)

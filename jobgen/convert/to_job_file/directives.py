@@ -26,9 +26,13 @@ _ONE_LOG = "jobs of jobgen have one log file"
 def limits(file: JobFile, script: Script, source: Dialect) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
-    Add a remark on the file of errors that the scheduler writes without a directive.
+    Add remarks on the file of errors that the scheduler writes without a directive, and on the number of
+    another job.
     """
     request = script.request
+    if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
+        why = f"names a job of {source.title}: for another scheduler write the number of a job there"
+        file.remarks.append(Remark(job.option.line, job.text, why, lost=False))
     joined = script.heeded.get("-j")
     into_error = joined is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:

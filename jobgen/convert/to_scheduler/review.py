@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from jobgen.convert import misreadings, start_directory, variable_names
-from jobgen.convert.request_reader import has_directives
+from jobgen.convert.request_reader import has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import variables
@@ -63,6 +63,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if request.name and (new := target.job_name(request.name)) != request.name:
         option = script.heeded[key_of(source.scheduler.request_forms["name"])]
         yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
+    if waits_for_number(request):
+        why = f"names a job of {source.title}: write the number of a job of {target.title}"
+        yield from _at(script, source, "dependency", why)
     place = request.place or "scatter" * ("nodes" in request.totals)
     if source.chunks_share_nodes and request.several and "scatter" not in place:
         yield from _at(script, source, "ranks", "each chunk becomes a node")

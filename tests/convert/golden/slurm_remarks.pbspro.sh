@@ -40,4 +40,5 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi
 # 12: look: --output=%x-%A-%a.out: the script opens it with exec; what is printed before that is in the log of PBS Pro
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in PBS Pro
 # 14: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in PBS Pro
+# 14: look: --dependency=afterok:12,aftercorr:13: names a job of Slurm: write the number of a job of PBS Pro
 # 15: look: srun: no module or variable names the MPI: the options are for Open MPI

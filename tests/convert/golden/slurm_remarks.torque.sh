@@ -35,4 +35,5 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in Torque
 # 13: look: -m e: Torque sends it for each task of the array, Slurm for the array as a whole
 # 14: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in Torque
+# 14: look: --dependency=afterok:12,aftercorr:13: names a job of Slurm: write the number of a job of Torque
 # 15: look: srun: no module or variable names the MPI: the options are for Open MPI

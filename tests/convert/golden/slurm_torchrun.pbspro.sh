@@ -34,6 +34,7 @@ echo "$SLURM_NNODES nodes, the first is $MASTER_ADDR"
 mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi_exports) bash -c 'exec torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 \
   --node-rank="$OMPI_COMM_WORLD_RANK" --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" train.py --data /data'
 # 11: --constraint=a100: must be a resource of a node in PBS Pro, such as gpu_type=a100
+# 12: look: --dependency=afterany:4711: names a job of Slurm: write the number of a job of PBS Pro
 # 23: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
 # 23: look: srun: no module or variable names the MPI: the options are for Open MPI
 # 24: look: SLURM_PROCID: replaced by OMPI_COMM_WORLD_RANK

@@ -19,5 +19,6 @@ mpirun -np 8 python train.py
 # 3: a100:ib of -l nodes: must be a resource of a node in PBS Pro, such as gpu_type=a100
 # 4: -l qos=high: PBS Pro has no equivalent; use a queue
 # 5: -W x=FLAGS:ADVRES:night.1: reservations of PBS Pro are queues with names such as R12
+# 6: look: -W depend=afterokarray:12[].head,after:7: names a job of Torque: write the number of a job of PBS Pro
 # 9: look: -t 1-4%2: programs that read PBS_ARRAYID find PBS_ARRAY_INDEX
 # 11: look: -o told-$PBS_JOBID.out: the script opens it with exec; what is printed before that is in the log of PBS Pro

@@ -17,6 +17,7 @@
 # not translated: -p 5: only an operator of Slurm may increase it; use 0 or less
 cd "$SLURM_SUBMIT_DIR" || exit 1
 srun --ntasks=8 --kill-on-bad-exit=1 --mpi=pmix python train.py
+# 6: look: -W depend=afterokarray:12[].head,after:7: names a job of Torque: write the number of a job of Slurm
 # 7: -a 12312000: the date has no year: add it
 # 8: -p 5: only an operator of Slurm may increase it; use 0 or less
 # 9: look: -t 1-4%2: programs that read PBS_ARRAYID find SLURM_ARRAY_TASK_ID
