@@ -361,7 +361,8 @@ class MpiFlavour(NamedTuple):
     launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
     session. ``more_ranks`` are further variables of a rank, with the fields of ``ranks`` that have their
-    values. ``pmi_library`` is the variable by which it finds the library of ``srun``. ``restarts_measured``:
+    values. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes each host
+    of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``. ``restarts_measured``:
     its jobs were restarted in place by a test.
     """
 
@@ -389,6 +390,7 @@ class MpiFlavour(NamedTuple):
     own_sessions: bool = False
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
+    slots: str = ""
     pmi_library: str = ""
     restarts_measured: bool = True
 
@@ -469,6 +471,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         settings=("I_MPI_",),
+        slots="-machinefile",  # -f starts a rank on each host in turn
         pmi_library="I_MPI_PMI_LIBRARY",  # https://slurm.schedmd.com/mpi_guide.html#intel_mpi
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"
         r"|(?:intel|intelcuda)[-/]20\d\d[ab]",

@@ -1842,3 +1842,21 @@ def test_the_number_of_a_job_of_the_old_scheduler_has_a_remark(source: str, dire
         assert [one.startswith("names a job of") for one in why] == [True]
     assert (False, 2, directive) in remarks(job_file(text, source))
     assert "names a job" not in str(convert("#SBATCH -d singleton\n./a", "pbspro", "slurm").remarks)
+
+
+@pytest.mark.parametrize(
+    ("module", "options", "line", "hosts"),
+    [
+        ("intel-mpi", "-n 4", "srun ./a", "-machinefile"),
+        ("intel-mpi", "-n 4", "mpirun ./a", "-machinefile"),
+        ("intel-mpi", "-n 4", "mpirun -ppn 2 ./a", "-f"),
+        ("intel-mpi", "-N 2 --ntasks-per-node=2", "srun ./a", "-f"),
+        ("mpich", "-n 4", "srun ./a", "-f"),
+    ],
+)
+def test_intel_mpi_counts_the_lines_of_a_machinefile_only(
+    module: str, options: str, line: str, hosts: str
+) -> None:
+    text = convert(SLURM.format(options, f"module load {module}\n{line}"), "pbspro").text
+    assert f' {hosts} "$PBS_NODEFILE"' in text
+    assert text.count("$PBS_NODEFILE") == 1

@@ -160,12 +160,13 @@ def completed(
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
         mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
         passed = exports(call, mpi)
-        hosts = f'{mpi.place[1].split()[0]} "${target.variable("node_file")}"'
+        counted = _ranks(line, given, script, target, mpi) if line is not None else []
+        by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
+        hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
             yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
         else:
-            counted = _ranks(line, given, script, target, mpi)
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
                 yield Remark(call.command.line, call.what, why, lost=False)

@@ -64,6 +64,7 @@ _VALUES = {
     "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
+OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
 _SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
 _SINGLE = {
     "-pernode": ("each", "1"),
@@ -179,6 +180,8 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
         option = "-" * mpi.by_scheduler + "-hosts" if mpi.passes_all else "--host"
         hosts = _host(line.values["hosts"], ranks)
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
+    elif not each:
+        text = text.replace(f" {mpi.place[1].split()[0]} ", f" {hosts_option(mpi, counted=True)} ")
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
     if (bind := line.values.get("bind", "none")) != "none":
         text = _bound(line, text, bind, request.cpus_per_rank or 1)
@@ -193,6 +196,11 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if "label" in line.values and not mpi.passes_all:
         line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
+
+
+def hosts_option(mpi: MpiFlavour, counted: bool) -> str:
+    """Return the option for the node file; ``counted``: its lines are the ranks of each node."""
+    return (counted and mpi.slots) or mpi.place[1].split()[0]
 
 
 def is_of_lone_ranks(request: Request, target: Dialect) -> bool:
