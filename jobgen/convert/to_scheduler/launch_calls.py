@@ -34,6 +34,8 @@ _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a v
 _IN_TEXT = re.compile(
     r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*"
 )
+_START = re.compile(_IN_TEXT.pattern.replace("(mpirun", "(srun|mpirun"))
+_TEXTS = ("string", "raw_string", "heredoc_body")
 _HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
@@ -267,7 +269,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
     names = (one.node.get("name") for one in script.commands)
     own |= {match[1] for name in names if name and (match := _VARIABLE.fullmatch(name.text))}
     ranges = [(one.command.node.start, one.command.node.end) for one in done]
-    for node in script.tree.all("string", "raw_string", "heredoc_body"):
+    for node in script.tree.all(*_TEXTS):
         inside = any(start <= node.start < end or node.start <= start < node.end for start, end in ranges)
         found = None if inside or _is_text(node) else _IN_TEXT.search(node.text)
         name = next((name for name, one, _ in script.assignments if one.start <= node.start < one.end), None)
@@ -280,6 +282,15 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
                 f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
             )
             yield Remark(line, found[1], why, lost=False)
+
+
+def in_words(script: Script) -> bool:
+    """Return whether a launcher with a program is in a text, or in the words of another command: of a function
+    or ``eval``."""
+    names = {*MPIRUNS, "srun"}
+    words = (word for one in script.commands if one.name not in PRINT for word in one.arguments[:-1])
+    texts = (one for one in script.tree.all(*_TEXTS) if not _is_text(one))
+    return any(one.text in names for one in words) or any(_START.search(one.text) for one in texts)
 
 
 def _is_text(node: Node) -> bool:

@@ -7,10 +7,11 @@ import re
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
-from jobgen.convert.to_scheduler.launch_calls import other_launchers
+from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported
 from jobgen.schedulers.base import fill
+from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
@@ -157,6 +158,10 @@ def _writes_here(command: Node) -> bool:
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return a line that sets the threads of a rank as the source does, unless the script exports them."""
+    several = threads_of_ranks(script, source, target, content)
+    if several and not target.sets_threads:
+        why = f"  # {source.scheduler.node_step} binds a rank to its cores"
+        return [f"export OMP_NUM_THREADS={_cores_of_rank(script, source, content)}{why}"]
     if source.sets_threads == target.sets_threads or _names_threads(script, content):
         return []
     request, own = script.request, _has_own_threads(script)
@@ -165,13 +170,19 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    several = threads_of_ranks(script, source, target, content)
     whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
     whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
-    least = min(one.cpus_per_rank or 1 for one in content.components or [request])
-    return [f"export OMP_NUM_THREADS={least}{why}"] if several else []
+    cores = _cores_of_rank(script, source, content)
+    return [f"export OMP_NUM_THREADS={cores}{why}"] if several else []
+
+
+def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
+    """Return the cores of a rank: the least number of those that the launchers and the directives name."""
+    of_job = min(one.cpus_per_rank or 1 for one in content.components or [script.request])
+    steps = [one for one in script.launches if one.kind == source.scheduler.node_step]
+    return min((one.number("-c", "--cpus-per-task") or of_job for one in steps), default=of_job)
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
@@ -191,14 +202,25 @@ def _starts_threads(script: Script) -> bool:
 
 def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> bool:
     """Return whether the new script sets the threads of the several ranks of a node."""
-    sets = target.sets_threads and not source.sets_threads and not _names_threads(script, content)
-    return (
-        sets
-        and not _has_own_threads(script)
-        and not _starts_threads(script)
-        and any((one.ranks_per_node or 1) > 1 for one in content.components or [script.request])
-        and (bool(script.launches) or any(other_launchers(script, ())))
-    )
+    if source.sets_threads or _names_threads(script, content) or _has_own_threads(script):
+        return False
+    if _starts_threads(script):
+        return False
+    request = script.request
+    several = any((one.ranks_per_node or 1) > 1 for one in content.components or [request])
+    if target.sets_threads:
+        started = script.launches or any(other_launchers(script, ())) or in_words(script)
+        return several and bool(started)
+    known = not request.exclusive or request.cpus_per_rank is not None
+    several |= request.nodes is None and (request.ranks or 1) > 1
+    return several and known and target.scheduler.node_step is None and _are_bound(script, source)
+
+
+def _are_bound(script: Script, source: Dialect) -> bool:
+    """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
+    steps = [one for one in script.launches if one.kind == source.scheduler.node_step and one.program]
+    bound = [one for one in steps if one.options.get("--cpu-bind") not in ("none", "no")]
+    return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 
 def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:

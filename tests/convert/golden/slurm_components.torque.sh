@@ -8,6 +8,7 @@
 #PBS -V
 # shellcheck disable=SC2046  # the words of $(mpi_exports)
 cd "$PBS_O_WORKDIR" || exit 1  # where Slurm starts a job
+export OMP_NUM_THREADS=1  # srun binds a rank to its cores
 # Slurm gives the ranks the whole environment, this mpirun what -x names: all but a node's variables.
 mpi_exports() {
   awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&
