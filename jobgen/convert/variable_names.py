@@ -73,6 +73,20 @@ def is_exported(script: Script, name: str) -> bool:
     )
 
 
+# Variables by which OpenMP binds the threads of a program to the cores that it has.
+_OF_THREADS = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY")
+
+
+def binds_threads(script: Script) -> str:
+    """Return the variable by which the programs of a script bind their threads to cores; empty without one."""
+    values = {name: script.constants.value(value) for name, value, _ in script.assignments}
+    for name in _OF_THREADS if (values.get("OMP_PROC_BIND") or "").lower() != "false" else ():
+        unbound = re.search(r"^$|\b(none|disabled)\b", values.get(name) or "x")
+        if name in values and not unbound and is_exported(script, name):
+            return name
+    return ""
+
+
 def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
     """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
     for node in root.all("variable_name", "raw_string", "string_content", "$"):

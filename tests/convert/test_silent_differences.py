@@ -1860,3 +1860,31 @@ def test_intel_mpi_counts_the_lines_of_a_machinefile_only(
     text = convert(SLURM.format(options, f"module load {module}\n{line}"), "pbspro").text
     assert f' {hosts} "$PBS_NODEFILE"' in text
     assert text.count("$PBS_NODEFILE") == 1
+
+
+PINNED = "export OMP_PLACES=cores\nsrun ./a"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "bound"),
+    [
+        ("-N 2 --ntasks-per-node=4 -c 2", PINNED, "--map-by ppr:4:node:PE=2 --bind-to core"),
+        ("-N 2 --ntasks-per-node=4", PINNED, "--map-by ppr:4:node --bind-to core"),
+        ("-N 2 --ntasks-per-node=4", f"{PINNED[:-4]} -c 2 ./a", "--map-by ppr:4:node:PE=2 --bind-to core"),
+        ("-N 2 --ntasks-per-node=4 -c 2", f"module load mpich\n{PINNED}", "-bind-to core:2"),
+        ("-N 2 -c 2", PINNED, "--bind-to none"),
+        ("-N 2 --ntasks-per-node=4 -c 2", PINNED.replace("export ", ""), "--bind-to none"),
+        ("-N 2 --ntasks-per-node=4 -c 2", f"export OMP_PROC_BIND=false\n{PINNED}", "--bind-to none"),
+        ("-N 2 --ntasks-per-node=4 --exclusive", PINNED, "--bind-to none"),
+    ],
+)
+def test_ranks_whose_threads_are_bound_have_cores_of_their_own(options: str, code: str, bound: str) -> None:
+    done = convert(SLURM.format(options, code), "pbspro")
+    assert f" {bound} " in done.text
+    assert "OMP_PLACES" not in [one.what for one in done.remarks]
+
+
+def test_bound_threads_of_ranks_without_a_binding_have_a_remark() -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=4 -c 2", f"module load intel-mpi\n{PINNED}")
+    assert "OMP_PLACES" in [one.what for one in convert(text, "pbspro").remarks]
+    assert (False, 4, "OMP_PLACES") in remarks(job_file(text))

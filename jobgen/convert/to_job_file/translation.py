@@ -24,6 +24,7 @@ from jobgen.convert.to_job_file.main_command import last_launch, main_command, o
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
+from jobgen.convert.variable_names import binds_threads
 from jobgen.launch.accelerators import ACCELERATORS, of_devices
 from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
@@ -132,6 +133,10 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
     alone &= not file.components and not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
     file.keep_own("launcher", "none" if alone else "mpirun")
+    if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
+        line = next(node.line for one, _, node in script.assignments if one == name)
+        why = "binds threads to the cores of their rank: for another scheduler add cpu_bind = cores"
+        file.remarks.append(Remark(line, name, why, lost=False))
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
 

@@ -11,7 +11,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.convert.variable_names import inner_names, names_own_job
+from jobgen.convert.variable_names import binds_threads, inner_names, names_own_job
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import command_start
@@ -92,6 +92,7 @@ def _replaced(
             text = " ".join(["env", *line.exports] if line.exports else [])
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
+            line.values |= _threads(line, script)
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
@@ -130,6 +131,14 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     each_once = any(re.search(r"\buniq\b|\bsort +-u", one) for one in commands)
     each_once &= not any(re.search(r"\b(for|while|repeat|seq)\b", one) for one in commands)
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
+
+
+def _threads(line: LaunchLine, script: Script) -> dict[str, str]:
+    """Return the variable by which threads are bound to the cores of their rank, to which srun binds it."""
+    request = script.request
+    unknown = request.exclusive and request.cpus_per_rank is None and "cores" not in line.numbers
+    name = "" if unknown or "bind" in line.values else binds_threads(script)
+    return {"threads": name} if name else {}
 
 
 def _plain(text: str) -> str:

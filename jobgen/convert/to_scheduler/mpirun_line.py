@@ -183,8 +183,10 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     elif not each:
         text = text.replace(f" {mpi.place[1].split()[0]} ", f" {hosts_option(mpi, counted=True)} ")
     text = re.sub(r'"\$JOBGEN_RUN_DIR/\w+"', lambda _: hosts, text)
+    if line.values.get("threads") and not {"1"} & {ranks, each}:
+        line.values.setdefault("bind", "core")
     if (bind := line.values.get("bind", "none")) != "none":
-        text = _bound(line, text, bind, request.cpus_per_rank or 1)
+        text = _bound(line, text, bind, line.numbers.get("cores") or request.cpus_per_rank or 1)
     if "chdir" in line.values:
         text += f" {'--wdir' if mpi.by_scheduler else '-wdir'} {line.values['chdir']}"
     if "label" in line.values:
@@ -220,6 +222,10 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
     if bind == "core" and many and " --cpu-bind" in found:
         return found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
     found = found.replace("--cpu-bind hwthread", "--cpu-bind thread")
+    if threads := line.values.get("threads"):  # one core for all threads of a rank is worse than all
+        why = "binds threads to the cores of their rank: without a binding all ranks of a node use the same cores"
+        line.notes += [(threads, why)] * (found == text or many)
+        return text if many else found
     if found == text:
         line.notes.append((f"--cpu-bind {bind}", "the ranks start without a binding"))
     elif many:
