@@ -1888,3 +1888,20 @@ def test_bound_threads_of_ranks_without_a_binding_have_a_remark() -> None:
     text = SLURM.format("-N 2 --ntasks-per-node=4 -c 2", f"module load intel-mpi\n{PINNED}")
     assert "OMP_PLACES" in [one.what for one in convert(text, "pbspro").remarks]
     assert (False, 4, "OMP_PLACES") in remarks(job_file(text))
+
+
+@pytest.mark.parametrize(
+    ("select", "place", "kept", "lost"),
+    [
+        ("5:ncpus=2", "pack", None, True),
+        ("5:ncpus=2", "pack:excl", None, True),
+        ("2:ncpus=2:mpiprocs=2+1:ncpus=4:mpiprocs=4", "pack:group=sw", ["-l place=scatter:group=sw"], True),
+        ("1:ncpus=2", "pack", ["-l place=pack"], False),
+    ],
+)
+def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
+    select: str, place: str, kept: list[str] | None, lost: bool
+) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l select={select}\n#PBS -l place={place}\nmpirun ./a\n")
+    assert tomllib.loads(done.text).get("pbs", {}).get("directive") == kept
+    assert ((True, 3, f"-l place={place}") in remarks(done)) is lost

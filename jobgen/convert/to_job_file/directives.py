@@ -171,6 +171,20 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     return list(dict.fromkeys(others))
 
 
+def unpack(file: JobFile, script: Script) -> None:
+    """Replace a directive that puts several nodes of the job file on one host."""
+    nodes = len(file.components) or file.values.get("nodes", 1)
+    packed = [one for one in file.list("directive") if nodes != 1 and _PACK.match(one)]
+    for text in packed:
+        spread = [_PACK.sub("-l place=scatter", text)] * ("group=" in text)
+        others = [one for one in file.list("directive") if one != text]
+        file.values["directive"] = [*others, *spread]
+        line = next((one.line for one in script.options if one.value == text.removeprefix("-l ")), 1)
+        why = "puts all chunks on one host; jobgen's job has each on a host of its own: "
+        file.remarks.append(Remark(line, text, f"{why}for one host write one node with the sum of them"))
+
+
+_PACK = re.compile("-l place=pack(?=:|$)")
 _FREE = "-l place=free"
 NO_PLACE = "select without place"
 _ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free

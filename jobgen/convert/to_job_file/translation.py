@@ -18,7 +18,7 @@ from jobgen.convert.to_job_file import (
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
-from jobgen.convert.to_job_file.directives import limits, read_directives, set_name
+from jobgen.convert.to_job_file.directives import limits, read_directives, set_name, unpack
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import ProgramWords
@@ -60,6 +60,7 @@ def convert(script: Script) -> Converted:
     parts = scripts_of(script) if script.components or not _is_own(script) else [script]
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
+    unpack(file, script)
     line = script.directives.live[0].number if script.directives.live else 1
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
