@@ -1905,3 +1905,18 @@ def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
     done = job_file(f"#!/bin/bash\n#PBS -l select={select}\n#PBS -l place={place}\nmpirun ./a\n")
     assert tomllib.loads(done.text).get("pbs", {}).get("directive") == kept
     assert ((True, 3, f"-l place={place}") in remarks(done)) is lost
+
+
+@pytest.mark.parametrize(
+    ("options", "memory", "named"),
+    [
+        ("--ntasks=NTASKS", "--mem-per-cpu=4G", True),
+        ("-n 4 -c NCPU", "--mem-per-cpu=4G", True),
+        ("-n 4 --gpus=NGPU", "--mem-per-gpu=4G", True),
+        ("-n 4 -c NCPU", "--mem=4G", False),
+        ("-n 4 -c 2", "--mem-per-cpu=4G", False),
+    ],
+)
+def test_the_memory_of_an_unknown_number_of_cores_is_named(options: str, memory: str, named: bool) -> None:
+    done = job_file(SLURM.format(f"{options} {memory}", "srun ./a"))
+    assert (memory in [one.what for one in done.remarks if "set mem" in one.why]) is named

@@ -152,6 +152,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
+            file.remarks += _memory(script, source)
         if text.startswith(("-l select", "-l nodes")):
             file.remarks.append(Remark(option.line, text, why))
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
@@ -187,6 +188,14 @@ def unpack(file: JobFile, script: Script) -> None:
 _PACK = re.compile("-l place=pack(?=:|$)")
 _FREE = "-l place=free"
 NO_PLACE = "select without place"
+def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the memory of a core or a device, the number of which is not known."""
+    for key in source.scheduler.keys.memory:
+        if "-per-" in key and (option := script.heeded.get(key)):
+            why = "the number by which it is multiplied is not known: set mem, the memory of a node"
+            yield Remark(option.line, f"{key}={option.value}", why, lost=False)
+
+
 _ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
