@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +13,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
@@ -164,16 +166,28 @@ def names_devices(script: Script) -> bool:
 
 
 def own_name(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each command that names the file of the script, except a program that a launcher
-    starts in another folder."""
+    """Yield a remark on each command that names the file of the script, except a program in another folder that
+    a launcher or a container starts."""
     folder = re.compile(r"['\"]?(\./)?\w[\w.-]*/.")
     programs = {one.program[0].start for one in script.launches if one.program}
     for command in script.commands:
-        words = [one for one in command.arguments if one.start not in programs or not folder.match(one.text)]
+        starts = programs | (_contained(command, script) if script.name else set())
+        words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
         names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
         if script.name and command.name not in PRINT and script.name in names:
             why = "is the file of this script, and not that of the new one"
             yield Remark(command.line, script.name, why, lost=False)
+
+
+def _contained(command: Command, script: Script) -> set[int]:
+    """Return where the words behind the name of a container begin."""
+    found: set[int] = set()
+    inside = False
+    for word in command.words:
+        name = os.path.basename(script.constants.value(word) or "")
+        found |= {word.start} if inside else set()
+        inside |= name in WRAPPERS and WRAPPERS[name].container
+    return found
 
 
 def _inputs(command: Node) -> Iterator[Node]:

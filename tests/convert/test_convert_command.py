@@ -29,12 +29,12 @@ def test_our_own_script_gets_one_sentence(name: str) -> None:
 
 def test_the_command_says_what_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "job.pbs"
-    path.write_text("#!/bin/bash\n#PBS -l select=1\n#PBS -k doe\nhostname\n")
+    path.write_text("#!/bin/bash\n#PBS -l select=1\n#PBS -k oe\nhostname\n")
     done = jobgen("convert", path, "--to", "slurm")
     assert done.returncode == 1
     guessed, *lost = done.stderr.splitlines()
     assert guessed == f"{path}: read as PBS Pro because of select=1 (line 2); --scheduler overrides this"
-    assert lost == [f"{path}:3: cannot be translated: -k doe: has no counterpart in Slurm"]
+    assert lost == [f"{path}:3: cannot be translated: -k oe: has no counterpart in Slurm"]
     assert "#SBATCH --nodes=1\n" in done.stdout
 
 

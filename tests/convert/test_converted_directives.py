@@ -16,7 +16,7 @@ from jobgen.script.script import Script
         ("#PBS -l select=1:ncpus=2:host=n7", "slurm", "host=n7 of -l select"),
         ("#PBS -l select=1:ncpus=2:scratch_local=9gb", "slurm", "scratch_local=9gb of -l select"),
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
-        ("#PBS -k doe", "slurm", "-k doe"),
+        ("#PBS -k oe", "slurm", "-k oe"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
         ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
         ("#PBS -W depend=on:3", "slurm", "-W depend=on:3"),

@@ -1896,15 +1896,17 @@ def test_bound_threads_of_ranks_without_a_binding_have_a_remark() -> None:
         ("5:ncpus=2", "pack", None, True),
         ("5:ncpus=2", "pack:excl", None, True),
         ("2:ncpus=2:mpiprocs=2+1:ncpus=4:mpiprocs=4", "pack:group=sw", ["-l place=scatter:group=sw"], True),
-        ("1:ncpus=2", "pack", ["-l place=pack"], False),
+        ("1:ncpus=2", "pack", ["-l place=pack"], None),
+        ("5:ncpus=2", "vscatter", None, False),
     ],
 )
 def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
-    select: str, place: str, kept: list[str] | None, lost: bool
+    select: str, place: str, kept: list[str] | None, lost: bool | None
 ) -> None:
     done = job_file(f"#!/bin/bash\n#PBS -l select={select}\n#PBS -l place={place}\nmpirun ./a\n")
     assert tomllib.loads(done.text).get("pbs", {}).get("directive") == kept
-    assert ((True, 3, f"-l place={place}") in remarks(done)) is lost
+    found = [one.lost for one in done.remarks if one.what == f"-l place={place}"]
+    assert found == [lost] * (lost is not None)
 
 
 @pytest.mark.parametrize(
@@ -1920,3 +1922,39 @@ def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
 def test_the_memory_of_an_unknown_number_of_cores_is_named(options: str, memory: str, named: bool) -> None:
     done = job_file(SLURM.format(f"{options} {memory}", "srun ./a"))
     assert (memory in [one.what for one in done.remarks if "set mem" in one.why]) is named
+
+
+@pytest.mark.parametrize(
+    ("directive", "target", "lost"),
+    [
+        ("-k doe", "slurm", False),
+        ("-k oed", "slurm", False),
+        ("-k oe", "slurm", True),
+        ("-k doe", "torque", True),
+        ("-l place=vscatter", "slurm", False),
+        ("-l place=vscatter:excl", "slurm", False),
+    ],
+)
+def test_what_another_scheduler_does_by_itself_is_not_lost(directive: str, target: str, lost: bool) -> None:
+    done = convert(f"#PBS -l select=2:ncpus=2\n#PBS {directive}\n./a", target, "pbspro")
+    assert ((True, 3, directive) in remarks(done)) is lost
+    assert "each chunk becomes a node" in str(done.remarks)
+
+
+def test_names_of_nodes_are_those_of_the_old_cluster() -> None:
+    done = convert(SLURM.format("--nodelist=node1", "./a"), "pbspro")
+    assert ["of the old cluster" in one.why for one in done.remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("apptainer exec a.sif bash ./sub/job.sh", False),
+        ("srun apptainer exec a.sif sub/job.sh", False),
+        ("apptainer exec a.sif bash ./job.sh", True),
+        ("bash sub/job.sh", True),
+    ],
+)
+def test_a_program_of_a_container_in_another_folder_is_another_file(command: str, named: bool) -> None:
+    done = translation.convert(Script(SLURM.format("-n 1", command).encode(), "slurm", name="job.sh"))
+    assert ("is the file of this script" in str(done.remarks)) is named

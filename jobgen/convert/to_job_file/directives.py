@@ -173,19 +173,22 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
 
 
 def unpack(file: JobFile, script: Script) -> None:
-    """Replace a directive that puts several nodes of the job file on one host."""
+    """Replace a directive by which several nodes of the job file are or may be on one host."""
     nodes = len(file.components) or file.values.get("nodes", 1)
-    packed = [one for one in file.list("directive") if nodes != 1 and _PACK.match(one)]
-    for text in packed:
-        spread = [_PACK.sub("-l place=scatter", text)] * ("group=" in text)
+    found = [match for one in file.list("directive") if nodes != 1 and (match := _CLOSE.match(one))]
+    for match in found:
+        text, is_packed = match.string, match[1] == "pack"
+        spread = [_CLOSE.sub("-l place=scatter", text)] * ("group=" in text)
         others = [one for one in file.list("directive") if one != text]
         file.values["directive"] = [*others, *spread]
         line = next((one.line for one in script.options if one.value == text.removeprefix("-l ")), 1)
-        why = "puts all chunks on one host; jobgen's job has each on a host of its own: "
-        file.remarks.append(Remark(line, text, f"{why}for one host write one node with the sum of them"))
+        why = f"{'puts all' if is_packed else 'may put several'} chunks on one host; "
+        why += "jobgen's job has each on a host of its own"
+        why += ": for one host write one node with the sum of them" * is_packed
+        file.remarks.append(Remark(line, text, why, lost=is_packed))
 
 
-_PACK = re.compile("-l place=pack(?=:|$)")
+_CLOSE = re.compile("-l place=(pack|vscatter)(?=:|$)")
 _FREE = "-l place=free"
 NO_PLACE = "select without place"
 def _memory(script: Script, source: Dialect) -> Iterator[Remark]:

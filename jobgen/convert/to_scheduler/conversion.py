@@ -113,7 +113,7 @@ def _request(
     for option, text, why in content.unconverted:
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
-        else:
+        elif target.copies_logs or not source.writes_log_in_place(text):
             remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
     return head, remarks
 

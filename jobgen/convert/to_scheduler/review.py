@@ -67,7 +67,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"names a job of {source.title}: write the number of a job of {target.title}"
         yield from _at(script, source, "dependency", why)
     place = request.place or "scatter" * ("nodes" in request.totals)
-    if source.chunks_share_nodes and request.several and "scatter" not in place:
+    if source.chunks_share_nodes and request.several and "scatter" not in place.split(":"):
         yield from _at(script, source, "ranks", "each chunk becomes a node")
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, source, target)

@@ -227,6 +227,10 @@ class Dialect:
         indices = int(ends[2]) - int(ends[1]) + 1 if ends else self.least_range
         return matches(self.array_pattern, text) and indices >= self.least_range
 
+    def writes_log_in_place(self, directive: str) -> bool:
+        """Return whether a directive lets the scheduler write the log where it belongs while the job runs."""
+        return False
+
     def may_be_local(self, key: str) -> bool:
         """Return whether a site's own commands may know an option that the scheduler does not know."""
         return False

@@ -21,7 +21,7 @@ _PARTS = {
 }
 _NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
-_PLACES = {"scatter", "excl", "free", "exclhost"}
+_PLACES = {"scatter", "vscatter", "excl", "free", "exclhost"}
 
 
 def date(text: str) -> str:

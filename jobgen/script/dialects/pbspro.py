@@ -53,6 +53,9 @@ class PbsProDialect(PbsDialect):
     }
     unset_variables = frozenset({"PBS_GPUFILE"})
 
+    def writes_log_in_place(self, directive: str) -> bool:
+        return bool(re.fullmatch("-k [oe]*d[oe]*", directive))
+
     def accepts_time(self, text: str) -> bool:
         return not text or super().accepts_time(re.sub(r"^(\d+(?::\d+)?):$", r"\1", self.time(text)))
 

@@ -80,6 +80,8 @@ def _read_export(content: ScriptRequest, text: str) -> None:
 def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) -> str:
     """Return why an option cannot be converted; empty if it can."""
     request = content.request
+    if option.flag == "--nodelist" and option.value:
+        return "names nodes of the old cluster: request those of the new one by their names"
     if option.flag not in _CONVERTED:
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:
