@@ -166,8 +166,8 @@ def names_devices(script: Script) -> bool:
 
 
 def own_name(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each command that names the file of the script, except a program in another folder that
-    a launcher or a container starts."""
+    """Yield a remark on each command that names the file of the script, except a program in another folder
+    that a launcher or a container starts."""
     folder = re.compile(r"['\"]?(\./)?\w[\w.-]*/.")
     programs = {one.program[0].start for one in script.launches if one.program}
     for command in script.commands:

@@ -78,7 +78,7 @@ _OF_THREADS = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY")
 
 
 def binds_threads(script: Script) -> str:
-    """Return the variable by which the programs of a script bind their threads to cores; empty without one."""
+    """Return the variable by which programs of a script bind their threads to cores; empty without one."""
     values = {name: script.constants.value(value) for name, value, _ in script.assignments}
     for name in _OF_THREADS if (values.get("OMP_PROC_BIND") or "").lower() != "false" else ():
         unbound = re.search(r"^$|\b(none|disabled)\b", values.get(name) or "x")

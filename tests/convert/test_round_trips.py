@@ -116,9 +116,7 @@ def test_slurm_to_pbs_pro_and_back(text: str) -> None:
 def test_slurm_to_torque_and_back(text: str) -> None:
     there = convert(text, "torque")
     back = convert(there.text, "slurm", "torque")
-    found = [
-        one for one in differences(there, back) if one.what not in ("--exclusive", "GPUs")
-    ]  # queue A30
+    found = [one for one in differences(there, back) if one.what not in ("--exclusive", "GPUs")]  # queue A30
     assert found == []
     assert meaning(there.text, "torque") == meaning(back.text, "slurm") == meaning(text, "slurm")
 

@@ -191,6 +191,8 @@ def unpack(file: JobFile, script: Script) -> None:
 _CLOSE = re.compile("-l place=(pack|vscatter)(?=:|$)")
 _FREE = "-l place=free"
 NO_PLACE = "select without place"
+
+
 def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on the memory of a core or a device, the number of which is not known."""
     for key in source.scheduler.keys.memory:

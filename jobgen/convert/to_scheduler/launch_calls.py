@@ -285,8 +285,8 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def in_words(script: Script) -> bool:
-    """Return whether a launcher with a program is in a text, or in the words of another command: of a function
-    or ``eval``."""
+    """Return whether a launcher with a program is in a text, or in the words of another command: of a
+    function or ``eval``."""
     names = {*MPIRUNS, "srun"}
     words = (word for one in script.commands if one.name not in PRINT for word in one.arguments[:-1])
     texts = (one for one in script.tree.all(*_TEXTS) if not _is_text(one))

@@ -223,7 +223,7 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
         return found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
     found = found.replace("--cpu-bind hwthread", "--cpu-bind thread")
     if threads := line.values.get("threads"):  # one core for all threads of a rank is worse than all
-        why = "binds threads to the cores of their rank: without a binding all ranks of a node use the same cores"
+        why = "binds threads to the cores of their rank: unbound, all ranks of a node use the same cores"
         line.notes += [(threads, why)] * (found == text or many)
         return text if many else found
     if found == text:
