@@ -438,7 +438,7 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("pipeline"):
         if node.start < begin:
             continue  # set -e comes later
-        names = [command.name for command in commands(node)]
+        names = [one.name for one in commands(node) if not one.node.under("command_substitution")]
         tested = node.under("command_substitution", "if_statement", "while_statement")
         if not tested and not _teed(node) and not _INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))

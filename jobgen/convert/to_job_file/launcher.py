@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert import aprun
 from jobgen.convert.result import Remark
@@ -70,22 +70,15 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     for words in _options(script, launch):
         texts = [known(script, word) for word in words]
         name = option_name(texts[0] or words[0].text)
-        given = " ".join(word.text for word in words).replace("\n", " ")[:60]
+        given = _given(words)
         is_known = None not in texts and not names([text or "" for text in texts])
         if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
             if name != "-cc" or not _binds(file, texts[-1] or ""):
                 file.remarks.append(remark)
         elif (name in _SETS and launch.row.of_mpi) or (by_aprun and name == "-e"):
             lines += _variable(file, words, texts, launch)
-        elif _is_rendezvous(name, given, texts[-1] or ""):
-            why = "jobgen starts the ranks at the address of the first node, without a search for others"
-            file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name == "--role" and not is_known:
-            why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
-            file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name in _HOST_FILES and _is_own_file(script, words[-1], texts[-1]):
-            why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
-            file.remarks.append(Remark(launch.line, given, why))
+        elif (remarks := _of_its_own(script, launch, kind, words, is_known)) is not None:
+            file.remarks += remarks
         elif name in _OF_STEP and launch.row.by_scheduler:
             if not (why := _of_step(script, kind, name, texts[-1])):
                 arguments += [text for text in texts if text is not None]
@@ -94,19 +87,11 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         elif name in _FILES and (launch.row.by_scheduler or name == "-errfile-pattern"):
             if (texts[-1] or "").removeprefix(f"{name}=") not in ("none", script.request.output):
                 file.remarks.append(Remark(launch.line, given, _FILES[name]))
-        elif name == "--jobid" and launch.row.by_scheduler:
-            if not names_own_job(script, given):
-                why = "is a step of that job: the job file starts its ranks in a job of its own"
-                file.remarks.append(Remark(launch.line, given, why))
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif re.fullmatch(r"-r\d*|--relative", name) and launch.row.by_scheduler:
-            if re.sub(r"^-+(r|relative=?)", "", texts[-1] or "1") != "0":
-                why = "the ranks of jobgen begin on the first node of the job"
-                file.remarks.append(Remark(launch.line, given, why))
         elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
@@ -129,6 +114,36 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     if launch.outer is not None:
         lines += write(file, script, launch.outer, kind)
     return lines
+
+
+def _given(words: Sequence[Node]) -> str:
+    return " ".join(word.text for word in words).replace("\n", " ")[:60]
+
+
+def _of_its_own(
+    script: Script, launch: Launch, kind: str, words: Sequence[Node], is_known: bool
+) -> list[Remark] | None:
+    """Return the remarks on an option that the ranks of jobgen have in their own way; None for others."""
+    text, given, lost, why = known(script, words[-1]), _given(words), True, ""
+    name = option_name(known(script, words[0]) or words[0].text)
+    if _is_rendezvous(name, given, text or ""):
+        lost, why = (
+            False,
+            "jobgen starts the ranks at the address of the first node, without a search for others",
+        )
+    elif name == "--role" and not is_known:
+        lost, why = False, f"names the ranks in the messages of {kind}: jobgen gives them no name"
+    elif name in _HOST_FILES and _is_own_file(script, words[-1], text):
+        why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
+    elif name == "--jobid" and launch.row.by_scheduler:
+        if not names_own_job(script, given):
+            why = "is a step of that job: the job file starts its ranks in a job of its own"
+    elif re.fullmatch(r"-r\d*|--relative", name) and launch.row.by_scheduler:
+        if re.sub(r"^-+(r|relative=?)", "", text or "1") != "0":
+            why = "the ranks of jobgen begin on the first node of the job"
+    else:
+        return None
+    return [Remark(launch.line, given, why, lost)] if why else []
 
 
 def _is_rendezvous(name: str, given: str, value: str) -> bool:
