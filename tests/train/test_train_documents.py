@@ -97,6 +97,18 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 FAR = pyarrow.table({"time": pyarrow.array([253402300800000000] * 4, pyarrow.timestamp("us")), "text": TEXTS})
 
 
+def test_files_about_the_data_are_not_read(tmp_path: Path) -> None:
+    """A folder of the hub has a README.md, one of Spark an empty _SUCCESS."""
+    for name in ("README.md", "LICENSE", "_SUCCESS"):
+        (tmp_path / name).write_text("" if name == "_SUCCESS" else "about")
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n')
+    assert documents.files([tmp_path]) == [tmp_path / "a.jsonl"]
+    assert documents.files([tmp_path / "README.md"]) == [tmp_path / "README.md"]
+    for name in ("a.jsonl", "_SUCCESS", "LICENSE"):
+        (tmp_path / name).unlink()
+    assert documents.files([tmp_path]) == [tmp_path / "README.md"]
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_documents_of_each_kind_of_file(name: str, tmp_path: Path) -> None:
     WRITERS[name](tmp_path / name)

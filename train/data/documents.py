@@ -12,6 +12,7 @@ import functools
 import gzip
 import io
 import json
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ OTHER_KEYS = ("prompt", "completion", "tools")
 # What readers raise; those of pyarrow are among them.
 DAMAGE = (OSError, EOFError, ValueError, OverflowError, RecursionError, csv.Error, zlib.error)
 NO_JSON = (ValueError, RecursionError)
+# Files of a folder that are about its data: those of the Hugging Face hub, and of Spark.
+ABOUT = re.compile(r"(?i)(readme|licen[cs]e|notice|citation)(\.(md|txt|rst|cff))?|_SUCCESS")
 Record = Mapping[str, Any]
 Spans = tuple[tuple[int, int], ...]
 
@@ -202,7 +205,8 @@ OTHERS = {
 
 
 def files(places: Sequence[Path]) -> list[Path]:
-    """Return the files to read: those of each directory and below, by name, without hidden ones.
+    """Return the files to read: those of each directory and below, by name, without hidden ones and without
+    READMEs and licences, if there are others.
 
     Of a data set that Hugging Face saved, they are those with the data. Raise CommonMistake if there is none,
     or if one is missing or empty.
@@ -242,9 +246,13 @@ def _below(place: Path) -> Iterator[Path]:
             )
         yield from parts
         return
-    for each in sorted(place.iterdir()):
-        if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir()):
-            yield from _below(each)
+    shown = [
+        each
+        for each in sorted(place.iterdir())
+        if not each.name.startswith(".") and not (each.is_symlink() and each.is_dir())
+    ]
+    for each in [each for each in shown if not ABOUT.fullmatch(each.name)] or shown:
+        yield from _below(each)
 
 
 def kind(file: Path) -> tuple[Kind, Form | None]:
