@@ -52,8 +52,8 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     options = (*script.options, *late)  # late-directive reports those without effect
     names = _names(options)
     form = scheduler.request_forms["walltime"]
-    wanted = {"walltime", "--time", "cput", key_of(form)}
-    if not names & wanted and not wanted & _names(script.given):
+    limits = {"walltime", "--time", "cput", key_of(form)}
+    if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
         fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)

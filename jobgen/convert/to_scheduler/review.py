@@ -61,7 +61,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     request, given = script.request, script.heeded
     yield from _shell(script, source, target)
     if request.name and (new := target.job_name(request.name)) != request.name:
-        option = script.heeded[key_of(source.scheduler.request_forms["name"])]
+        option = given[key_of(source.scheduler.request_forms["name"])]
         yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
     if waits_for_number(request):
         why = f"names a job of {source.title}: write the number of a job of {target.title}"
@@ -78,9 +78,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
-        yield Remark(
-            script.directives.live[0].number if script.directives.live else 1, "GPUs", why, lost=False
-        )
+        first = next((one.number for one in script.directives.live), 1)
+        yield Remark(first, "GPUs", why, lost=False)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
@@ -101,7 +100,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         of_others = [call.command.node for call in other_launchers(script, ())]
         yield from islice(misreadings.threads_outside(script, source, of_others), 1)
     if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
-        option = script.heeded["--mail-type"]
+        option = given["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
         yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
     if inert := script.directives.inert:
