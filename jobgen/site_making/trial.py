@@ -93,7 +93,8 @@ def _script(plan: Plan, host: Host, folder: str | None) -> Iterator[str]:
                 raise JobgenError(f"{folder} at {host.name} cannot be written: {why}")
             yield f"{made}/job.sh"
         finally:
-            host.run(f"rm -rf {quoted}")
+            # Again, if PBS has just written the log of a deleted job into it.
+            host.run(f"rm -rf {quoted} || (sleep 2; rm -rf {quoted})")
         return
     with tempfile.TemporaryDirectory(prefix="jobgen-site-") as folder:
         path = os.path.join(folder, "job.sh")
