@@ -146,8 +146,8 @@ def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
     """Return whether the line is not submitted as it stands, or not by qsub or sbatch."""
     if hit.line not in script.head:
         return False
-    read_by_others = _OTHER_COMMAND.search(script.tree.text) is not None
-    return read_by_others or hit.line in script.gaps or _is_replaced(hit, rule, script)
+    by_others = hit.line in script.gaps or _OTHER_COMMAND.search(script.tree.text) is not None
+    return by_others or _is_replaced(hit, rule, script)
 
 
 def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:

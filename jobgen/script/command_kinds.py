@@ -13,6 +13,9 @@ module ml source . cd pushd popd conda mamba micromamba eval set shopt ulimit um
 export declare typeset readonly read mapfile readarray let wait exit return shift ssh-agent pyenv deactivate
 uenv spack nvm use soft workon setpkgs resoft reuse unuse
 """
+_OF_MODULES = """
+avail av list purge spider unload rm del use unuse help show save restore reset keyword whatis update refresh
+"""
 _TOOLS = """
 cp mv rm mkdir rmdir ln ls cat touch chmod tar gzip gunzip zip unzip rsync scp wget curl git pip pip3
 sleep true false test [ head tail grep sed awk sort cut wc find xargs tee df du free top env id groups
@@ -22,6 +25,7 @@ PRINT = frozenset(_PRINT.split())
 STATE = frozenset(_STATE.split())
 _MANAGERS = frozenset(_OF_ENVIRONMENTS.split())
 _CHANGES = frozenset(_WITHIN.split())
+MODULE_COMMANDS = frozenset(_OF_MODULES.split())  # words of module and ml that load nothing
 TOOLS = PRINT | frozenset(_TOOLS.split())
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.script.command_kinds import MODULE_COMMANDS
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER
@@ -318,25 +319,10 @@ def _change(command: Command) -> _Change | None:
         return _Change(command, "purge")
     if words[0] in ("load", "add", "swap", "switch"):
         return _Change(command, "load", tuple(words[1:]))
-    loads = command.name == "ml" and not words[0].startswith("-") and words[0] not in _OTHERS
+    loads = command.name == "ml" and not words[0].startswith("-") and words[0] not in MODULE_COMMANDS
     return _Change(command, "load", tuple(words)) if loads else None
 
 
-_OTHERS = (
-    "list",
-    "avail",
-    "av",
-    "unload",
-    "rm",
-    "del",
-    "use",
-    "unuse",
-    "show",
-    "spider",
-    "restore",
-    "save",
-    "help",
-)
 # Modules of Python, and those that bring one.
 _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"

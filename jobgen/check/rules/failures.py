@@ -11,6 +11,7 @@ from jobgen.check.rules.downloads import sends
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.other_text import is_template
@@ -306,20 +307,7 @@ def _matters(script: Script, command: Command, works: Sequence[Command]) -> bool
 
 # Commands that print or change text: they fail if nothing is found, too.
 _TEXT = {
-    "grep",
-    "egrep",
-    "diff",
-    "cmp",
-    "find",
-    "sort",
-    "sed",
-    "awk",
-    "cut",
-    "wc",
-    "tr",
-    "tee",
-    "seq",
-    "xargs",
+    *("grep", "egrep", "diff", "cmp", "find", "sort", "sed", "awk", "cut", "wc", "tr", "tee", "seq", "xargs"),
     "uniq",
 }
 # Commands without which what follows fails, or that fail without harm.
@@ -339,27 +327,9 @@ _MODULES = re.compile(
     r"\S*container\S*|tmux|screen|ffmpeg|java|glibc|ucx|libfabric|default\S*|rhel\S*|\S*stages?)"
 )
 _ELSEWHERE = {
-    "Rscript",
-    "perl",
-    "julia",
-    "torchrun",
-    "deepspeed",
-    "accelerate",
-    "colossalai",
-    "horovodrun",
+    *("Rscript", "perl", "julia", "torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"),
 }
-_IMAGES = {
-    "singularity",
-    "apptainer",
-    "docker",
-    "podman",
-    "podman-hpc",
-    "shifter",
-    "charliecloud",
-    "ch-run",
-    "enroot",
-    "udocker",
-}
+_IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
 
 
 def _prepares(command: Command) -> bool:

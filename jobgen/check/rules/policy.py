@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from jobgen.check.rule import WARNING, rule
 from jobgen.errors import shown
+from jobgen.script.command_kinds import MODULE_COMMANDS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 
@@ -103,31 +104,13 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
 
 
 _LOADS = ("load", "add", "try-load", "swap", "switch")
-_OTHERS = {
-    *(
-        "avail",
-        "av",
-        "list",
-        "purge",
-        "spider",
-        "unload",
-        "rm",
-        "use",
-        "unuse",
-        "help",
-        "show",
-        "save",
-        "restore",
-    ),
-    *("reset", "keyword", "whatis", "update", "refresh"),
-}
 
 
 def _loaded(command: Command) -> list[str]:
     """Return the modules that a command loads, without those that it replaces."""
     words = [word for word in command.literals if not word.startswith("-")]
     if command.name == "job_module":  # of the runtime of jobgen
-        return [one[-1] for one in map(str.split, words) if one and one[0] not in _OTHERS]
+        return [one[-1] for one in map(str.split, words) if one and one[0] not in MODULE_COMMANDS]
     if words and words[0] in _LOADS:
         return words[2 if words[0].startswith("sw") and len(words) > 2 else 1 :]
-    return words if command.name == "ml" and words and words[0] not in _OTHERS else []
+    return words if command.name == "ml" and words and words[0] not in MODULE_COMMANDS else []

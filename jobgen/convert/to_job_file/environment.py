@@ -522,9 +522,8 @@ class Environment:
         if kind == "submission" and "workdir" in self.file.values:
             return False
         if kind == "submission" and not (value or self._at_home):
-            stays = "workdir" in self.values and not self._passes(
-                "workdir"
-            )  # something works in that directory
+            # Something works in that directory.
+            stays = "workdir" in self.values and not self._passes("workdir")
             return not stays and not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False

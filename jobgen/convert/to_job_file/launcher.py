@@ -124,16 +124,15 @@ def _of_its_own(
     script: Script, launch: Launch, kind: str, words: Sequence[Node], is_known: bool
 ) -> list[Remark] | None:
     """Return the remarks on an option that the ranks of jobgen have in their own way; None for others."""
-    text, given, lost, why = known(script, words[-1]), _given(words), True, ""
+    text, given, why = known(script, words[-1]), _given(words), ""
     name = option_name(known(script, words[0]) or words[0].text)
     if _is_rendezvous(name, given, text or ""):
-        lost, why = (
-            False,
-            "jobgen starts the ranks at the address of the first node, without a search for others",
-        )
-    elif name == "--role" and not is_known:
-        lost, why = False, f"names the ranks in the messages of {kind}: jobgen gives them no name"
-    elif name in _HOST_FILES and _is_own_file(script, words[-1], text):
+        why = "jobgen starts the ranks at the address of the first node, without a search for others"
+        return [Remark(launch.line, given, why, lost=False)]
+    if name == "--role" and not is_known:
+        why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
+        return [Remark(launch.line, given, why, lost=False)]
+    if name in _HOST_FILES and _is_own_file(script, words[-1], text):
         why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
     elif name == "--jobid" and launch.row.by_scheduler:
         if not names_own_job(script, given):
@@ -143,7 +142,7 @@ def _of_its_own(
             why = "the ranks of jobgen begin on the first node of the job"
     else:
         return None
-    return [Remark(launch.line, given, why, lost)] if why else []
+    return [Remark(launch.line, given, why)] if why else []
 
 
 def _is_rendezvous(name: str, given: str, value: str) -> bool:
