@@ -153,11 +153,9 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         if re.fullmatch("SBATCH_[A-Z_]+", name):
             why = f"is an option of {source.command}: {target.command} does not read it"
             yield Remark(node.line, name, why)
-        if name == "I_MPI_PMI_LIBRARY":
-            why = (
-                f"is the library of {source.title} for srun: unset it, as the mpirun of Intel MPI has its own"
-            )
-            yield Remark(node.line, name, why)
+        if mpi := next((one for one in MPI_FLAVOURS.values() if one.pmi_library == name), None):
+            why = f"is the library of {source.title} for srun: unset it, as the mpirun of {mpi.title}"
+            yield Remark(node.line, name, f"{why} has its own")
     if not steps or not re.search(r"\bsrun\b", script.tree.text):
         return
     cores = str(script.request.cpus_per_rank)
