@@ -6,6 +6,7 @@ from typing import NamedTuple
 from jobgen.errors import one_of
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.containers import LEAKS, RUNTIMES, ContainerRuntime
+from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.program import Program
 from jobgen.schedulers.table import SCHEDULERS, scheduler_of
@@ -14,7 +15,8 @@ from jobgen.spec import Specification
 
 class Container(NamedTuple):
     """The container of a job. ``node`` are the words before the launcher in the function node, ``rank`` those
-    before the program in the function program. ``needs`` are the commands that the container must have."""
+    before the program in the function program. ``needs`` are the commands that the container must have.
+    ``words`` are those in which ``--expand`` replaces variables."""
 
     kind: str
     runtime: ContainerRuntime
@@ -25,6 +27,7 @@ class Container(NamedTuple):
     node: str
     rank: str
     needs: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 _WITHIN = 'bash "$JOBGEN_RUN_DIR/container.sh" '
@@ -46,23 +49,29 @@ def container(spec: Specification, accelerator: str, program: Program, start_nod
     once_a_node = LAUNCHERS[spec.launcher].once_a_node
     by_srun = runtime.image_option and start_nodes != "here"
     named = {*dict(spec.env), *spec.secrets}
+    binds = tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind)
     python = ("python3",) if program.head is not None or once_a_node else ()
     return Container(
         kind=spec.container,
         runtime=runtime,
         devices=ACCELERATORS[accelerator].containers[spec.container],
-        binds=tuple(one if ":" in one else f"{one}:{one}" for one in spec.bind),
+        binds=binds,
         leaks=tuple(name for name in LEAKS if name not in named or runtime.prefix),
         named=tuple(name for name in ("PATH", *LEAKS) if name in named),
         node=_WITHIN if once_a_node and not by_srun else "",
         rank="" if once_a_node or runtime.image_option else _WITHIN,
         needs=(*python, *((LAUNCHERS[spec.launcher].command,) if once_a_node else ())),
+        words=(spec.image or "", *binds, *spec.container_arg),
     )
 
 
 def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, start_nodes: str) -> None:
     if spec.image is None:
         raise spec.refuse("container", "needs an --image")
+    for key, paths in (("image", [spec.image]), ("bind", spec.bind)):
+        found = names([one for one in paths if one.startswith("$")])
+        if found and not spec.expand:
+            raise spec.refuse(key, f"${found[0]} is passed as it is: --expand replaces it when the job runs")
     for key in ("conda", "venv"):
         if getattr(spec, key):
             raise spec.refuse(key, "is the host's; in a container the image brings its own Python")

@@ -13,7 +13,8 @@ def check_expansion(spec: Specification, scheduler: Scheduler) -> None:
     Raises:
         JobgenError: the message says what to use instead.
     """
-    given = [name for name in names(spec.program) if name.isdecimal()]
+    words = (*spec.program, spec.image or "", *spec.bind, *spec.container_arg)
+    given = [name for name in names(words) if name.isdecimal()]
     if spec.expand and given and not scheduler.behaviour.passes_arguments:
         why = f"{scheduler.title} passes no arguments to a script, so ${given[0]} has no value"
         raise spec.refuse("expand", f"{why}: use a variable, and {scheduler.command} -v NAME=VALUE")

@@ -133,7 +133,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "rendezvous": True,
         "master_addr": spec.master_addr,
         "deadline": survive.timer or survive.grace is not None,
-        "expand": spec.expand and of_the_script(plan.program.words),
+        "expand": _variables(plan),
         "handover": True,
         "mpi_version": launch.mpirun and launch.mpirun.version,
         "pdsh": launch.start_nodes == "pdsh",
@@ -259,10 +259,16 @@ def _times(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_preflight_seconds", survive.preflight_limit if survive.preflight else "")
 
 
+def _variables(plan: Plan) -> tuple[str, ...]:
+    """Return the variables of the script that the words of the program and of its container name."""
+    box = plan.container
+    return of_the_script((*plan.program.words, *(box.words if box else ()))) if plan.spec.expand else ()
+
+
 def _program(plan: Plan) -> Iterator[Setting]:
     mpi = plan.launch.mpirun
     yield Setting("job_launcher_name", plan.spec.launcher)
-    yield Setting("job_program_variables", of_the_script(plan.program.words) if plan.spec.expand else ())
+    yield Setting("job_program_variables", _variables(plan))
     yield Setting("job_runs_training_module", "yes" if plan.program.is_ours else "")
     yield Setting("job_rank_logs", plan.spec.rank_logs)
     yield Setting("job_mpi_command", mpi.command if mpi and mpi.version else "")
@@ -324,6 +330,5 @@ def _box(plan: Plan) -> Iterator[Setting]:
     if box:
         yield Setting("job_container_runtime", box.kind)
         yield Setting("job_container_image", plan.spec.image or "")
-        yield Setting("job_container_binds", box.binds)
         yield Setting("job_container_variables", box.named)
         yield Setting("job_container_variable_prefix", (box.runtime.prefix or "") if box.named else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.launch.expansion import names, of_ranks, parts
+from jobgen.launch.expansion import names, of_ranks, of_the_script, parts
 from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
@@ -73,6 +73,8 @@ class Words(NamedTuple):
     step_parts: tuple[launch_words.StepPart, ...]  # of the command of srun
     filter_words: str  # the option for the devices
     # The container
+    image: str
+    binds: tuple[str, ...]
     container_words: str  # --container-arg
     plugin_words: str  # the options of srun for a runtime that is its plug-in
     srun_container: str  # the same if srun starts the ranks
@@ -129,7 +131,9 @@ def words(plan: Plan) -> Words:
         host_list=launch_words.host_list(plan),
         step_parts=launch_words.step_parts(plan),
         filter_words=launch_words.device_filter(plan),
-        container_words=each(spec.container_arg),
+        image=_word(plan, spec.image or ""),
+        binds=_binds(plan),
+        container_words=_container_words(plan),
         plugin_words=plugin,
         srun_container="" if plan.launch.start_nodes == "here" else plugin,
         node_prefix=box.node if box else "",
@@ -153,11 +157,23 @@ def _plugin_words(plan: Plan) -> str:
     if works_on_nodes(plan.spec):
         local = "${JOBGEN_LOCAL_DIR:+,$JOBGEN_LOCAL_DIR:$JOBGEN_LOCAL_DIR}"  # unset in the container's test
         folders = f'{folders[:-1]}{local}"'
-    binds = "".join(f",{sh(bind)}" for bind in plan.container.binds)
+    image = f"{plan.container.runtime.image_option}={_word(plan, plan.spec.image or '')}"
     return (
-        f'{plan.container.runtime.image_option}={sh(plan.spec.image)} --container-workdir="$PWD" '
-        f"--container-mounts={folders}{binds} {each(plan.spec.container_arg)}"
+        f'{image} --container-workdir="$PWD" '
+        f"--container-mounts={','.join((folders, *_binds(plan)))} {_container_words(plan)}"
     )
+
+
+def _binds(plan: Plan) -> tuple[str, ...]:
+    return tuple(_word(plan, bind) for bind in plan.container.binds) if plan.container else ()
+
+
+def _container_words(plan: Plan) -> str:
+    return "".join(f"{_word(plan, text)} " for text in plan.spec.container_arg)
+
+
+def _word(plan: Plan, text: str) -> str:
+    return _expanded(parts([text])[0]) if plan.spec.expand else sh(text)
 
 
 def _program_words(plan: Plan) -> str:
@@ -206,7 +222,11 @@ def _needs_of(job: Plan, plan: Plan) -> list[str]:
 def _needs(plan: Plan) -> list[str]:
     """Return the checks of the container, the training module and the program."""
     box, program = plan.container, plan.program
-    lines = ["job_try_container"] if box else []
+    lines = []
+    if box and plan.spec.expand and (inside := of_the_script(box.words)):
+        lines.append(f"job_read_values {' '.join(inside)}")
+    if box:
+        lines.append("job_try_container")
     if box and box.needs:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
     if program.is_ours:

@@ -68,7 +68,8 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
             if (name := plain or braced) not in own:
                 yield name, place
         yield from ((name, place) for name in _in_arithmetic(text) if name not in own)
-    for place, words in _programs(spec).items():
+    boxes = {"container": (spec.image or "", *spec.bind, *spec.container_arg)}
+    for place, words in {**_programs(spec), **boxes}.items():
         yield from (
             (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
         )

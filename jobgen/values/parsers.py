@@ -407,10 +407,13 @@ def master_addr(text: str) -> str:
 
 
 def bind(text: str) -> str:
-    """Parse ``SRC[:DST[:ro]]``, absolute paths on the host and in the container."""
-    path = r"/[^:,\x00-\x1f\x7f]*"
-    if not re.fullmatch(rf"{path}(?::{path}(?::r[ow])?)?", text):
-        raise ValueError("must be SRC, SRC:DST or SRC:DST:ro, with absolute paths without colons and commas")
+    """Parse ``SRC[:DST[:ro]]``, paths on the host and in the container: absolute, or behind a variable."""
+    path = r"(?:/|\$[A-Za-z_]\w*(?:/|(?=:|$))|\$\{[A-Za-z_]\w*\}(?:/|(?=:|$)))[^:,\x00-\x1f\x7f]*"
+    if not re.fullmatch(rf"{path}(?::{path}(?::r[ow])?)?", text, re.ASCII):
+        raise ValueError(
+            "must be SRC, SRC:DST or SRC:DST:ro, with absolute paths, or $NAME/DIR with a variable of the "
+            "job, without colons and commas"
+        )
     return text
 
 

@@ -38,7 +38,7 @@ job_container_image=ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10
 
 container() {
   docker_options docker
-  exec docker run "${options[@]}" \
+  exec docker run "${job_options[@]}" \
     --ulimit=stack=67108864 ascendai/cann:8.1.rc1-910b-ubuntu22.04-py3.10 "$@"
 }
 

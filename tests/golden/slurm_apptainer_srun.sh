@@ -34,7 +34,6 @@ job_host_access=srun
 job_accelerator=cuda
 job_container_runtime=apptainer
 job_container_image=/images/train.sif
-job_container_binds=(/data:/data:ro)
 job_container_variables=(LD_LIBRARY_PATH)
 job_container_variable_prefix=APPTAINERENV_
 
@@ -43,7 +42,8 @@ variables() {
 }
 
 container() {
-  exec apptainer exec --nv --pwd "$PWD" "${binds[@]/#/--bind=}" \
+  job_binds+=(/data:/data:ro)
+  exec apptainer exec --nv --pwd "$PWD" "${job_binds[@]/#/--bind=}" \
     /images/train.sif "$@"
 }
 

@@ -44,7 +44,6 @@ job_host_access=srun
 job_accelerator=cuda
 job_container_runtime=edf
 job_container_image=./train.toml
-job_container_binds=(/capstor/store:/capstor/store)
 
 container() {
   unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK

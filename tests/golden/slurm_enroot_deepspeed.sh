@@ -39,7 +39,7 @@ job_container_image=/images/train.sqsh
 container() {
   enroot_options
   # shellcheck disable=SC2016  # expanded in the container, which has no option for the directory
-  exec enroot start "${options[@]}" --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility \
+  exec enroot start "${job_options[@]}" --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     /images/train.sqsh sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
 }
 

@@ -36,7 +36,6 @@ job_host_access=srun
 job_accelerator=cuda
 job_container_runtime=pyxis
 job_container_image='nvcr.io#nvidia/pytorch:25.01-py3'
-job_container_binds=(/data:/data)
 
 container() {
   unset SLURM_CPUS_PER_TASK SLURM_TRES_PER_TASK

@@ -46,7 +46,7 @@ sweep() {
 }
 
 container() {
-  exec apptainer exec --nv --pwd "$PWD" "${binds[@]/#/--bind=}" \
+  exec apptainer exec --nv --pwd "$PWD" "${job_binds[@]/#/--bind=}" \
     a.sif "$@"
 }
 

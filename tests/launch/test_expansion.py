@@ -79,7 +79,7 @@ def test_the_values_are_those_before_the_launch_and_of_each_rank(tmp_path: Path)
 
 def test_a_value_that_is_missing_ends_the_job_before_the_launch(tmp_path: Path) -> None:
     done = run(tmp_path, "--expand", program=("echo", "never", "$1"))
-    assert "the program's words contain $1, which is not set; the script has 0 arguments" in done.stdout
+    assert "the words of the job contain $1, which is not set; the script has 0 arguments" in done.stdout
     assert done.returncode == 71
     assert "never" not in done.stdout.replace("words", "").splitlines()
 
@@ -90,6 +90,11 @@ def test_what_cannot_be_expanded_is_refused() -> None:
     assert "job_value[1]" in render(JobSpec("pbs", ("train.py", "$1"), expand=True, dialect="torque"))
     with pytest.raises(JobgenError, match="--lr"):
         render(JobSpec("slurm", ("--lr", "$LR"), gpus_per_node=1))
+    for key in ({"image": "$W/i.sif"}, {"image": "i.sif", "bind": ("$W:/w",)}):
+        with pytest.raises(
+            JobgenError, match=r"^(image|bind) = \$W.*\$W is passed as it is: --expand replaces it"
+        ):
+            render(JobSpec("slurm", ("train.py",), container="apptainer", **key))
     assert '--lr "${job_value[LR]}"' in render(
         JobSpec("slurm", ("--lr", "$LR"), gpus_per_node=1, expand=True)
     )

@@ -111,6 +111,24 @@ def test_no_container_outlives_a_job_that_was_killed(tmp_path: Path) -> None:
     assert subprocess.run(left, capture_output=True, text=True, check=True).stdout == ""
 
 
+@pytest.mark.parametrize("kind", ["podman", "apptainer", "enroot"])
+def test_a_variable_of_the_job_in_a_mount(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "of a job").mkdir()
+    (tmp_path / "of a job/word").write_text("from the host")
+    options = (
+        "--launcher",
+        "mpirun",
+        "--expand",
+        "--setup",
+        f"data='{tmp_path}'",
+        "--bind",
+        "${data}/of a job:/inside:ro",
+    )
+    job = start(tmp_path, kind, *options, program=["cat", "/inside/word"])
+    output, _ = job.communicate(timeout=60)
+    assert (job.returncode, output.count("from the host")) == (0, 2), output
+
+
 @pytest.mark.parametrize("kind", ["podman", "apptainer"])
 def test_what_is_not_in_the_image_is_named(tmp_path: Path, kind: str) -> None:
     job = start(tmp_path, kind, "--launcher", "mpirun", program=["./nowhere"])

@@ -105,7 +105,7 @@ def test_a_docker_that_fails_ends_nothing(shell: Shell, docker: str) -> None:
 
 # ------------------------------------------------------------------------------------------- container.sh
 
-SHOW = """container() { printf 'words'; printf ' <%s>' "$@"; echo; printf 'binds'; printf ' <%s>' "${binds[@]}"; echo; env; }"""
+SHOW = """container() { printf 'words'; printf ' <%s>' "$@"; echo; printf 'binds'; printf ' <%s>' "${job_binds[@]}"; echo; env; }"""
 
 
 def contain(
@@ -158,7 +158,7 @@ def test_the_toolkit_of_an_npu_is_that_of_the_image(shell: Shell) -> None:
     cann = shell.folder / "cann"
     cann.mkdir()
     (cann / "set_env.sh").write_text("export CANN=yes\n")
-    functions = f'container() {{ export ASCEND_HOME_PATH={cann}; printf "<%s>" "${{binds[@]}}"; "$@"; }}'
+    functions = f'container() {{ export ASCEND_HOME_PATH={cann}; printf "<%s>" "${{job_binds[@]}}"; "$@"; }}'
     done = contain(shell, functions, "bash", "-c", 'echo "$CANN $1"', "x", "a b", kind="npu")
     assert done.out.endswith("yes a b\n"), done.said
     npu = [
@@ -171,7 +171,7 @@ def test_the_toolkit_of_an_npu_is_that_of_the_image(shell: Shell) -> None:
     assert ":ro>" not in contain(shell, functions, "true").out
 
 
-OPTIONS = 'container() { docker_options %s; printf "%%s\\n" "${options[@]}"; }'
+OPTIONS = 'container() { docker_options %s; printf "%%s\\n" "${job_options[@]}"; }'
 
 
 @pytest.mark.parametrize("kind", ["docker", "podman"])
@@ -237,7 +237,7 @@ def test_a_container_without_its_functions(shell: Shell) -> None:
 
 def test_the_options_of_enroot(shell: Shell) -> None:
     functions = (
-        'job_container_binds=(/d:/e:ro)\ncontainer() { enroot_options; printf "%s\\n" "${options[@]}"; }'
+        'job_container_binds=(/d:/e:ro)\ncontainer() { enroot_options; printf "%s\\n" "${job_options[@]}"; }'
     )
     lines = contain(shell, functions, env={"PLAIN": "x", "options": "ours"}).lines
     assert lines[:3] == [

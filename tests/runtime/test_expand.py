@@ -19,4 +19,4 @@ def test_a_missing_value_ends_the_job(shell: Shell) -> None:
         "job_arguments=(a); job_program_variables=(1 2); job_read_program_variables; echo never",
     )
     assert (done.status, done.out) == (71, "")
-    assert "the program's words contain $2, which is not set; the script has 1 arguments" in done.said
+    assert "the words of the job contain $2, which is not set; the script has 1 arguments" in done.said

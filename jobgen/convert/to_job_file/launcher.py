@@ -10,7 +10,8 @@ from jobgen.convert import aprun
 from jobgen.convert.result import Remark
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import known
+from jobgen.convert.to_job_file.program_line import known, option_text
+from jobgen.convert.to_job_file.wrappers import binds
 from jobgen.convert.variable_names import names_own_job
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
@@ -92,7 +93,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.remarks.append(Remark(launch.line, given, why, lost=False))
-        elif name == "--" or (is_known and _container(file, launch, [text or "" for text in texts])):
+        elif name == "--" or _container(file, launch, [option_text(script, word) for word in words]):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
             why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
@@ -310,18 +311,21 @@ def _binds(file: JobFile, value: str) -> bool:
     return kind in ("cores", "numa", "none") and file.try_add("cpu_bind", kind)
 
 
-def _container(file: JobFile, launch: Launch, texts: list[str]) -> bool:
+def _container(file: JobFile, launch: Launch, texts: list[str | None]) -> bool:
     """Set the image and the mounts of a plug-in of srun; return whether an option is one of these."""
-    name, _, value = "=".join(texts).partition("=")
+    if None in texts:
+        return False
+    text = "=".join(text or "" for text in texts)
+    name, _, value = text.partition("=")
     for kind, runtime in RUNTIMES.items():
         if name and name == runtime.image_option:
             return file.try_add("image", value) and file.try_add("container", kind)
     if not _has_image(launch):
         return False
     if re.match(r"--(no-)?container-(?!mounts|image)", name):
-        return file.try_add("container_arg", [*file.list("container_arg"), "=".join(texts)])
+        return file.try_add("container_arg", [*file.list("container_arg"), text])
     if name == "--container-mounts":
-        return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in value.split(",")])
+        return file.try_add("bind", [re.sub(r":(rw|ro)?$", r":\1", one) for one in binds(value)])
     return False
 
 

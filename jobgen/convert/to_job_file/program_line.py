@@ -19,7 +19,7 @@ from jobgen.convert.to_job_file.definitions import (
 )
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.launch.command_line import is_python
-from jobgen.launch.expansion import code_at, names
+from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
@@ -92,6 +92,25 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
 def known(script: Script, word: Node) -> str | None:
     """Return the value of a word if an option can have it: no shell expands the ~ of an option."""
     return None if _begins_with_home(script, word, 0) else script.constants.value(word)
+
+
+def option_text(script: Script, word: Node, depth: int = 0) -> str | None:
+    """Return the value of a word for an option that ``--expand`` applies to, with ``$NAME`` for what only the
+    job knows; None if a shell must read it, or if it differs between the ranks."""
+    text = known(script, word)
+    if text is not None or _begins_with_home(script, word, 0) or depth > _DEEPEST:
+        return None if text is None or names([text]) else text
+    found = read(script, [word])
+    if found.setup or found.several or len(found.words) != 1 or of_ranks().intersection(names(found.words)):
+        return None
+
+    def value(match: re.Match[str]) -> str:
+        node = script.constants.node(match[1])
+        text = option_text(script, node, depth + 1) if node is not None else None
+        moved = text is not None and "PWD" in text and any(script.named("cd", "pushd"))
+        return match[0] if text is None or moved else text
+
+    return re.sub(r"\$\{?(\w+)\}?", value, found.words[0])
 
 
 def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
@@ -179,6 +198,8 @@ def _parts(node: Node) -> Iterator[str | None]:
     if node.type in ("simple_expansion", "expansion"):
         plain = re.fullmatch(r"\$([A-Za-z_]\w*|[1-9])|\$\{([A-Za-z_]\w*)\}", node.text, re.ASCII)
         yield f"${{{plain[1] or plain[2]}}}" if plain else None
+    elif re.fullmatch(r"\$\(pwd\)|`pwd`", node.text):
+        yield "${PWD}"
     elif node.type == "misread":
         yield (
             node.text if re.fullmatch(r"([\w./:,@%+=-]|\$[A-Za-z_]|\$\{[A-Za-z_]\w*\})+", node.text) else None

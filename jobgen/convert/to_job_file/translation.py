@@ -170,7 +170,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     if words.all_arguments:
         why = "a program can use the arguments of the script only one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
-    words.expanded |= bool(names(words.words))
+    words.used += names(_of_container(file))
+    words.expanded |= bool(names([*words.words, *_of_container(file)]))
     if not source.scheduler.behaviour.passes_arguments and any(
         name.isdecimal() for name in names(file.list("command"))
     ):
@@ -244,7 +245,7 @@ def _without_host_code(
     words: ProgramWords,
 ) -> Split:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    lines = "\n".join([*words.setup, *file.list("command")])
+    lines = "\n".join([*words.setup, *file.list("command"), *_of_container(file)])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find(parts.before)
@@ -252,6 +253,11 @@ def _without_host_code(
     of_hosts = [one for one in unused if one not in code.values]
     file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
     return parts._replace(before=tuple(without(parts.before, unused)))
+
+
+def _of_container(file: JobFile) -> list[str]:
+    """Return the texts of the container in which ``expand`` replaces variables."""
+    return [str(file.values.get("image", "")), *file.list("bind"), *file.list("container_arg")]
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:

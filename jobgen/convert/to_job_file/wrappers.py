@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, known
+from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.expansion import names
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -195,7 +196,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
     while words:
         texts = [script.constants.value(word) for word in words]
         name = os.path.basename(texts[0] or "")
-        fixed = [known(script, word) for word in words]
+        fixed = [option_text(script, word) for word in words]
         if launch.row.once_a_node and (box := container(fixed)) and _set(file, box):
             words = words[box.size :]
         elif launch.row.once_a_node and (found_env := _conda(texts)) and file.try_add("conda", found_env[0]):
@@ -262,7 +263,7 @@ def container(texts: Sequence[str | None]) -> Container | None:
     if not by_option and texts[1] != ("run" if name in ("docker", "podman") else "exec"):
         return None
     ours = {part for row in ACCELERATORS.values() for part in (row.containers.get(name) or "").split()}
-    binds, arguments = list[str](), list[str]()
+    mounts, arguments = list[str](), list[str]()
     values = (*WRAPPERS.get(name, WRAPPERS["apptainer"]).values, *_VALUES.get(name, ()))
     while at < len(texts) and (text := texts[at]) is not None and text.startswith("-"):
         option, equals, value = text.partition("=")
@@ -275,14 +276,24 @@ def container(texts: Sequence[str | None]) -> Container | None:
         option = _LONG.get(option, option)
         whole = f"{option}={value}" if value else option
         if option in _BINDS:
-            binds += value.split("," if option == "--bind" else ";")
+            mounts += binds(value, "," if option == "--bind" else ";")
         elif option == "--image":
             image = value
         elif option not in _DROPPED and whole not in ours and option not in ours:
             arguments.append(whole)
     if not by_option:
         image, at = (texts[at] if at < len(texts) else None) or "", at + 1
-    return Container(name, image, binds, arguments, at) if image else None
+    return Container(name, image, mounts, arguments, at) if image else None
+
+
+def binds(text: str, between: str = ",") -> list[str]:
+    """Return the mounts of an option; a variable that may name several of them gets no valid form."""
+    found = text.split(between)
+    return [f"{one}:" if names([one]) and not _IS_MOUNT.match(one) else one for one in found]
+
+
+# A source and a target, or a variable of one directory.
+_IS_MOUNT = re.compile(r".*:|\$\w*(HOME|PWD|TMPDIR|SCRATCH|WORK|DIR|ROOT|FOLDER)\b|\$\w+/")
 
 
 # Options that jobgen has itself, or that a job has no use for.

@@ -20,11 +20,11 @@ job_leave_host() { # unset the variables that name files of the host
 }
 
 job_leave_host
-binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_container_binds[@]+"${job_container_binds[@]}"})
+job_binds=("$job_dir:$job_dir" "$PWD:$PWD" ${job_container_binds[@]+"${job_container_binds[@]}"})
 if [[ $job_accelerator == npu ]]; then
   # The driver is that of the host. CANN is that of the image, whose script sets it up.
   for file in /usr/local/Ascend/driver /usr/local/dcmi /usr/local/bin/npu-smi /usr/local/sbin/npu-smi /etc/ascend_install.info /etc/hccn.conf; do
-    [[ ! -e $file ]] || binds+=("$file:$file:ro")
+    [[ ! -e $file ]] || job_binds+=("$file:$file:ro")
   done
   # shellcheck disable=SC2016  # expanded in the container
   set -- bash -c 'for file in "${ASCEND_HOME_PATH:-/none}"{,/..}/set_env.sh /usr/local/Ascend/{ascend-toolkit,cann}/set_env.sh; do
@@ -36,33 +36,33 @@ fi
 pass_environment() { # EXCEPTION...: options that pass every variable of this process, by its name
   local name
   for name in $(compgen -e); do
-    [[ " HOSTNAME PWD OLDPWD SHLVL _ $* " == *" $name "* ]] || options+=(--env="$name")
+    [[ " HOSTNAME PWD OLDPWD SHLVL _ $* " == *" $name "* ]] || job_options+=(--env="$name")
   done
 }
 
 docker_options() { # docker|podman: a separate file system, but the network, memory and processes of the host
   local file path=PATH
-  options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=jobgen="${JOBGEN_JOB_ID:-}" --workdir="$PWD" "${binds[@]/#/--volume=}")
+  job_options=(--rm --network=host --ipc=host --pid=host --entrypoint= --label=jobgen="${JOBGEN_JOB_ID:-}" --workdir="$PWD" "${job_binds[@]/#/--volume=}")
   if [[ $1 == docker ]]; then  # the daemon starts it, outside of the job: as this user, on the processors of the job
-    options+=(--user="$(id -u):$(id -g)" --ulimit=memlock=-1 --cpuset-cpus="$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)")
+    job_options+=(--user="$(id -u):$(id -g)" --ulimit=memlock=-1 --cpuset-cpus="$(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status)")
   elif ((EUID)); then
-    options+=(--userns=keep-id)
+    job_options+=(--userns=keep-id)
   fi
   [[ " ${job_container_variables[*]-} " != *' PATH '* ]] || path=
   pass_environment HOME TMPDIR $path
   for file in /dev/davinci[0-9]* /dev/davinci_manager /dev/devmm_svm /dev/hisi_hdc; do
-    [[ $job_accelerator != npu || ! -e $file ]] || options+=(--device="$file")
+    [[ $job_accelerator != npu || ! -e $file ]] || job_options+=(--device="$file")
   done
-  [[ ! -d /dev/infiniband ]] || options+=(--device=/dev/infiniband)
-  options+=(--env=HOME="$job_dir")
+  [[ ! -d /dev/infiniband ]] || job_options+=(--device=/dev/infiniband)
+  job_options+=(--env=HOME="$job_dir")
 }
 
 enroot_options() {
   local bind from to mode path=PATH
-  options=()
-  for bind in "${binds[@]}"; do
+  job_options=()
+  for bind in "${job_binds[@]}"; do
     IFS=: read -r from to mode <<< "$bind"
-    options+=(--mount="$from:$to:none:x-create=auto,rbind${mode:+,$mode}")
+    job_options+=(--mount="$from:$to:none:x-create=auto,rbind${mode:+,$mode}")
   done
   [[ " ${job_container_variables[*]-} " != *' PATH '* ]] || path=
   pass_environment $path
