@@ -27,6 +27,12 @@ LEFT_OUT = {
         SLURM, f'rm -f hostfile; touch hostfile\nfor h in $({LIST}); do\n  echo "$h slots=2" >> hostfile\ndone\n'
         "deepspeed --hostfile=hostfile t.py", [3, 3, 4],
     ),
+    "the file is removed at the end": (
+        PBS, 'F=./hosts.$PBS_JOBID\nsort -u $PBS_NODEFILE > $F\nmpirun -hostfile $F -np 8 ./a\nrm -f "$F"\ndate', [4, 5, 7],
+    ),
+    "the file is removed by a trap": (
+        PBS, "trap 'rm -f \"hosts\"' EXIT\nsort -u $PBS_NODEFILE > hosts\nmpirun -hostfile hosts -np 8 ./a", [4, 5],
+    ),
     "a pipeline": (
         PBS, "sort -u $PBS_NODEFILE | awk '{ print $1, \"slots=4\" }' > ./hosts\nmpirun -hostfile hosts -np 8 ./a", [4],
     ),
@@ -72,6 +78,8 @@ COUNT = f"N=$({LIST} | wc -l)\n"
 RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 KEPT = {
     "the program reads it": (SLURM, f"{COUNT}{RUN} --nodes $N"),
+    "more is removed": (PBS, "sort -u $PBS_NODEFILE > h\nmpirun -hostfile h -np 8 ./a\nrm -f h core"),
+    "a trap removes more": (PBS, "trap 'rm -f h core' EXIT\nsort -u $PBS_NODEFILE > h\nmpirun -hostfile h -np 8 ./a"),
     "it is printed with something else": (SLURM, f"{COUNT}A=$(ls)\necho nodes: $N $A\n./b $A\n{RUN}"),
     "its text goes elsewhere": (SLURM, f"{COUNT}echo nodes: $N > log\n{RUN}"),
     "a later command reads what is printed": (SLURM, f"{COUNT}echo nodes: $N\n./b $N\n{RUN}"),

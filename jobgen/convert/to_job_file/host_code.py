@@ -19,7 +19,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, exported
+from jobgen.script.syntax import Node, exported, parse
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -82,6 +82,10 @@ class HostCode:
             found = [one for one in found if one not in kept]
         return found
 
+    def removes_hosts(self, statement: Node) -> bool:
+        """Return whether a statement only removes the file of hosts."""
+        return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
+
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
         own = self.command if self.launched else None  # whose text is read, also behind eval
@@ -121,6 +125,8 @@ class HostCode:
             own = [_plain(one.text) for one in command.arguments if not re.match(r"-|0$", one.text)]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
+        if name == "trap":
+            return self.removes_hosts(_trapped(command))
         if name == "tee":
             return len(words) <= 1 and all(_plain(one.text) in self.files for one in command.arguments)
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
@@ -156,8 +162,9 @@ class HostCode:
 
     def _named(self, statement: Node) -> set[str]:
         """Return the files of hosts that a statement names."""
-        words = statement.all("word", "string", "simple_expansion", "expansion", "concatenation")
-        return {_plain(one.text) for one in words} & self.files
+        kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
+        trees = [statement, *(_trapped(one) for one in commands(statement) if one.name == "trap")]
+        return {_plain(one.text) for tree in trees for one in tree.all(*kinds)} & self.files
 
     def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
         """Return whether only the removed statements and the launch line read the results of a statement."""
@@ -187,6 +194,12 @@ class HostCode:
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
         patterns += [rf"(?<![\w.-]){re.escape(one)}(?![\w.-])" for one in paths]
         return not any(re.search(one, rest) for one in patterns)
+
+
+def _trapped(command: Command) -> Node:
+    """Return the code of a trap."""
+    words = [re.sub(r"^(['\"])(.*)\1$", r"\2", one.text, flags=re.S) for one in command.arguments[:1]]
+    return parse(f"{''.join(words)}\n".encode())
 
 
 def _launchers(script: Script, command: Command) -> set[str]:

@@ -178,14 +178,15 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
+    ending, left_out = notes.status(script, parts), list[Node]()
     if command is not None:
-        parts = _without_host_code(file, script, source, command, launch, parts, words)
+        parts, left_out = _without_host_code(file, script, source, command, launch, parts, words)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
     file.remarks += [
-        *notes.status(script, parts),
-        *notes.traps(script, file),
+        *ending,
+        *notes.traps(script, file, left_out),
         *notes.of_runtime(script, file),
         *notes.own_path(script, file),
     ]
@@ -243,16 +244,17 @@ def _without_host_code(
     launch: Launch | None,
     parts: Split,
     words: ProgramWords,
-) -> Split:
+) -> tuple[Split, list[Node]]:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     lines = "\n".join([*words.setup, *file.list("command"), *_of_container(file)])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, source, command, launch, lines, ours)
-    unused = code.find(parts.before)
+    unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
     file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
-    return parts._replace(before=tuple(without(parts.before, unused)))
+    before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
+    return parts._replace(before=before, after=after), unused
 
 
 def _of_container(file: JobFile) -> list[str]:
