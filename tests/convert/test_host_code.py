@@ -144,3 +144,11 @@ FIRST = f"$({LIST} | head -n 1)"
 def test_the_address_of_the_rendezvous(body: str, address: str | None) -> None:
     done = job_file(f"{SLURM}{body}\nexport MASTER_ADDR\nsrun python3 t.py\n")
     assert values(done.text).get("master_addr") == address
+
+
+def test_a_variable_of_options_and_the_launch_line_is_left_out() -> None:
+    head = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4\n#PBS -l walltime=01:00:00\nD=6\nexport OMP_NUM_THREADS=$D\n"
+    done = values(job_file(f"{head}mpiexec -n 8 --ppn 4 --depth $D python3 t.py\n").text)
+    assert (done["cpus_per_rank"], done.get("setup")) == (6, None)
+    done = values(job_file(f"{head}mpiexec -n 8 --ppn 4 --depth $D python3 t.py --depth $D\n").text)
+    assert "D=6" in str(done["setup"])

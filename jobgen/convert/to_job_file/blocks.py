@@ -130,10 +130,10 @@ class Body:
         self.files: list[Node] = []  # the options that may be files to source
         self.conditions: list[Node] = []  # of the program, that are no options
 
-    def write(self) -> None:
-        """Set the options, and the blocks."""
+    def write(self, replaced: Sequence[Node]) -> None:
+        """Set the options, and the blocks. jobgen has code of its own for the nodes ``replaced``."""
         conditions = self.parts.conditions
-        options, own = take(self.file, self.script, [*self.parts.before, *conditions], self.lines)
+        options, own = take(self.file, self.script, [*self.parts.before, *conditions], self.lines, replaced)
         self.conditions = [one for one in own if one in conditions]
         own = [one for one in own if one not in conditions]
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.config import read_spec
@@ -74,6 +74,11 @@ class JobFile:
         """Return the values of an option with several."""
         values = self.values.get(key, [])
         return values if isinstance(values, list) else []
+
+    @property
+    def container_texts(self) -> Sequence[str]:
+        """Return the texts of the container in which ``expand`` replaces variables."""
+        return [str(self.values.get("image", "")), *self.list("bind"), *self.list("container_arg")]
 
     @property
     def variables(self) -> Mapping[str, str | None]:

@@ -74,11 +74,11 @@ _WHY = {
 
 
 def take(
-    file: JobFile, script: Script, statements: Sequence[Node], lines: Sequence[str]
+    file: JobFile, script: Script, statements: Sequence[Node], lines: Sequence[str], replaced: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
     """Set the options that statements are; return the statements that are options, and those that stay.
 
-    ``lines``: other code of the job file that reads variables.
+    ``lines``: other code of the job file that reads variables. ``replaced``: what reads none in it.
     """
     for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
         found = Environment(file, script, preparations)
@@ -87,8 +87,8 @@ def take(
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command")]))}
-    only = [one.node for one in found.block if _only_for(script, one, removed)]
+    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command"), *file.container_texts]))}
+    only = [one.node for one in found.block if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed)
 

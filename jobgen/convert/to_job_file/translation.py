@@ -170,23 +170,23 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     if words.all_arguments:
         why = "a program can use the arguments of the script only one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
-    words.used += names(_of_container(file))
-    words.expanded |= bool(names([*words.words, *_of_container(file)]))
+    words.used += names(file.container_texts)
+    words.expanded |= bool(names([*words.words, *file.container_texts]))
     if not source.scheduler.behaviour.passes_arguments and any(
         name.isdecimal() for name in names(file.list("command"))
     ):
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    ending, left_out = notes.status(script, parts), list[Node]()
+    ending, replaced = notes.status(script, parts), list[Node]()
     if command is not None:
-        parts, left_out = _without_host_code(file, script, source, command, launch, parts, words)
+        parts, replaced = _without_host_code(file, script, source, command, launch, parts, words)
         if launch is None:
             _keep_rank_variables(file, script, words)
-    blocks.Body(file, script, parts, words.used, words.setup).write()
+    blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
     file.remarks += [
         *ending,
-        *notes.traps(script, file, left_out),
+        *notes.traps(script, file, replaced),
         *notes.of_runtime(script, file),
         *notes.own_path(script, file),
     ]
@@ -246,7 +246,7 @@ def _without_host_code(
     words: ProgramWords,
 ) -> tuple[Split, list[Node]]:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    lines = "\n".join([*words.setup, *file.list("command"), *_of_container(file)])
+    lines = "\n".join([*words.setup, *file.list("command"), *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
@@ -254,12 +254,7 @@ def _without_host_code(
     of_hosts = [one for one in unused if one not in code.values]
     file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
-    return parts._replace(before=before, after=after), unused
-
-
-def _of_container(file: JobFile) -> list[str]:
-    """Return the texts of the container in which ``expand`` replaces variables."""
-    return [str(file.values.get("image", "")), *file.list("bind"), *file.list("container_arg")]
+    return parts._replace(before=before, after=after), [*unused, *code.words]
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
