@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
 from jobgen.convert.to_job_file.launcher import program_of
+from jobgen.convert.to_job_file.waiting import trap_code
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
@@ -126,7 +127,7 @@ class HostCode:
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
         if name == "trap":
-            return self.removes_hosts(_trapped(command))
+            return self.removes_hosts(_code_of(command))
         if name == "tee":
             return len(words) <= 1 and all(_plain(one.text) in self.files for one in command.arguments)
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
@@ -163,7 +164,7 @@ class HostCode:
     def _named(self, statement: Node) -> set[str]:
         """Return the files of hosts that a statement names."""
         kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
-        trees = [statement, *(_trapped(one) for one in commands(statement) if one.name == "trap")]
+        trees = [statement, *(_code_of(one) for one in commands(statement) if one.name == "trap")]
         return {_plain(one.text) for tree in trees for one in tree.all(*kinds)} & self.files
 
     def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
@@ -196,10 +197,8 @@ class HostCode:
         return not any(re.search(one, rest) for one in patterns)
 
 
-def _trapped(command: Command) -> Node:
-    """Return the code of a trap."""
-    words = [re.sub(r"^(['\"])(.*)\1$", r"\2", one.text, flags=re.S) for one in command.arguments[:1]]
-    return parse(f"{''.join(words)}\n".encode())
+def _code_of(trap: Command) -> Node:
+    return parse(f"{trap_code(trap)}\n".encode())
 
 
 def _launchers(script: Script, command: Command) -> set[str]:

@@ -23,6 +23,7 @@ from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
+from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads
 from jobgen.launch.accelerators import ACCELERATORS, of_devices
@@ -170,6 +171,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     if words.all_arguments:
         why = "a program can use the arguments of the script only one by one: $1 to $9"
         file.remarks.append(Remark(command.line if command else 1, "$@", why))
+    parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
     if not source.scheduler.behaviour.passes_arguments and any(
@@ -178,9 +180,10 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         _without_arguments(file, source, command)
     if words.expanded:
         file.values["expand"] = True
-    ending, replaced = notes.status(script, parts), list[Node]()
+    ending = notes.status(script, parts)
     if command is not None:
-        parts, replaced = _without_host_code(file, script, source, command, launch, parts, words)
+        parts, of_hosts = _without_host_code(file, script, source, command, launch, parts, words)
+        replaced += of_hosts
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
