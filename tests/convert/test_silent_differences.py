@@ -1525,13 +1525,15 @@ def test_what_only_slurm_reads(options: str, text: str, what: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [("-n 8 --ppn 4 --depth 8", "MpiDefault"), ("-n 8 -ppn 4", "PMI_RANK"), ("-n 8", "PMI_RANK")]
+    ("options", "name"), [("-n 8 --ppn 4 --depth 8", "MpiDefault"), ("-n 8 -ppn 4", "MPI_LOCALRANKID"), ("-n 8", "MPI_LOCALRANKID")]
 )  # fmt: skip
 def test_the_options_say_which_mpi_has_the_variables(options: str, name: str) -> None:
     text = f"#PBS -l select=2:ncpus=8\nexport MPICH_GPU_SUPPORT_ENABLED=1\nmpiexec {options} ./a"
     done = convert(text, "slurm")
-    assert ("--mpi=pmi2" in done.text) == (name == "PMI_RANK")
+    pmi = name == "MPI_LOCALRANKID"
+    assert ("--mpi=pmi2" in done.text) == pmi
     assert name in str(done.remarks)
+    assert ("PMI_RANK" in str(done.remarks)) != pmi, "pmi2 of Slurm sets it"
 
 
 def test_ranks_that_are_counted_when_the_job_runs() -> None:
