@@ -228,7 +228,8 @@ def test_nodes_of_a_site(request_: str, expected: list[str], remark: str) -> Non
         ("-l select=2:ncpus=4 -l filesystems=home:flare", ["--gpus-per-node=12", "--exclusive"], "ALCF Aurora gives whole nodes"),
         ("-l select=2:ngpus=2 -l filesystems=flare", ["--gpus-per-node=2", "--exclusive"], "ALCF Aurora gives whole nodes"),
         ("-l nodes=2:ppn=4 -q debug-scaling -l filesystems=home:eagle", ["--exclusive"], "ALCF Polaris gives whole nodes, of 4"),
-        ("-l select=1 -q debug-scaling -l filesystems=home", ["--nodes=1"], "is for ALCF Aurora or ALCF Polaris, which gives whole nodes"),
+        ("-l select=1 -q workq -l filesystems=home:eagle", ["--exclusive"], "ALCF Crux gives whole nodes'"),
+        ("-l select=1 -q debug-scaling -l filesystems=home:x", ["--nodes=1"], "or ALCF Sophia, which gives whole nodes"),
         ("-l select=1:ncpus=4 -l storage=scratch/a", ["--nodes=1"], ""),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobgen.convert import aprun, directive_options, misreadings, request_reader, submission
+from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
@@ -34,7 +34,6 @@ from jobgen.script.syntax import Node, expansions
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
-_CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
 # Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
     r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b"
@@ -161,7 +160,7 @@ def _sets_threads(script: Script) -> bool:
 
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
-    request, key = content.request, next((key for key in _CHUNKS if key in script.heeded), "")
+    request, key = content.request, next((key for key in launch_nodes.CHUNKS if key in script.heeded), "")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
     if not key or not chunk:
         return
@@ -170,8 +169,8 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
     if sites:
-        gpus = sites[0].file.node.gpus or 0
-        why = f"{sites[0].title} gives whole nodes, of {gpus} GPUs"
+        gpus = sites[0].file.node.gpus
+        why = f"{sites[0].title} gives whole nodes" + f", of {gpus} GPUs" * bool(gpus)
         if len(sites) == 1:
             request.gpus_per_node, request.exclusive = request.gpus_per_node or gpus or None, True
         else:
@@ -182,6 +181,8 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
         return
     elif request.gpus_per_node:
         why = "names no cores: if the site gives some with each GPU, add --cpus-per-task"
+    elif request.exclusive:
+        why = "names no cores: if the nodes have GPUs, add --gpus-per-node"
     else:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
     option = script.heeded[key]
@@ -190,12 +191,13 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
 
 def _whole_nodes(script: Script, content: ScriptRequest, parts: set[str]) -> list[Site]:
     """Return the sites of whole nodes that a script may be for: by a resource of a node in ``parts``, else by
-    a directive that they demand, with the most values of it in common, and by the queue."""
+    a directive that they demand, whose values some of them may share, and by the queue."""
     from jobgen.sites import search
     from jobgen.sites.loader import load
 
     unknown = {text.partition("=")[0] for _, text, _ in content.unconverted}
-    found, common = [], dict[str, int]()
+    found: list[tuple[Site, set[str]]] = []
+    given = set[str]()
     for name in search.names() if parts or unknown else ():
         try:
             site = load(name)
@@ -205,11 +207,12 @@ def _whole_nodes(script: Script, content: ScriptRequest, parts: set[str]) -> lis
         if parts & words:
             return [site]
         for key in unknown & site.file.mandatory.keys() if "-l select={nodes}" in words else ():
-            values = [set(re.split("[:,+]", one)) for one in (script.heeded[key].value, site.file.mandatory[key])]
-            common[name] = len(set.intersection(*values))
-            found.append(site)
-    found = [one for one in found if common[one.name] == max(common.values())]
-    return [one for one in found if script.request.queue in (one.file.queues or ())] or found
+            given = set(re.split("[:,]", script.heeded[key].value))
+            found.append((site, set(re.split("[:,]", site.file.mandatory[key]))))
+    own = given.difference(set.intersection(*(values for _, values in found))) if found else given
+    fitting = [site for site, values in found if own & values]
+    of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
+    return of_queue or fitting or [site for site, _ in found]
 
 
 def _line(script: Script, source: Dialect, field: str) -> int:
