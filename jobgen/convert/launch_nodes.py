@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -11,6 +12,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.parsers import number
 
+CHUNKS = {"-l select", "-l nodes"}  # the options that request nodes with their cores
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
 
@@ -35,8 +37,13 @@ def spread(script: Script, content: ScriptRequest) -> None:
 
 
 def fill_cray(script: Script, content: ScriptRequest) -> None:
-    """Request the whole nodes of Cray's ALPS for a number of cores, as the largest launch fills them."""
+    """Request the whole nodes of Cray's ALPS; for a number of cores those that the largest launch fills."""
     request, option = content.request, script.heeded.get("-l mppwidth")
+    if not request.exclusive and aprun.NAME in script.program_names:
+        for key in CHUNKS & script.heeded.keys():
+            request.exclusive = True
+            why = "is for Cray's ALPS, which gives whole nodes: these are requested"
+            content.unsure.append((script.heeded[key], f"{key}={script.heeded[key].value}", why))
     width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
     if option is None or not width or request.chunks or not content.totals:
         return

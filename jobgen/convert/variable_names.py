@@ -14,8 +14,8 @@ from jobgen.script.syntax import Node, exported, parse
 
 _EXPORT = re.compile(r"export\b|(declare|typeset) -\w*x")
 # Directives of a script that another one writes.
-_DIRECTIVE = re.compile(r"['\s]*#(?:PBS|SBATCH|BSUB) [^\n]*")
-_IN_QUOTES = re.compile(rb"[\"'][ \t]*#(?:PBS|SBATCH|BSUB) ")
+_DIRECTIVE = re.compile(r"(?m)(?:^|\\n)['\s]*(#(?:PBS|SBATCH|BSUB) [^\n\\]*)")
+_IN_QUOTES = re.compile(rb"(?m)(?:^|[\"']|\\n)[ \t]*#(?:PBS|SBATCH|BSUB) ")
 _OF_HEREDOC = re.compile(r"(?m)^[ \t]*#(?:PBS|SBATCH|BSUB) ")
 
 
@@ -120,8 +120,8 @@ def directive_of_text(root: Node) -> tuple[int, str] | None:
     if not _IN_QUOTES.search(root.source):
         return None
     for text in root.all("raw_string", "string_content"):
-        if (found := _DIRECTIVE.match(text.text)) and is_written(text):
-            return text.line, text.text[: found.end()].strip("' ")
+        if (found := _DIRECTIVE.search(text.text)) and is_written(text):
+            return text.line + text.text.count("\n", 0, found.start(1)), found[1].strip("' ")
     return None
 
 

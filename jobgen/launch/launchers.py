@@ -395,6 +395,8 @@ class MpiFlavour(NamedTuple):
     restarts_measured: bool = True
 
 
+# The variables of a rank that srun sets by its --mpi: src/plugins/mpi of Slurm.
+SRUN_VARIABLES = {"pmi2": ("PMI_RANK", "PMI_SIZE")}
 _HYDRA = RankVariables("$PMI_RANK", "$PMI_SIZE", "$MPI_LOCALRANKID", "$MPI_LOCALNRANKS")
 MPI_FLAVOURS = {
     # https://docs.open-mpi.org/en/v5.0.x/man-openmpi/man1/mpirun.1.html

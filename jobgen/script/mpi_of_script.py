@@ -40,7 +40,7 @@ def recognized_mpi(
     if named := named_mpi(script, options, at, target):
         return named
     values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
-    used = {command.name for command in script.commands} | {words[0] for words in values if words}
+    used = script.program_names | {words[0] for words in values if words}
     return next((key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)), None)
 
 

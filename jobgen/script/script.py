@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import syntax
@@ -330,6 +331,16 @@ class Script:
     def _called(self) -> set[str]:
         """The names of commands, except of functions that other shells may run."""
         return {command.name for command in self.commands} - self.exported_functions
+
+    @cached_property
+    def program_names(self) -> set[str]:
+        """The names of the programs that commands start, behind wrappers such as time and env."""
+        found = set()
+        for command in self.commands:
+            at = command_start([self.constants.value(word) for word in command.words])
+            words = [one for word in command.words[at : at + 1] for one in expanded(word, self.constants)]
+            found |= {os.path.basename(self.constants.value(word) or "") for word in words[:1]}
+        return found
 
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""

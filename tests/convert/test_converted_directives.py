@@ -222,6 +222,24 @@ def test_nodes_of_a_site(request_: str, expected: list[str], remark: str) -> Non
     assert remark in str(done.remarks)
 
 
+@pytest.mark.parametrize(
+    ("request_", "expected", "remark"),
+    [
+        ("-l select=2:ncpus=4 -l filesystems=home:flare", ["--gpus-per-node=12", "--exclusive"], "ALCF Aurora gives whole nodes"),
+        ("-l select=2:ngpus=2 -l filesystems=flare", ["--gpus-per-node=2", "--exclusive"], "ALCF Aurora gives whole nodes"),
+        ("-l nodes=2:ppn=4 -q debug-scaling -l filesystems=home:eagle", ["--exclusive"], "ALCF Polaris gives whole nodes, of 4"),
+        ("-l select=1 -q workq -l filesystems=home:eagle", ["--exclusive"], "ALCF Crux gives whole nodes'"),
+        ("-l select=1 -q debug-scaling -l filesystems=home:x", ["--nodes=1"], "or ALCF Sophia, which gives whole nodes"),
+        ("-l select=1:ncpus=4 -l storage=scratch/a", ["--nodes=1"], ""),
+    ],
+)  # fmt: skip
+def test_a_site_by_a_directive_that_it_demands(request_: str, expected: list[str], remark: str) -> None:
+    done = convert(f"#!/bin/bash\n#PBS {request_}\nhostname\n", "slurm")
+    assert all(one in done.text for one in expected), done.text
+    assert ("--exclusive" in done.text) == ("--exclusive" in expected)
+    assert remark in str(done.remarks) and ("whole nodes" in str(done.remarks)) == bool(remark)
+
+
 @pytest.mark.parametrize(("queue", "partition"), [("short@pbs1.x.org", "short"), ("@pbs1.x.org", None)])
 def test_a_queue_of_a_server(queue: str, partition: str | None) -> None:
     done = convert(f"#PBS -q {queue}\n./a", "slurm")

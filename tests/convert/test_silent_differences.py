@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 import tomllib
 from convert.conversions import body, convert, job_file, remarks, values
@@ -1525,13 +1528,15 @@ def test_what_only_slurm_reads(options: str, text: str, what: list[str]) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [("-n 8 --ppn 4 --depth 8", "MpiDefault"), ("-n 8 -ppn 4", "PMI_RANK"), ("-n 8", "PMI_RANK")]
+    ("options", "name"), [("-n 8 --ppn 4 --depth 8", "MpiDefault"), ("-n 8 -ppn 4", "MPI_LOCALRANKID"), ("-n 8", "MPI_LOCALRANKID")]
 )  # fmt: skip
 def test_the_options_say_which_mpi_has_the_variables(options: str, name: str) -> None:
     text = f"#PBS -l select=2:ncpus=8\nexport MPICH_GPU_SUPPORT_ENABLED=1\nmpiexec {options} ./a"
     done = convert(text, "slurm")
-    assert ("--mpi=pmi2" in done.text) == (name == "PMI_RANK")
+    pmi = name == "MPI_LOCALRANKID"
+    assert ("--mpi=pmi2" in done.text) == pmi
     assert name in str(done.remarks)
+    assert ("PMI_RANK" in str(done.remarks)) != pmi, "pmi2 of Slurm sets it"
 
 
 def test_ranks_that_are_counted_when_the_job_runs() -> None:
@@ -1958,3 +1963,98 @@ def test_names_of_nodes_are_those_of_the_old_cluster() -> None:
 def test_a_program_of_a_container_in_another_folder_is_another_file(command: str, named: bool) -> None:
     done = translation.convert(Script(SLURM.format("-n 1", command).encode(), "slurm", name="job.sh"))
     assert ("is the file of this script" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("request_", "code", "whole"),
+    [
+        ("nodes=1:ppn=1", "aprun -n 1 ./a", True),
+        ("select=2", "time aprun -n 48 ./a", True),
+        ("nodes=2:ppn=16", "mpirun ./a", False),
+        ("select=2:ncpus=4", "# aprun -n 8 ./a\n./a", False),
+    ],
+)
+def test_nodes_of_alps_are_whole_ones(request_: str, code: str, whole: bool) -> None:
+    done = convert(f"#PBS -l {request_}\n{code}", "slurm")
+    assert ("#SBATCH --exclusive\n" in done.text) == whole
+    assert ("Cray's ALPS, which gives whole nodes" in str(done.remarks)) == whole
+    assert "add --exclusive" not in str(done.remarks)
+    assert ("--mpi=pmi2" in done.text) == whole
+
+
+def test_a_variable_that_the_text_of_another_remark_has() -> None:
+    code = "cat > w.sh << 'EOF'\ncd $PBS_O_WORKDIR\nEOF\npbs_tmrsh b $PBS_O_WORKDIR/w.sh"
+    done = convert(f"#!/bin/bash\n#PBS -l select=1\n{code}", "slurm", "pbspro")
+    assert [one.what for one in done.remarks if one.line == 4] == ["PBS_O_WORKDIR"]
+
+
+def test_a_program_that_must_start_its_ranks_beside_a_sourced_file() -> None:
+    def of_nodes(code: str) -> list[str]:
+        done = convert(f"#PBS -l select=4:ncpus=2\n{code}", "slurm")
+        return [one.what for one in done.remarks if "no launcher starts it" in one.why]
+
+    assert of_nodes(". ./env.sh\nfrontend --ranks=8 ./a") == ["frontend"]
+    assert of_nodes(". ./env.sh\n./all.sh") == []
+
+
+def test_devices_that_cannot_be_read_are_requested() -> None:
+    done = convert("#PBS -l nodes=1:ppn=4:gpus=@N@\nnvidia-smi\npython train.py", "slurm")
+    assert not any(one.what == "GPUs" for one in done.remarks)
+    assert any("gpus=@N@ cannot be read" in one.why for one in done.remarks)
+
+
+def test_the_log_of_a_job_whose_name_has_a_slash() -> None:
+    done = convert("#PBS -N runs/a/s0\n#PBS -l nodes=1:ppn=1\n#PBS -t 1-2\n./a", "slurm", "torque")
+    assert "#SBATCH --job-name=runs/a/s0\n#" in done.text
+    assert "#SBATCH --output=s0.o%A-%a\n" in done.text, "Slurm does not make the folders runs and a"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'echo "#!/bin/bash -l\n#PBS -q $Q\n#PBS -o \\$PBS_JOBID.out\n" > job.pbs',
+        "printf '#!/bin/bash\\n#PBS -q long\\n' > job.pbs",
+        'echo -e "#!/bin/sh\\n#PBS -N a" > job.pbs',
+    ],
+)
+def test_the_script_of_another_job_that_begins_with_its_shell(text: str) -> None:
+    code = f'cd a\n{text}\necho "cd \\$PBS_O_WORKDIR" >> job.pbs\nqsub job.pbs'
+    done = convert(f"#PBS -l nodes=1\n{code}", "slurm")
+    assert 'echo "cd \\$PBS_O_WORKDIR" >> job.pbs' in done.text and text in done.text
+    assert any("is in a text that is written to a file" in one.why for one in done.remarks)
+
+
+def test_the_threads_of_jobs_that_a_workflow_submits() -> None:
+    code = "nextflow run main.nf -profile big"
+    passed = "sbatch gives its jobs OMP_NUM_THREADS of this one"
+    assert passed in str(convert(f"#PBS -l select=1:ncpus=4\n{code}", "slurm").remarks)
+    assert passed not in str(convert(f"#PBS -l nodes=1:ppn=4\n{code}", "slurm", "torque").remarks)
+    own = f"#PBS -l select=1:ncpus=4\nexport OMP_NUM_THREADS=2\n{code}"
+    assert passed not in str(convert(own, "slurm").remarks)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "hosts"), [("4(x2),1", "a a a a b b b b c"), ("3", "a a a"), ("2,1(x3)", "a a b c d")]
+)
+def test_the_node_file_of_tasks_without_nodes(tasks: str, hosts: str) -> None:
+    code = "NP=$(wc -l < $PBS_NODEFILE)\nmpirun -np $NP ./a"
+    done = convert(f"#PBS -l procs=9\n{code}", "slurm", "torque")
+    lines = next(line for line in done.text.split("\n") if line.startswith("scontrol"))
+    head = 'scontrol() { printf "%s\\n" a b c d; }; PBS_NODEFILE=/dev/stdout\n'
+    env = {"PATH": os.environ["PATH"], "SLURM_TASKS_PER_NODE": tasks, "SLURM_JOB_NODELIST": "x"}
+    found = subprocess.run(["bash", "-c", head + lines], env=env, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == hosts.split()
+
+
+@pytest.mark.parametrize(
+    ("code", "beside"),
+    [
+        ("if [ -f a ]; then\nmpirun ./a &\nelse\nmpirun ./b\nfi", False),
+        ("case $1 in\na) mpirun ./a & ;;\nb) mpirun ./b ;;\nesac", False),
+        ("if [ -f a ]; then\nmpirun ./a &\nmpirun ./b\nfi", True),
+        ("if [ -f a ]; then\nmpirun ./a &\nfi\nmpirun ./b", True),
+    ],
+)
+def test_launchers_in_different_branches_do_not_run_beside_each_other(code: str, beside: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
+    assert ("--overlap" in done.text) == beside

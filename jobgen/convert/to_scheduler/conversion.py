@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from jobgen.convert import aprun, directive_options, misreadings, request_reader, submission
+from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
@@ -22,7 +22,7 @@ from jobgen.convert.to_scheduler import (
 from jobgen.convert.to_scheduler.component_scripts import joined, scripts_of
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, one_of
 from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -34,7 +34,6 @@ from jobgen.script.syntax import Node, expansions
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
 
-_CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
 # Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
     r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b"
@@ -161,40 +160,59 @@ def _sets_threads(script: Script) -> bool:
 
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
-    request, key = content.request, next((key for key in _CHUNKS if key in script.heeded), "")
+    request, key = content.request, next((key for key in launch_nodes.CHUNKS if key in script.heeded), "")
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
+    if not key or not chunk:
+        return
+    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
+    sites = _whole_nodes(script, content, parts)
     parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
-    if not key or not chunk or alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
+    if sites:
+        gpus = sites[0].file.node.gpus
+        why = f"{sites[0].title} gives whole nodes" + f", of {gpus} GPUs" * bool(gpus)
+        if len(sites) == 1:
+            request.gpus_per_node, request.exclusive = request.gpus_per_node or gpus or None, True
+        else:
+            titles = one_of(one.title for one in sites)
+            more = "" if request.gpus_per_node else " and --gpus-per-node"
+            why = f"is for {titles}, which gives whole nodes: add --exclusive{more}"
+    elif alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
         return
-    option = script.heeded[key]
-    text = f"{key}={option.value}"
-    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
-    if request.gpus_per_node:
+    elif request.gpus_per_node:
         why = "names no cores: if the site gives some with each GPU, add --cpus-per-task"
-    elif (site := _site(parts)) is None:
-        why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
+    elif request.exclusive:
+        why = "names no cores: if the nodes have GPUs, add --gpus-per-node"
     else:
-        gpus = site.file.node.gpus or 0
-        request.gpus_per_node, request.exclusive = gpus or None, True
-        why = f"{site.title} gives whole nodes, of {gpus} GPUs"
-    content.unsure.append((option, text, why))
+        why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
+    option = script.heeded[key]
+    content.unsure.append((option, f"{key}={option.value}", why))
 
 
-def _site(parts: set[str]) -> Site | None:
-    """Return the site whose own request names one of these resources of a node."""
+def _whole_nodes(script: Script, content: ScriptRequest, parts: set[str]) -> list[Site]:
+    """Return the sites of whole nodes that a script may be for: by a resource of a node in ``parts``, else by
+    a directive that they demand, whose values some of them may share, and by the queue."""
     from jobgen.sites import search
     from jobgen.sites.loader import load
 
-    for name in search.names() if parts else ():
+    unknown = {text.partition("=")[0] for _, text, _ in content.unconverted}
+    found: list[tuple[Site, set[str]]] = []
+    given = set[str]()
+    for name in search.names() if parts or unknown else ():
         try:
             site = load(name)
         except JobgenError:
             continue  # a file of the user that is wrong
-        own = {part for line in site.file.request or () for part in line.split(":")}
-        if parts & own:
-            return site
-    return None
+        words = {part for line in site.file.request or () for part in line.split(":")}
+        if parts & words:
+            return [site]
+        for key in unknown & site.file.mandatory.keys() if "-l select={nodes}" in words else ():
+            given = set(re.split("[:,]", script.heeded[key].value))
+            found.append((site, set(re.split("[:,]", site.file.mandatory[key]))))
+    own = given.difference(set.intersection(*(values for _, values in found))) if found else given
+    fitting = [site for site, values in found if own & values]
+    of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
+    return of_queue or fitting or [site for site, _ in found]
 
 
 def _line(script: Script, source: Dialect, field: str) -> int:

@@ -106,9 +106,24 @@ def beside_others(script: Script, names: Collection[str]) -> set[int]:
         loop = _loop_in_background(call.command.node)
         again = loop is not None and not any(call.start < one.node.start < loop.end for one in waits)
         again |= any(_starts_beside(script, one) for one in call.command.node.above())
-        found |= {one.start for one in (call, *running)} if running or again else set()
+        others = [one for one in running if not _in_other_branch(one.command.node, call.command.node)]
+        found |= {one.start for one in (call, *others)} if others or again else set()
         running += [call] * call.command.background
     return found
+
+
+def _in_other_branch(one: Node, other: Node) -> bool:
+    """Return whether two commands are in different branches of one ``if`` or ``case``."""
+    for choice in one.above():
+        if choice.type in ("if_statement", "case_statement") and choice.start <= other.start < choice.end:
+            return _branch_of(one, choice) != _branch_of(other, choice)
+    return False
+
+
+def _branch_of(node: Node, choice: Node) -> int:
+    """Return where the branch of a choice begins that a node is in; 0 in the first of an ``if``."""
+    found = (above for above in node.above() if above.parent is choice)
+    return next((one.start for one in found if one.type in ("elif_clause", "else_clause", "case_item")), 0)
 
 
 def _starts_beside(script: Script, node: Node) -> bool:

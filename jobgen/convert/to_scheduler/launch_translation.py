@@ -13,7 +13,7 @@ from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import binds_threads, inner_names, names_own_job
 from jobgen.launch.command_line import is_python
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, MpiFlavour
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
@@ -242,12 +242,14 @@ def _of_all(
             yield Remark(call.command.line, f"export -f {name}", why, lost=named)
     if _program_name(call, line, script) in TOOLS - {"env"}:
         return
-    old, new = next(iter(variables.rank_names(source, target, key).items()))
+    names = variables.rank_names(source, target, key)
+    own = [next(iter(names))]
     if to_srun:
+        kept = SRUN_VARIABLES.get(mpi.srun, ())
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
-        old = ", ".join(name for name in own if not name.endswith("_SIZE"))
-    why = f"programs that read {'them' if to_srun else 'it'} find {new}, and so on"
-    yield Remark(call.command.line, old, why, lost=False)
+        own = [name for name in own if not name.endswith("_SIZE") and name not in kept]
+    why = f"programs that read {'them' if to_srun else 'it'} find {names[own[0]]}, and so on"
+    yield Remark(call.command.line, ", ".join(own), why, lost=False)
 
 
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:

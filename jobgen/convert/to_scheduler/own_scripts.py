@@ -74,22 +74,23 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     if unread:
         verb, pronoun = ("are", "they read") if len(unread) > 1 else ("is", "it reads")
         names, more = list(unread)[:_NAMED], len(unread) - _NAMED
-        text = ", ".join(names) + f" and {more} more" * (more > 0)
-        yield Remark(unread[names[0]], text, f"{verb} not read: what {pronoun} {unset}", lost=False)
-    elif _may_be_several(script.request) and (program := alone_on_nodes(script, source)):
+        what = ", ".join(names) + f" and {more} more" * (more > 0)
+        yield Remark(unread[names[0]], what, f"{verb} not read: what {pronoun} {unset}", lost=False)
+    program = alone_on_nodes(script, source) if _may_be_several(script.request) else None
+    if program and program[1] not in unread:
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
         why = f"no launcher starts it on the {what}"
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
+    threads = "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS")
+    passed = f"; {target.command} gives its jobs OMP_NUM_THREADS of this one" * threads
     for command in script.commands:
         words = " ".join(script.constants.text(word).strip("\"'") for word in command.words).split()
         words = words[command_start(words) :]
         name = os.path.basename(words[0]) if words else ""
         options = _ENGINES.get(name)
         if options and any(re.match(options, word) for word in words):
-            why = (
-                f"submits jobs as its configuration says, which is not read: what names {source.title} stays"
-            )
-            yield Remark(command.line, name, why, lost=False)
+            why = "submits jobs as its configuration says, which is not read: what names "
+            yield Remark(command.line, name, f"{why}{source.title} stays{passed}", lost=False)
 
 
 def _may_be_several(request: Request) -> bool:

@@ -151,6 +151,8 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
         own = "error" if content.joined_as_error else key
         default = default_log(source, own, bool(path), request.array is not None)
+        if "/" in (request.name or ""):  # a folder for Slurm, which PBS leaves out of the name
+            default = default.replace("%x", os.path.basename(request.name or ""))
         if (
             not path
             and source.scheduler.family != target.scheduler.family

@@ -75,8 +75,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from _job_directory(script, source, target)
+    named = request.gpus_per_node or any(re.search(r"gpus?=", text) for _, text, _ in content.unconverted)
     hidden = target.hides_devices and not source.hides_devices
-    if hidden and not request.gpus_per_node and misreadings.names_devices(script) and has_directives(script):
+    if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
         first = next((one.number for one in script.directives.live), 1)
         yield Remark(first, "GPUs", why, lost=False)
@@ -434,7 +435,7 @@ def leftovers(
         return
     known = {(one.line, word) for one in remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in remarks for word in one.what.split()}
-    known |= {(0, word) for one in remarks for word in re.findall(r"\$(\w+)", one.what)}
+    known |= {(0, one.what[1:]) for one in remarks if re.fullmatch(r"\$\w+", one.what)}
     own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}

@@ -252,8 +252,8 @@ def _node_file(script: Script, source: Dialect, target: Dialect, content: Script
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
     request = script.request
-    requested = request.nodes is not None or request.ranks is not None
-    slots = [one.lines_per_node or int(requested) for one in content.components or [request]]
+    counted = 1 if request.nodes is not None else None if request.ranks is not None else 0
+    slots = [one.lines_per_node or counted for one in content.components or [request]]
     comment = f"# The hosts of the job, one line a slot, as {source.scheduler.family} lists them."
     lines = target.write_node_file(str(file), *slots)
     return [comment, *lines] if lines else []

@@ -202,10 +202,11 @@ class Dialect:
         """Return a name of a job as the scheduler accepts it."""
         return name
 
-    def write_node_file(self, variable: str, *slots: int) -> list[str]:
+    def write_node_file(self, variable: str, *slots: int | None) -> list[str]:
         """Return lines of a script that write the node file of another scheduler; none if it cannot.
 
-        ``slots`` are those of a node, of each component; 0: only the submission has the number.
+        ``slots`` are those of a node, of each component; 0: only the submission has the number; None: each
+        node has as many as the scheduler places there.
         """
         return []
 

@@ -35,6 +35,12 @@ TRES_PER_TASK UMASK USER_ID WCKEY WORKING_CLUSTER
 
 
 _OF_SUBMISSION = '-v n="${SLURM_NTASKS_PER_NODE:-1}" '
+# Each node as often as it has tasks, of which there are 4(x2),1 on the nodes.
+_BY_TASKS = (
+    """ | awk -v t="$SLURM_TASKS_PER_NODE" 'BEGIN { k = split(t, a, ","); for (i = 1; i <= k; i++) """
+    "{ m = split(a[i], b, /[(x)]+/); for (j = 0; j < (m > 1 ? b[2] : 1); j++) c[++n] = b[1] } } "
+    "{ for (i = 0; i < c[NR]; i++) print }'"
+)
 
 
 class SlurmDialect(Dialect):
@@ -164,11 +170,15 @@ class SlurmDialect(Dialect):
     def read_more(self, content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
         slurm_directives.read(self, content, given)
 
-    def write_node_file(self, variable: str, *slots: int) -> list[str]:
+    def write_node_file(self, variable: str, *slots: int | None) -> list[str]:
         of_component = "_HET_GROUP_{}" if slots[1:] else ""
         parts = [
             f'scontrol show hostnames "$SLURM_JOB_NODELIST{of_component.format(at)}"'
-            + (f" | awk {_OF_SUBMISSION * (each == 0)}'{{ for (i = 0; i < {each or 'n'}; i++) print }}'")
+            + (
+                _BY_TASKS
+                if each is None
+                else f" | awk {_OF_SUBMISSION * (each == 0)}'{{ for (i = 0; i < {each or 'n'}; i++) print }}'"
+            )
             * (each != 1)
             for at, each in enumerate(slots)
         ]

@@ -31,6 +31,7 @@ MASTER_ADDR=$(head -n 1 "$PBS_NODEFILE")
 MASTER_PORT=$((20000 + SLURM_ARRAY_TASK_ID))
 echo "task $SLURM_ARRAY_TASK_ID of job $SLURM_JOB_ID, submitted in $SLURM_SUBMIT_DIR"
 srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 --cpu-bind=cores --kill-on-bad-exit=1 --mpi=pmix python "$SLURM_SUBMIT_DIR/train.py" --fold "$SLURM_ARRAY_TASK_ID"
+# 5: look: -l select=2:ncpus=32:mpiprocs=4:ngpus=4:mem=480gb: is for ALCF Crux, ALCF Polaris or ALCF Sophia, which gives whole nodes: add --exclusive
 # 8: -l filesystems=home:eagle: has no counterpart in Slurm
 # 10: look: -W depend=afterok:4711.server: names a job of PBS Pro: write the number of a job of Slurm
 # 20: look: "$PBS_NODEFILE": srun uses the hosts of the job
