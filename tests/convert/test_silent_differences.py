@@ -1898,6 +1898,12 @@ def test_bound_threads_of_ranks_without_a_binding_have_a_remark() -> None:
         ("2:ncpus=2:mpiprocs=2+1:ncpus=4:mpiprocs=4", "pack:group=sw", ["-l place=scatter:group=sw"], True),
         ("1:ncpus=2", "pack", ["-l place=pack"], None),
         ("5:ncpus=2", "vscatter", None, False),
+        ("5:ncpus=2", "group=host", None, True),
+        ("5:ncpus=2", "scatter:group=host", None, True),
+        ("5:ncpus=2", "excl", None, False),
+        ("5:ncpus=2", "free:group=sw", ["-l place=scatter:group=sw"], False),
+        ("5:ncpus=2", "scatter:group=sw", ["-l place=scatter:group=sw"], None),
+        ("5:ncpus=2", "group=sw:exclhost", ["-l place=scatter:group=sw:exclhost"], False),
     ],
 )
 def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
@@ -1922,6 +1928,39 @@ def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
 def test_the_memory_of_an_unknown_number_of_cores_is_named(options: str, memory: str, named: bool) -> None:
     done = job_file(SLURM.format(f"{options} {memory}", "srun ./a"))
     assert (memory in [one.what for one in done.remarks if "set mem" in one.why]) is named
+
+
+@pytest.mark.parametrize(
+    ("resources", "named"),
+    [
+        ("nodes=2:ppn=$P -l pmem=2gb", ["-l pmem=2gb"]),
+        ("nodes=$N:ppn=2 -l mem=64gb", ["-l mem=64gb"]),
+        ("nodes=node1:ppn=2 -l pmem=2gb", []),
+        ("select=1:ncpus=$N:mem=2gb -l pmem=1gb", []),
+        ("procs=$N -l pmem=2gb", ["-l pmem=2gb"]),
+    ],
+)
+def test_the_memory_of_an_unknown_number_of_nodes_is_named(resources: str, named: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {resources}\nmpirun ./a\n")
+    assert [one.what for one in done.remarks if "set mem" in one.why] == named
+    assert any(one.lost for one in done.remarks) is (named != [] or "$N" in resources or "node1" in resources)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("for i in 1 2; do\n d=case$i; srun ./a $d\ndone", ["$d"]),
+        ("while read -r line; do srun ./a $line; done < list", ["$line"]),
+        ('if [ -f x ]; then o="-a -b"; srun ./a $o; fi', ["$o"]),
+        ("f() { local in=$1; srun ./a $in; }\nf 1\nf 2", ["$in"]),
+        ("f() { local in=5; srun ./a $in; }\nf", []),
+        ("n=$(nproc)\nfor i in 1 2; do srun ./a $n; done", []),
+        ("for i in 1 2; do ./a $i; done", []),
+    ],
+)
+def test_variables_of_a_loop_that_is_left_out_are_named(code: str, named: list[str]) -> None:
+    done = job_file(SLURM.format("-n 4", code))
+    assert [one.what for one in done.remarks if "around the program" in one.why and one.lost] == named
 
 
 @pytest.mark.parametrize(

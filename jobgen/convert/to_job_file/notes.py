@@ -33,6 +33,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
@@ -40,7 +41,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.script.word_lists import code_text
 
 _SEPARATORS = (";", "&", ";;")
@@ -276,6 +277,26 @@ def _is_set(script: Script, name: str) -> bool:
         re.search(rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code)
         is not None
     )
+
+
+def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on each variable of the program that only the loop, condition or function around it sets,
+    which the job file does not have."""
+    around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
+    if not around:
+        return
+    words = file.list("command")
+    code = [parse(text.encode()) for text in (*_shell_code(file), *(str(file.values.get("setup", "")),))]
+    read = {*names(words), *(name for one in code[:-1] for name, _ in expansions(one))}
+    outside = {name for name, _, node in script.assignments if node not in around[-1]}
+    found = _set_in(around[-1]) - outside - {name for one in code for name in _set_in(one)} - {*file.variables}
+    for name in sorted(read & found):
+        why = "is set only by the commands around the program, which are not in the job file: set it in setup"
+        yield Remark(program.line, f"${name}", why)
+
+
+def _set_in(node: Node) -> set[str]:
+    return changed_variables(node) | {name for name, _, _ in assignments(node)}
 
 
 _CONDITIONS = ("if_statement", "case_statement")

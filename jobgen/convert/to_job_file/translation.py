@@ -192,7 +192,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
-        file.remarks += notes.set_again(script, file, command)
+        file.remarks += [*notes.set_again(script, file, command), *notes.left_out(script, file, command)]
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
