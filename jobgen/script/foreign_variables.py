@@ -62,7 +62,9 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
     texts = list(_texts(spec))
     own = {name for name, _ in spec.env}
     for _, text in texts:
-        own.update(re.findall(r"(?:^|[\s;&|(])(\w+)\+?=", text))
+        for name, value in re.findall(r"(?:^|[\s;&|(])(\w+)\+?=(?=([^\n;]*))", text):
+            if not re.search(rf"\$({name}\b|{{{name}}})", value):  # A=$(realpath $A) sets none
+                own.add(name)
     for place, text in texts:
         for plain, braced in _READ.findall(_COMMENT.sub("", text)):
             if (name := plain or braced) not in own:

@@ -1946,6 +1946,63 @@ def test_the_memory_of_an_unknown_number_of_nodes_is_named(resources: str, named
     assert any(one.lost for one in done.remarks) is (named != [] or "$N" in resources or "node1" in resources)
 
 
+_TWO_CHUNKS = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "named", "lost"),
+    [
+        (f"{_TWO_CHUNKS}module load mpt/2.23\nmpirun -np 8 ./a", True, True),
+        (f"{_TWO_CHUNKS}module load mpich\nmpirun -np 8 ./a", False, True),
+        (SLURM.format("-n 4", "module load hpe-mpi\nsrun ./a"), True, False),
+        (SLURM.format("-n 4", "module load compilers openmpi\nsrun ./a"), False, False),
+    ],
+)
+def test_an_mpi_whose_mpirun_has_options_of_its_own_is_named(form: str, named: bool, lost: bool) -> None:
+    found = [one.lost for one in job_file(form).remarks if "has other options" in one.why]
+    assert found == [lost] * named
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        ('u="$(head -n 3 p | tail -1)"', "$u"),
+        ('a="$(cat o)"; u=$a', "$u"),
+        ("a=$(cat o); u=x-${a%,*}", "--f=$u"),
+        ("u=$(date)", "$u"),
+        ("u=${X:+-a -b}", "$u"),
+        ("u=${X:-}", "$u"),
+        ('u=${X:-"-a -b"}', "$u"),
+    ],
+)
+def test_a_value_that_may_be_several_words_is_split_by_a_shell(code: str, word: str) -> None:
+    assert values(job_file(SLURM.format("-n 1", f"{code}\n./a {word}")).text)["command"][:2] == ["bash", "-c"]
+
+
+@pytest.mark.parametrize(
+    "code", ["u=$(date +%F)", "u=${X:-5}", "l=(a b); u=${l[$N]}", "a=x$SLURM_JOB_ID; u=$a.txt", "u=$(wc -l < x)"]
+)
+def test_a_value_of_one_word_needs_no_shell(code: str) -> None:
+    assert values(job_file(SLURM.format("-n 1", f"{code}\n./a $u")).text)["command"][0] == "./a"
+
+
+@pytest.mark.parametrize(("first", "hidden"), [("python3 t.py a", True), ("ls a", False)])
+def test_programs_before_the_program_find_no_tasks_of_a_node_either(first: str, hidden: bool) -> None:
+    found = values(job_file(SLURM.format("-N 1 --gres=gpu:2", f"{first}\npython3 t.py b")).text)
+    assert ("unset SLURM_NTASKS_PER_NODE\n" in found.get("setup", "")) is hidden
+    assert found["command"][:3] == ["env", "-u", "SLURM_NTASKS_PER_NODE"]
+
+
+def test_each_number_of_tasks_that_differs_has_a_remark() -> None:
+    code = "python t.py\necho $SLURM_NTASKS $SLURM_TASKS_PER_NODE $SLURM_NTASKS"
+    found = {*remarks(job_file(SLURM.format("-n 4", code)))}
+    assert {(False, 4, "$SLURM_NTASKS"), (False, 4, "$SLURM_TASKS_PER_NODE")} <= found
+
+
+def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
+    assert (False, 3, "time") in remarks(job_file(SLURM.format("-n 4", "srun -n 4 time ./a")))
+
+
 @pytest.mark.parametrize(
     ("code", "named"),
     [
@@ -1956,6 +2013,10 @@ def test_the_memory_of_an_unknown_number_of_nodes_is_named(resources: str, named
         ("f() { local in=5; srun ./a $in; }\nf", []),
         ("n=$(nproc)\nfor i in 1 2; do srun ./a $n; done", []),
         ("for i in 1 2; do ./a $i; done", []),
+        ("if [ -e x ]; then n=$(cat x); srun ./a; fi\nm=$((n+1))\necho $m > x", ["$n"]),
+        ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
+        ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),
+        ("e=$(ls)\nf() { e=$1; srun ./a $e; }\nf 1; f 2", ["$e"]),
     ],
 )
 def test_variables_of_a_loop_that_is_left_out_are_named(code: str, named: list[str]) -> None:

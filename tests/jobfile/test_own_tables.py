@@ -164,3 +164,11 @@ def test_a_variable_in_arithmetic_is_one_of_another_scheduler(code: str, tmp_pat
     assert "PBS Pro does not set SLURM_NODEID (setup)" in jobs.jobgen("pbs", "--job", path).stderr
     path.write_text(f"{TEXT}[blocks]\nsetup = 'echo SLURM_NODEID; SLURM_NODEID=1; {code}'\n")
     assert "SLURM_NODEID" not in jobs.jobgen("pbs", "--job", path).stderr
+
+
+def test_a_variable_whose_value_is_its_own_is_one_of_another_scheduler(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = 'export SLURM_NODEID=$(expr $SLURM_NODEID + 1)'\n")
+    assert "PBS Pro does not set SLURM_NODEID (setup)" in jobs.jobgen("pbs", "--job", path).stderr
+    path.write_text(f"{TEXT}[blocks]\nsetup = 'SLURM_NODEID=${{SLURM_NODEID:-0}}; echo $SLURM_NODEID'\n")
+    assert "SLURM_NODEID" not in jobs.jobgen("pbs", "--job", path).stderr

@@ -33,6 +33,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
+from jobgen.script.bare_names import bare_names
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
@@ -78,7 +79,9 @@ _COUNTS_LINES = "|".join(
     )
 )  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
-_EMPTIES = re.compile(r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$")
+_FINDS_NONE = re.compile(
+    r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
+)
 
 
 def shown(node: Node) -> str:
@@ -280,19 +283,25 @@ def _is_set(script: Script, name: str) -> bool:
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield a remark on each variable of the program that only the loop, condition or function around it sets,
-    which the job file does not have."""
+    """Yield a remark on each variable of the program, or of the commands after it, that the loop, condition or
+    function around it sets, which the job file does not have."""
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
-    words = file.list("command")
-    code = [parse(text.encode()) for text in (*_shell_code(file), *(str(file.values.get("setup", "")),))]
-    read = {*names(words), *(name for one in code[:-1] for name, _ in expansions(one))}
-    outside = {name for name, _, node in script.assignments if node not in around[-1]}
-    found = _set_in(around[-1]) - outside - {name for one in code for name in _set_in(one)} - {*file.variables}
-    for name in sorted(read & found):
-        why = "is set only by the commands around the program, which are not in the job file: set it in setup"
+    setup, *blocks = (str(file.values.get(key, "")) for key in BLOCKS)
+    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
+    read = {name for one in code for name in _read_in(one) - _set_in(one)}
+    given = [node for _, _, node in assignments(around[-1]) if node.text not in setup]
+    found = {name for node in given for name, _, _ in assignments(node)}
+    found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
+    found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
+    for name in sorted({*names(file.list("command")), *read} & found):
+        why = "is set by the commands around the program, which are not in the job file: set it in setup"
         yield Remark(program.line, f"${name}", why)
+
+
+def _read_in(node: Node) -> set[str]:
+    return {one.text for one in (*node.all("variable_name"), *bare_names(node))}
 
 
 def _set_in(node: Node) -> set[str]:
@@ -338,7 +347,7 @@ def timed(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
     kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
-    if "time" in texts[: command_start(texts)] and not kept:
+    if "time" in texts and not kept:
         why = "is left out: the log of the job ends with the time of the whole job"
         yield Remark(program.line, "time", why, lost=False)
 
@@ -614,7 +623,7 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
-    found = [one for one in script.named(*_FINDS_PYTHON) if not _EMPTIES.search(one.node.text)]
+    found = [one for one in script.named(*_FINDS_PYTHON) if not _FINDS_NONE.search(one.node.text)]
     if not paths and not found:
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
 
@@ -660,6 +669,15 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
         file.values["command"] = ["env", "-u", _TASKS, *own]
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
     yield Remark(command.line, _TASKS, why, lost=False)
+
+
+def alone_in_blocks(file: JobFile) -> None:
+    """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
+    the program."""
+    code = [parse(str(file.values.get(key, "")).encode()) for key in BLOCKS]
+    runs = any(is_python(one.name) for node in code for one in commands(node))
+    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.list("command"))):
+        file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
@@ -764,12 +782,11 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
-    for name, node in script.expansions:
-        old, new = numbers.get(name, (None, None))
-        if name in named and old != new:
+    lines = {name: node.line for name, node in reversed(script.expansions) if name in named}
+    for name, (old, new) in numbers.items():
+        if name in lines and old != new:
             why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
-            yield Remark(node.line, f"${name}", why, lost=False)
-            return
+            yield Remark(lines[name], f"${name}", why, lost=False)
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:

@@ -182,6 +182,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write()
+    notes.alone_in_blocks(file)
     file.remarks += [
         *notes.status(script, parts),
         *notes.traps(script, file),
