@@ -1999,6 +1999,32 @@ def test_each_number_of_tasks_that_differs_has_a_remark() -> None:
     assert {(False, 4, "$SLURM_NTASKS"), (False, 4, "$SLURM_TASKS_PER_NODE")} <= found
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("spindle --location=/tmp srun -n8 ./a", True),
+        ("remora srun ./a", True),
+        ("scan -q mpirun -np 8 ./a", True),
+        ("./a --launcher srun", False),
+        ("./a --mpi mpirun -n 8", False),
+        ("which mpirun srun", False),
+        ("time mpirun -np 8 ./a", False),
+        ("env A=1 srun ./a", False),
+    ],
+)
+def test_a_command_that_is_given_a_launcher_is_named(command: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 8 -n 8", f"module load openmpi\n{command}"))
+    assert ("how it starts ranks" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("name", "named"), [("PATH", True), ("LD_LIBRARY_PATH", True), ("MODEL", False), ("PYTHONPATH", False)]
+)
+def test_a_variable_of_the_image_has_a_remark(name: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f'singularity exec a.sif bash -c "export X=${name}:/b; ./a"'))
+    assert ("value of the container" in str(done.remarks)) is named
+
+
 def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
     assert (False, 3, "time") in remarks(job_file(SLURM.format("-n 4", "srun -n 4 time ./a")))
 

@@ -26,9 +26,11 @@ from jobgen.convert.to_job_file.inherited import (
 )
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
@@ -352,6 +354,28 @@ def timed(file: JobFile, program: Command) -> Iterator[Remark]:
         yield Remark(program.line, "time", why, lost=False)
 
 
+_NO_START = PRINT | STATE | {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
+# An option whose value is the name of a launcher, and not a command.
+_NAMES_LAUNCHER = re.compile(r"-[^=]*(launch|mpi|run|backend|sched|exec|cluster|engine|type|mode|param)[^=]*$")
+
+
+def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each command that is given a launcher and its program, as a tool that measures them."""
+    known = {name for row in LAUNCHERS.values() if row.by_scheduler or row.of_mpi for name in row.names}
+    of_launches = {id(one.command.node) for one in script.launches}
+    each = file.values.get("ranks_per_node", 1)
+    for one in script.commands:
+        texts = [os.path.basename(text) for text in one.literals]
+        pairs = zip(("", *one.literals), texts, strict=False)
+        name = next((name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before)), "")
+        if name and one.name not in _NO_START and id(one.node) not in of_launches:
+            why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
+            yield Remark(one.line, shown(one.node), why)
+
+
+_OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
+
+
 def inside(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
     words = file.list("command")
@@ -360,10 +384,13 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
         return
     kind = os.path.basename(words[0])
     clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
-    if kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean):
-        why = "is read inside the container, which has no variables of the job: pass it on with an option"
-        for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
+    empty = kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean)
+    for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
+        if empty:
+            why = "is read inside the container, which has no variables of the job: pass it on with an option"
             yield Remark(program.line, f"${name}", why)
+        elif name in _OF_IMAGE and container_name(kind):
+            yield Remark(program.line, f"${name}", "has the value of the container, and not that of the job")
 
 
 def index(script: Script) -> Iterator[Remark]:

@@ -207,6 +207,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *notes.swept_log(script),
         *notes.environment(script, launch),
         *notes.index(script),
+        *notes.by_other_command(script, file),
         *misreadings.own_name(script),
         *misreadings.unreadable(script, source),
     ]
