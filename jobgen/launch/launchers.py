@@ -361,7 +361,8 @@ class MpiFlavour(NamedTuple):
     launchers that only it has. ``passes_all``: it
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
     session. ``more_ranks`` are further variables of a rank, with the fields of ``ranks`` that have their
-    values. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes each host
+    values. ``own_options`` are the title and a pattern of the modules of an MPI of this kind whose mpirun has
+    other options. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes each host
     of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``.
     ``restarts_measured``: its jobs were restarted in place by a test.
     """
@@ -390,6 +391,7 @@ class MpiFlavour(NamedTuple):
     own_sessions: bool = False
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
+    own_options: tuple[str, str] | None = None
     slots: str = ""
     pmi_library: str = ""
     restarts_measured: bool = True
@@ -456,6 +458,7 @@ MPI_FLAVOURS = {
             "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
         },
         modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)",
+        own_options=("HPE MPT", "mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"),
         passes_all=True,
         own_sessions=True,
     ),

@@ -9,6 +9,7 @@ from jobgen.launch.expansion import code_at
 from jobgen.launch.expansion import names as expanded_names
 from jobgen.options import BY_KEY, CODE
 from jobgen.schedulers.base import Scheduler
+from jobgen.script.dialects.base import Dialect
 from jobgen.spec import Specification
 
 # A variable with a default, as ${NAME:-1}, is read on purpose where it is not set.
@@ -20,15 +21,16 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     """Return warnings on the variables that have no value under this scheduler, and on commands of others."""
     code = dict(_texts(spec))
     read = dict(_reads(spec))
-    if not code and not read:
+    given = {one: place for place, words in _programs(spec).items() for one in words[:4] if one.isalpha()}
+    if not code and not read and not given:
         return ()
     from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs have no code
 
     own = of_script(scheduler.name)
-    others = {name for one in DIALECTS.values() for name in (*one.commands, one.scheduler.node_step)}
-    others -= {*own.commands, own.scheduler.node_step}
+    others = {name for one in DIALECTS.values() for name in _commands(one)} - {*_commands(own)}
     whole = "\n".join(code.values())
     calls = {name: place for place, text in code.items() for name in _called(text, whole) if name in others}
+    calls |= {name: place for name, place in given.items() if name in others}
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
     found = []
@@ -42,6 +44,10 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     run = ", ".join(f"{name} ({place})" for name, place in calls.items())
     variables = (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
     return (*variables, f"{scheduler.title} has no command {run}") if run else variables
+
+
+def _commands(dialect: Dialect) -> tuple[str, ...]:
+    return (*dialect.commands, *dialect.site_launchers, dialect.scheduler.node_step)
 
 
 def _called(text: str, whole: str) -> list[str]:
@@ -62,7 +68,9 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
     texts = list(_texts(spec))
     own = {name for name, _ in spec.env}
     for _, text in texts:
-        own.update(re.findall(r"(?:^|[\s;&|(])(\w+)\+?=", text))
+        for name, value in re.findall(r"(?:^|[\s;&|(])(\w+)\+?=(?=([^\n;]*))", text):
+            if not re.search(rf"\$({name}\b|{{{name}}})", value):  # A=$(realpath $A) sets none
+                own.add(name)
     for place, text in texts:
         for plain, braced in _READ.findall(_COMMENT.sub("", text)):
             if (name := plain or braced) not in own:

@@ -72,6 +72,14 @@ def _named_in(words: Sequence[str], target: str | None) -> str | None:
     return None
 
 
+def with_own_options(script: Script, key: str) -> str:
+    """Return the title of the MPI of a script if its mpirun has other options than that of its kind; empty
+    otherwise."""
+    title, pattern = MPI_FLAVOURS[key].own_options or ("", "")
+    words = [*_loaded(script), *_paths(script), *(one.name for one in script.commands if "_" in one.name)]
+    return title if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words) else ""
+
+
 def _paths(script: Script) -> list[str]:
     """Return the paths of launchers, libraries and sourced files, in lower case."""
     found = [value.text for name, value, _ in script.assignments if re.search("(?i)path$|mpi", name)]

@@ -111,8 +111,9 @@ DIFFERENCES = {
     "a clock": (SLURM, "", "t=$SECONDS\nsrun ./a\necho $((SECONDS - t))", 5, "a clock, of their own", False),
     "no value": (SLURM, "-o", "srun ./a", 2, "has no value", True),
     "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
+    "a python without an environment": (SLURM, "", "conda install x\npython t.py", 4, "python3", False),
     "chunks with a half of a place": (
-        "#PBS -l select=2:ncpus=1:mpiprocs=1\n#PBS -l place=group=rack\n{}{}\n", "", "mpirun ./a", 1, "on one host",
+        "#PBS -l select=2:ncpus=1:mpiprocs=1\n#PBS -l place=group=rack\n{}{}\n", "", "mpirun ./a", 2, "on one host",
         False,
     ),
     "free nodes": (

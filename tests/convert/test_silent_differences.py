@@ -1903,6 +1903,12 @@ def test_bound_threads_of_ranks_without_a_binding_have_a_remark() -> None:
         ("2:ncpus=2:mpiprocs=2+1:ncpus=4:mpiprocs=4", "pack:group=sw", ["-l place=scatter:group=sw"], True),
         ("1:ncpus=2", "pack", ["-l place=pack"], None),
         ("5:ncpus=2", "vscatter", None, False),
+        ("5:ncpus=2", "group=host", None, True),
+        ("5:ncpus=2", "scatter:group=host", None, True),
+        ("5:ncpus=2", "excl", None, False),
+        ("5:ncpus=2", "free:group=sw", ["-l place=scatter:group=sw"], False),
+        ("5:ncpus=2", "scatter:group=sw", ["-l place=scatter:group=sw"], None),
+        ("5:ncpus=2", "group=sw:exclhost", ["-l place=scatter:group=sw:exclhost"], False),
     ],
 )
 def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
@@ -1927,6 +1933,126 @@ def test_chunks_on_one_host_are_no_nodes_of_a_job_file(
 def test_the_memory_of_an_unknown_number_of_cores_is_named(options: str, memory: str, named: bool) -> None:
     done = job_file(SLURM.format(f"{options} {memory}", "srun ./a"))
     assert (memory in [one.what for one in done.remarks if "set mem" in one.why]) is named
+
+
+@pytest.mark.parametrize(
+    ("resources", "named"),
+    [
+        ("nodes=2:ppn=$P -l pmem=2gb", ["-l pmem=2gb"]),
+        ("nodes=$N:ppn=2 -l mem=64gb", ["-l mem=64gb"]),
+        ("nodes=node1:ppn=2 -l pmem=2gb", []),
+        ("select=1:ncpus=$N:mem=2gb -l pmem=1gb", []),
+        ("procs=$N -l pmem=2gb", ["-l pmem=2gb"]),
+    ],
+)
+def test_the_memory_of_an_unknown_number_of_nodes_is_named(resources: str, named: list[str]) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {resources}\nmpirun ./a\n")
+    assert [one.what for one in done.remarks if "set mem" in one.why] == named
+    assert any(one.lost for one in done.remarks) is (named != [] or "$N" in resources or "node1" in resources)
+
+
+_TWO_CHUNKS = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "named", "lost"),
+    [
+        (f"{_TWO_CHUNKS}module load mpt/2.23\nmpirun -np 8 ./a", True, True),
+        (f"{_TWO_CHUNKS}module load mpich\nmpirun -np 8 ./a", False, True),
+        (SLURM.format("-n 4", "module load hpe-mpi\nsrun ./a"), True, False),
+        (SLURM.format("-n 4", "module load compilers openmpi\nsrun ./a"), False, False),
+    ],
+)
+def test_an_mpi_whose_mpirun_has_options_of_its_own_is_named(form: str, named: bool, lost: bool) -> None:
+    found = [one.lost for one in job_file(form).remarks if "has other options" in one.why]
+    assert found == [lost] * named
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        ('u="$(head -n 3 p | tail -1)"', "$u"),
+        ('a="$(cat o)"; u=$a', "$u"),
+        ("a=$(cat o); u=x-${a%,*}", "--f=$u"),
+        ("u=$(date)", "$u"),
+        ("u=${X:+-a -b}", "$u"),
+        ("u=${X:-}", "$u"),
+        ('u=${X:-"-a -b"}', "$u"),
+    ],
+)
+def test_a_value_that_may_be_several_words_is_split_by_a_shell(code: str, word: str) -> None:
+    assert values(job_file(SLURM.format("-n 1", f"{code}\n./a {word}")).text)["command"][:2] == ["bash", "-c"]
+
+
+@pytest.mark.parametrize(
+    "code", ["u=$(date +%F)", "u=${X:-5}", "l=(a b); u=${l[$N]}", "a=x$SLURM_JOB_ID; u=$a.txt", "u=$(wc -l < x)"]
+)
+def test_a_value_of_one_word_needs_no_shell(code: str) -> None:
+    assert values(job_file(SLURM.format("-n 1", f"{code}\n./a $u")).text)["command"][0] == "./a"
+
+
+@pytest.mark.parametrize(("first", "hidden"), [("python3 t.py a", True), ("ls a", False)])
+def test_programs_before_the_program_find_no_tasks_of_a_node_either(first: str, hidden: bool) -> None:
+    found = values(job_file(SLURM.format("-N 1 --gres=gpu:2", f"{first}\npython3 t.py b")).text)
+    assert ("unset SLURM_NTASKS_PER_NODE\n" in found.get("setup", "")) is hidden
+    assert found["command"][:3] == ["env", "-u", "SLURM_NTASKS_PER_NODE"]
+
+
+def test_each_number_of_tasks_that_differs_has_a_remark() -> None:
+    code = "python t.py\necho $SLURM_NTASKS $SLURM_TASKS_PER_NODE $SLURM_NTASKS"
+    found = {*remarks(job_file(SLURM.format("-n 4", code)))}
+    assert {(False, 4, "$SLURM_NTASKS"), (False, 4, "$SLURM_TASKS_PER_NODE")} <= found
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("spindle --location=/tmp srun -n8 ./a", True),
+        ("remora srun ./a", True),
+        ("scan -q mpirun -np 8 ./a", True),
+        ("./a --launcher srun", False),
+        ("./a --mpi mpirun -n 8", False),
+        ("which mpirun srun", False),
+        ("time mpirun -np 8 ./a", False),
+        ("env A=1 srun ./a", False),
+    ],
+)
+def test_a_command_that_is_given_a_launcher_is_named(command: str, named: bool) -> None:
+    done = job_file(SLURM.format("-N 8 -n 8", f"module load openmpi\n{command}"))
+    assert ("how it starts ranks" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("name", "named"), [("PATH", True), ("LD_LIBRARY_PATH", True), ("MODEL", False), ("PYTHONPATH", False)]
+)
+def test_a_variable_of_the_image_has_a_remark(name: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f'singularity exec a.sif bash -c "export X=${name}:/b; ./a"'))
+    assert ("value of the container" in str(done.remarks)) is named
+
+
+def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
+    assert (False, 3, "time") in remarks(job_file(SLURM.format("-n 4", "srun -n 4 time ./a")))
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("for i in 1 2; do\n d=case$i; srun ./a $d\ndone", ["$d"]),
+        ("while read -r line; do srun ./a $line; done < list", ["$line"]),
+        ('if [ -f x ]; then o="-a -b"; srun ./a $o; fi', ["$o"]),
+        ("f() { local in=$1; srun ./a $in; }\nf 1\nf 2", ["$in"]),
+        ("f() { local in=5; srun ./a $in; }\nf", []),
+        ("n=$(nproc)\nfor i in 1 2; do srun ./a $n; done", []),
+        ("for i in 1 2; do ./a $i; done", []),
+        ("if [ -e x ]; then n=$(cat x); srun ./a; fi\nm=$((n+1))\necho $m > x", ["$n"]),
+        ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
+        ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),
+        ("e=$(ls)\nf() { e=$1; srun ./a $e; }\nf 1; f 2", ["$e"]),
+    ],
+)
+def test_variables_of_a_loop_that_is_left_out_are_named(code: str, named: list[str]) -> None:
+    done = job_file(SLURM.format("-n 4", code))
+    assert [one.what for one in done.remarks if "around the program" in one.why and one.lost] == named
 
 
 @pytest.mark.parametrize(

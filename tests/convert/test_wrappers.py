@@ -114,7 +114,7 @@ def test_a_launcher_in_a_variable_is_the_launcher(run: str) -> None:
 
 
 def test_a_variable_between_quotes_ends_with_them() -> None:
-    body = f'N=$(date)\nA="t.py --lr "$N"e-4 --b "$N""\nsrun {TORCHRUN} $A'
+    body = f'N=$(hostname)\nA="t.py --lr "$N"e-4 --b "$N""\nsrun {TORCHRUN} $A'
     assert converted(body)["command"] == ["t.py", "--lr", "${N}e-4", "--b", "$N"]
 
 

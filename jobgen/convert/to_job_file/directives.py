@@ -154,50 +154,52 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
             file.remarks += _memory(script, source)
         if text.startswith(("-l select", "-l nodes")):
-            file.remarks.append(Remark(option.line, text, why))
+            unknown = why.endswith("cannot be read")
+            file.remarks += [Remark(option.line, text, why), *(_memory(script, source) if unknown else ())]
+        elif re.match(r"-l (procs|ncpus|ngpus)=(?!\d+(:|$))", text):
+            file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script, source)]
         elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
             others.append(_quoted(option, text))
     others += _as_they_are(source, content)
-    arranged = _ARRANGEMENTS & {*(request.place or "").split(":")}
-    free = _FREE in others or (source.chunks_share_nodes and "-l select" in script.heeded and not arranged)
-    if (request.nodes or 1) > 1 and free:
-        why = "may put two parts of the job on one host; jobgen's job has each on a host of its own"
-        at = next((one.line for one in script.options if one.value == "place=free"), line)
-        if _FREE in others:
-            file.remarks.append(Remark(at, _FREE, why, lost=False))
-            others.remove(_FREE)
-        else:
-            at = script.heeded["-l select"].line
-            file.remarks.append(Remark(at, NO_PLACE, why, lost=False))
+    select = script.heeded.get("-l select")
+    if (request.nodes or 1) > 1 and source.chunks_share_nodes and select and not request.place:
+        file.remarks.append(Remark(select.line, NO_PLACE, f"may put two parts {_SPREAD}", lost=False))
     return list(dict.fromkeys(others))
 
 
 def unpack(file: JobFile, script: Script) -> None:
     """Replace a directive by which several nodes of the job file are or may be on one host."""
+    given = script.heeded.get("-l place")
+    text = f"-l place={script.request.place}"
     nodes = len(file.components) or file.values.get("nodes", 1)
-    found = [match for one in file.list("directive") if nodes != 1 and (match := _CLOSE.match(one))]
-    for match in found:
-        text, is_packed = match.string, match[1] == "pack"
-        spread = [_CLOSE.sub("-l place=scatter", text)] * ("group=" in text)
-        others = [one for one in file.list("directive") if one != text]
-        file.values["directive"] = [*others, *spread]
-        line = next((one.line for one in script.options if one.value == text.removeprefix("-l ")), 1)
-        why = f"{'puts all' if is_packed else 'may put several'} chunks on one host; "
-        why += "jobgen's job has each on a host of its own"
-        why += ": for one host write one node with the sum of them" * is_packed
-        file.remarks.append(Remark(line, text, why, lost=is_packed))
+    if nodes == 1 or given is None or text not in file.list("directive"):
+        return
+    words = text.removeprefix("-l place=").split(":")
+    rest = [one for one in words if one not in (*_CLOSE, *_ONE_HOST, "shared", "scatter")]
+    spread = [":".join(["-l place=scatter", *rest])] * (rest not in ([], ["excl"]))
+    file.values["directive"] = [*(one for one in file.list("directive") if one != text), *spread]
+    packed = not {*words}.isdisjoint(("pack", *_ONE_HOST))
+    if packed or "scatter" not in words:
+        why = f"{'puts all' if packed else 'may put several'} chunks {_SPREAD}"
+        why += ": for one host write one node with the sum of them" * packed
+        file.remarks.append(Remark(given.line, text, why, lost=packed))
 
 
-_CLOSE = re.compile("-l place=(pack|vscatter)(?=:|$)")
-_FREE = "-l place=free"
+_CLOSE = ("free", "pack", "vscatter")  # arrangements; without one it is free
+_ONE_HOST = ("group=host", "group=vnode")
+_SPREAD = "on one host; jobgen's job has each on a host of its own"
 NO_PLACE = "select without place"
 
 
 def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the memory of a core or a device, the number of which is not known."""
-    for key in source.scheduler.keys.memory:
-        if "-per-" in key and (option := script.heeded.get(key)):
-            why = "the number by which it is multiplied is not known: set mem, the memory of a node"
+    """Yield a remark on the memory of a core, a device or a whole job, the number of whose parts is not known."""
+    nodes = script.request.chunks[0].get("", "1") if script.request.chunks else "1"
+    for key in (*source.scheduler.keys.memory, "-l pmem"):
+        is_total = key == "-l mem" and re.fullmatch(r"[\w.-]+", nodes) is None
+        each = is_total or "-per-" in key or key == "-l pmem"
+        if each and "-l select" not in script.heeded and (option := script.heeded.get(key)):
+            verb = "divided" if is_total else "multiplied"
+            why = f"the number by which it is {verb} is not known: set mem, the memory of a node"
             yield Remark(option.line, f"{key}={option.value}", why, lost=False)
 
 

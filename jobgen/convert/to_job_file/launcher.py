@@ -21,7 +21,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import end_together, recognized_mpi
+from jobgen.script.mpi_of_script import end_together, recognized_mpi, with_own_options
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, literal
 from jobgen.values.parsers import number
@@ -284,6 +284,9 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     if named and script.scheduler not in (MPI_FLAVOURS[named].dialects or (script.scheduler,)):
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
+    if named and (title := with_own_options(script, named)):
+        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[named].title}, which jobgen writes"
+        file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin))
     for name, other in DIALECTS.items() if named else ():
         key = recognized_mpi(script, target=name)
         if key and key != named and MPI_FLAVOURS[key].dialects:

@@ -26,13 +26,17 @@ from jobgen.convert.to_job_file.inherited import (
 )
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import names as runtime_names
+from jobgen.script.bare_names import bare_names
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
@@ -40,7 +44,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import LOOPS, Node, assignments, expansions, exported, literal, parse
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.script.word_lists import code_text
 
 _SEPARATORS = (";", "&", ";;")
@@ -77,7 +81,9 @@ _COUNTS_LINES = "|".join(
     )
 )  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
-_EMPTIES = re.compile(r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$")
+_FINDS_NONE = re.compile(
+    r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
+)
 
 
 def shown(node: Node) -> str:
@@ -278,6 +284,32 @@ def _is_set(script: Script, name: str) -> bool:
     )
 
 
+def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on each variable of the program, or of the commands after it, that the loop, condition or
+    function around it sets, which the job file does not have."""
+    around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
+    if not around:
+        return
+    setup, *blocks = (str(file.values.get(key, "")) for key in BLOCKS)
+    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
+    read = {name for one in code for name in _read_in(one) - _set_in(one)}
+    given = [node for _, _, node in assignments(around[-1]) if node.text not in setup]
+    found = {name for node in given for name, _, _ in assignments(node)}
+    found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
+    found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
+    for name in sorted({*names(file.list("command")), *read} & found):
+        why = "is set by the commands around the program, which are not in the job file: set it in setup"
+        yield Remark(program.line, f"${name}", why)
+
+
+def _read_in(node: Node) -> set[str]:
+    return {one.text for one in (*node.all("variable_name"), *bare_names(node))}
+
+
+def _set_in(node: Node) -> set[str]:
+    return changed_variables(node) | {name for name, _, _ in assignments(node)}
+
+
 _CONDITIONS = ("if_statement", "case_statement")
 
 
@@ -317,9 +349,31 @@ def timed(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
     kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
-    if "time" in texts[: command_start(texts)] and not kept:
+    if "time" in texts and not kept:
         why = "is left out: the log of the job ends with the time of the whole job"
         yield Remark(program.line, "time", why, lost=False)
+
+
+_NO_START = PRINT | STATE | {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
+# An option whose value is the name of a launcher, and not a command.
+_NAMES_LAUNCHER = re.compile(r"-[^=]*(launch|mpi|run|backend|sched|exec|cluster|engine|type|mode|param)[^=]*$")
+
+
+def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each command that is given a launcher and its program, as a tool that measures them."""
+    known = {name for row in LAUNCHERS.values() if row.by_scheduler or row.of_mpi for name in row.names}
+    of_launches = {id(one.command.node) for one in script.launches}
+    each = file.values.get("ranks_per_node", 1)
+    for one in script.commands:
+        texts = [os.path.basename(text) for text in one.literals]
+        pairs = zip(("", *one.literals), texts, strict=False)
+        name = next((name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before)), "")
+        if name and one.name not in _NO_START and id(one.node) not in of_launches:
+            why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
+            yield Remark(one.line, shown(one.node), why)
+
+
+_OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
 
 
 def inside(file: JobFile, program: Command) -> Iterator[Remark]:
@@ -330,10 +384,13 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
         return
     kind = os.path.basename(words[0])
     clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
-    if kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean):
-        why = "is read inside the container, which has no variables of the job: pass it on with an option"
-        for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
+    empty = kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean)
+    for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
+        if empty:
+            why = "is read inside the container, which has no variables of the job: pass it on with an option"
             yield Remark(program.line, f"${name}", why)
+        elif name in _OF_IMAGE and container_name(kind):
+            yield Remark(program.line, f"${name}", "has the value of the container, and not that of the job")
 
 
 def index(script: Script) -> Iterator[Remark]:
@@ -594,7 +651,7 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
-    found = [one for one in script.named(*_FINDS_PYTHON) if not _EMPTIES.search(one.node.text)]
+    found = [one for one in script.named(*_FINDS_PYTHON) if not _FINDS_NONE.search(one.node.text)]
     if not paths and not found:
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
 
@@ -640,6 +697,15 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
         file.values["command"] = ["env", "-u", _TASKS, *own]
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
     yield Remark(command.line, _TASKS, why, lost=False)
+
+
+def alone_in_blocks(file: JobFile) -> None:
+    """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
+    the program."""
+    code = [parse(str(file.values.get(key, "")).encode()) for key in BLOCKS]
+    runs = any(is_python(one.name) for node in code for one in commands(node))
+    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.list("command"))):
+        file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
@@ -744,12 +810,11 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
-    for name, node in script.expansions:
-        old, new = numbers.get(name, (None, None))
-        if name in named and old != new:
+    lines = {name: node.line for name, node in reversed(script.expansions) if name in named}
+    for name, (old, new) in numbers.items():
+        if name in lines and old != new:
             why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
-            yield Remark(node.line, f"${name}", why, lost=False)
-            return
+            yield Remark(lines[name], f"${name}", why, lost=False)
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:

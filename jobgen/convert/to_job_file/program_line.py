@@ -44,7 +44,11 @@ _OF_OPTIONS = re.compile(
 )
 ARGUMENT = re.compile(r"\"?\$([1-9]|\{[1-9]\d*\})\"?")  # of the script, as a value
 # Commands that print one word.
-_PRINTS = re.compile(r"[$(`]+\s*(date|hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|wc|which)\b")
+_PRINTS = re.compile(
+    r"[$(`]+\s*((hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|which)\b|date\s+[\"']?\+\S+\s*[)`]|wc\s+-\w\s*<)"
+)
+# ${A:+...}, which may be empty, and the default of a variable if it is empty or has blanks
+_MAY_BE_NONE = re.compile(r"\$\{\w+:?(\+|[-=](\}|[\"']{2}\}|[^}$(`]*\s))")
 
 
 @dataclass
@@ -263,20 +267,24 @@ def _may_be_several(script: Script, text: str) -> bool:
     )
 
 
-def _has_several(script: Script, name: str) -> bool:
+def _has_several(script: Script, name: str, depth: int = 0) -> bool:
     """Return whether a variable, or the array of which it is an element, may have blanks, or be empty."""
     values = script.values.get(name, ())
     arrays = [match[1] for one in values if (match := re.fullmatch(r"\"?\$\{(\w+)\[.*\]\}\"?", one.text))]
     of_arrays = [one for other in arrays for one in script.values.get(other, ()) if one.type == "array"]
     elements = [child for one in of_arrays for child in one.children[1:-1] if child.type != "comment"]
-    return any(map(_several, [*values, *elements]))
+    others = {other for one in values for other, _ in expansions(one)} - {name, *arrays}
+    of_others = depth < _DEEPEST and any(_has_several(script, one, depth + 1) for one in others)
+    return of_others or any(map(_several, [*values, *elements]))
 
 
 def _several(value: Node) -> bool:
     """Return whether the value of a variable may have blanks in it, or be empty."""
-    if value.type in ("array", "command_substitution"):
-        return not _PRINTS.match(value.text)
+    if value.type == "array" or any(not _PRINTS.match(one.text) for one in value.all("command_substitution")):
+        return True
     if value.type == "variable_assignment" or re.search(r"\$\{?[@*]", value.text):
+        return True
+    if _MAY_BE_NONE.search(value.text):
         return True
     return not value.text.strip("\"'") or bool(re.search(r"\s", _EXPANSION.sub("", value.text)))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.directives import NO_PLACE, read_directives, set_name
+from jobgen.convert.to_job_file.directives import NO_PLACE, read_directives, set_name, unpack
 from jobgen.convert.to_job_file.option_sizes import (
     JobCommandLine,
     OptionWords,
@@ -222,6 +222,7 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     file = JobFile()
     script = Script(f"{line}\n".encode(), row.name)
     read_directives(file, script, row, totals=False)
+    unpack(file, script)
     file.remarks = [one for one in file.remarks if one.what != NO_PLACE]  # one option is no whole request
     if "name" in file.values:
         set_name(file, script, row, 1)

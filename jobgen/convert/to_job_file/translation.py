@@ -187,6 +187,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         if launch is None:
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
+    notes.alone_in_blocks(file)
     file.remarks += [
         *ending,
         *notes.traps(script, file, replaced),
@@ -197,7 +198,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
     if command is not None:
         file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
-        file.remarks += notes.set_again(script, file, command)
+        file.remarks += [*notes.set_again(script, file, command), *notes.left_out(script, file, command)]
         file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
         file.remarks += notes.left_running(file, parts, command)
     file.remarks += [
@@ -211,6 +212,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         *notes.swept_log(script),
         *notes.environment(script, launch),
         *notes.index(script),
+        *notes.by_other_command(script, file),
         *misreadings.own_name(script),
         *misreadings.unreadable(script, source),
     ]

@@ -155,6 +155,7 @@ class Dialect:
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
     node_file_command = ""  # that prints the name of a file with a line for each rank
     commands: tuple[str, ...] = ()  # only this scheduler has them
+    site_launchers: tuple[str, ...] = ()  # of machines with this scheduler
     site_commands: Mapping[str, str] = {}  # commands that one of its sites adds, and the name of that site
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:

@@ -105,6 +105,7 @@ class PbsDialect(Dialect):
         *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
         *("msub", "checkjob", "showq", "showstart", "canceljob"),
     )
+    site_launchers = ("aprun",)  # of Cray's ALPS
     site_commands = {
         "clean_scratch": "MetaCentrum",
         "pbsdcp": "the Ohio Supercomputer Center",

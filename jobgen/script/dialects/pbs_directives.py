@@ -216,6 +216,7 @@ def _unreadable(name: str, chunk: Mapping[str, str]) -> str:
     """Return the reason if values of a chunk are numbers or sizes for PBS, but are not written as such."""
     given = {name: chunk.get("", "1"), **chunk}  # a node may have a name instead of a number
     odd = [key for key in _NUMBERS if key in given and number(given[key]) is None]
+    odd += ["nodes"] * (name == "nodes" and re.fullmatch(r"[\w.-]+", given[name]) is None)
     odd += ["mem"] * ("mem" in given and mebibytes(given["mem"], "b") is None)
     return f"{', '.join(f'{key}={given[key]}' for key in odd)} cannot be read" if odd else ""
 
@@ -224,7 +225,7 @@ def _chunk_fault(name: str, request: Request) -> str:
     if len(request.chunks) > 1:
         return "different chunks have no counterpart"
     chunk = request.chunks[0] if request.chunks else {}
-    host = ["names a host"] * (name == "nodes" and not chunk.get("", "1").isdigit())
+    host = ["names a host"] * (name == "nodes" and re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", chunk.get("", "1")) is not None)
     odd = ", ".join(key for key in chunk if key not in _PARTS[name])
     others = f"{odd} has no counterpart" if odd else ""
     return ", and ".join(filter(None, [*host, others, _unreadable(name, chunk)]))
