@@ -1958,3 +1958,51 @@ def test_names_of_nodes_are_those_of_the_old_cluster() -> None:
 def test_a_program_of_a_container_in_another_folder_is_another_file(command: str, named: bool) -> None:
     done = translation.convert(Script(SLURM.format("-n 1", command).encode(), "slurm", name="job.sh"))
     assert ("is the file of this script" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("code", "lost"),
+    [
+        ("OUT=logs/%j-%t.log\nsrun -o $OUT ./a", True),
+        ('OUT=$DIR/%t.log\nsrun --output="$OUT" ./a', True),
+        ("OUT=$DIR/%t.log\nLOG=$OUT\nsrun -o $LOG ./a", True),
+        ("OUT=${FILE%.txt}.log\nsrun -o $OUT ./a", False),
+        ("srun -o ${FILE%.txt}.log ./a", False),
+        ("OUT=$(date +%F).log\nsrun -o $OUT ./a", False),
+    ],
+)
+def test_a_pattern_of_srun_in_a_variable_is_lost(code: str, lost: bool) -> None:
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4", code), "pbspro")
+    assert ("has no counterpart" in str(done.remarks)) is lost
+    assert (" > " in done.text) is not lost
+
+
+def test_one_file_of_output_and_errors_is_opened_once() -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=4", 'srun -o "$OUT" -e "$OUT" ./a')
+    assert '> "$OUT" 2>&1 ./a' in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [
+        ("-N 1 -n 1 -c 48", "gmx mdrun -deffnm a", "unset OMP_NUM_THREADS"),
+        ("-N 1 -c 48", "RUN='gmx mdrun'\n$RUN -deffnm a", "unset OMP_NUM_THREADS"),
+        ("-N 1 --ntasks-per-node=24 -c 2", "srun gmx_mpi mdrun -deffnm a", "export OMP_NUM_THREADS=2"),
+    ],
+)
+def test_mdrun_divides_the_cores_itself(options: str, code: str, line: str) -> None:
+    assert f"\n{line} " in convert(SLURM.format(options, code), "pbspro").text
+
+
+def test_variables_of_sites_for_a_directory_of_the_job_have_a_remark() -> None:
+    done = convert(
+        SLURM.format("-n 1", "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\nexport TMPFS=/tmp\ncp -r a $TMPFS"), "torque"
+    )
+    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP"]
+    assert "cd ${JOBSCRATCH:?}\n" in done.text
+
+
+def test_scripts_of_other_names_are_read_or_named() -> None:
+    code = "singularity exec a.sif ./exec-4.cmd 4\n./c.csh\nsbatch jobs/d.sh\ncp x/e.job ."
+    what = [one.what for one in convert(SLURM.format("-n 1", code), "pbspro").remarks]
+    assert what == ["exec-4.cmd, c.csh", "sbatch jobs/d.sh"]

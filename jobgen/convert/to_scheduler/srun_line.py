@@ -86,7 +86,7 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         elif meaning == "bind":
             _bind(line, value, text)
         elif meaning in ("output", "error", "input"):
-            _stream(line, meaning, value, text)
+            _stream(line, meaning, value, text, words)
         elif meaning == "device":
             _device(line, name, value, text, request)
         elif meaning == "cores":
@@ -140,10 +140,10 @@ def _bind(line: LaunchLine, value: Value, text: str) -> None:
         line.notes.append((text, "the binding of the ranks is not printed"))
 
 
-def _stream(line: LaunchLine, meaning: str, value: Value, text: str) -> None:
+def _stream(line: LaunchLine, meaning: str, value: Value, text: str, words: LaunchWords) -> None:
     """Keep the name of a file that srun opens; each rank has one of its own if the name has patterns."""
     name = value.known or value.text
-    if "%" in name or name.isdigit():
+    if words.has_pattern(name) or name.isdigit():
         line.lost.append(text)
     elif name != "all":
         line.values[meaning] = "/dev/null" if name == "none" else quoted(value.text)
@@ -154,7 +154,8 @@ def redirections(line: LaunchLine) -> str:
     values = line.values
     words = [f"< {values['input']}"] if "input" in values else []
     words += [f"> {values['output']}"] if "output" in values else []
-    words += [f"2> {values['error']}"] if "error" in values else ["2>&1"] * ("output" in values)
+    joined = "output" in values and values.get("error") in (None, values["output"])
+    words += ["2>&1"] if joined else [f"2> {values['error']}"] if "error" in values else []
     return " ".join(words)
 
 

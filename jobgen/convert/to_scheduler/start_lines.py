@@ -40,6 +40,9 @@ _ANYWHERE = (
 
 _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
 
+# A program that divides the cores of a node between ranks and threads of its own, and heeds OMP_NUM_THREADS.
+_DIVIDES_CORES = re.compile(r"(?m)^[^#\n]*\bmdrun\b")
+
 
 def for_bash(script: Script) -> bool:
     """Return whether the body of a script has been read."""
@@ -172,6 +175,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
     whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
+    whole |= not several and _DIVIDES_CORES.search(script.tree.text) is not None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
     cores = _cores_of_rank(script, source, content)

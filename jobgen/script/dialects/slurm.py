@@ -132,6 +132,11 @@ class SlurmDialect(Dialect):
             "sets it to the numbers of the job's devices",
         ),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
+        # IDRIS, CSC, NAISS, Virginia Tech, NeSI
+        **dict.fromkeys(
+            ("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),
+            "sets it at some sites to a directory of the job",
+        ),
     }
     gpus_of_rank = "--gpus-per-task"
     set_if_requested = ("cpus_per_rank", "ranks_per_node")
