@@ -2006,3 +2006,32 @@ def test_scripts_of_other_names_are_read_or_named() -> None:
     code = "singularity exec a.sif ./exec-4.cmd 4\n./c.csh\nsbatch jobs/d.sh\ncp x/e.job ."
     what = [one.what for one in convert(SLURM.format("-n 1", code), "pbspro").remarks]
     assert what == ["exec-4.cmd, c.csh", "sbatch jobs/d.sh"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("-c 8 --cpu-bind=cores", ""),
+        ("-c $((64 / N)) --cpu-bind=cores", "each rank is bound to one core, not to these cores"),
+        ("-c 8 --cpu-bind=threads", "binds each rank to one hwthread, and not to 8 cores"),
+        ("-c 8", "the ranks share all cores of the job on their node"),
+    ],
+)
+def test_ranks_that_are_bound_do_not_share_their_cores(options: str, why: str) -> None:
+    text = SLURM.format("-N 2 --exclusive", f"srun --ntasks-per-node=4 {options} ./a")
+    found = [one.why for one in convert(text, "pbspro").remarks if one.what.startswith(("-c", "--cpu-bind"))]
+    assert found == [why] * bool(why)
+
+
+def test_a_function_is_not_the_program_of_a_job() -> None:
+    text = SLURM.format("-N 2", "function f.check { echo $1; }\n./b\nf.check 1")
+    assert "b" in [one.what for one in convert(text, "pbspro").remarks]
+
+
+@pytest.mark.parametrize(
+    ("test", "has"),
+    [('[ "x$V" == "x" ]', False), ('[[ -z "$V" ]]', False), ('[ "$V" != "" ]', False), ("[ $V = 5 ]", True)],
+)
+def test_the_id_of_a_task_that_is_only_tested_has_no_remark(test: str, has: bool) -> None:
+    text = SLURM.format("--array=1-3", f"if {test}; then exit 1; fi".replace("V", "SLURM_JOB_ID"))
+    assert ("NUMBER[INDEX]" in str(convert(text, "pbspro").remarks)) is has

@@ -111,7 +111,8 @@ def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     for command in script.commands:
         texts = [script.constants.text(word).strip("\"'") for word in command.words]
         texts = texts[command_start(texts) :]
-        if texts and texts[0] not in STATE | TOOLS | source.owners.keys() and re.search(r"\w", texts[0]):
+        known = STATE | TOOLS | source.owners.keys() | script.functions.keys()
+        if texts and texts[0] not in known and re.search(r"\w", texts[0]):
             file = next((text for text in texts[1:] if re.search(r"\.(py|jl|R|m|pl)$", text)), texts[0])
             found = command.line, os.path.basename(file)
     return found

@@ -56,7 +56,7 @@ BINDINGS = {
 }  # fmt: skip
 
 
-_SHARED = "the ranks share all cores of the job on their node"
+SHARED = "the ranks share all cores of the job on their node"
 _BINDS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",
@@ -162,7 +162,7 @@ def redirections(line: LaunchLine) -> str:
 def _device(line: LaunchLine, name: str, value: Value, text: str, request: Request) -> None:
     """Note devices that only some ranks of a node see."""
     if name == "cpus-per-gpu":
-        line.notes.append((text, _SHARED))
+        line.notes.append((text, SHARED))
         return
     number = "0" if value.text == "none" else value.text.rpartition(":")[2]
     of_node = request.gpus_per_node or ((number == "0" and request.gpus) or 0)
@@ -174,7 +174,7 @@ def _device(line: LaunchLine, name: str, value: Value, text: str, request: Reque
 def _cores_of_rank(line: LaunchLine, value: Value, text: str, request: Request) -> None:
     """Note another number of cores of a rank than that of the job: mpirun binds the ranks to none."""
     if value.known is None or (value.known.isdigit() and int(value.known) != (request.cpus_per_rank or 1)):
-        line.notes.append((text, _SHARED))
+        line.notes.append((text, SHARED))
         if value.known is not None and not value.of_job:
             line.numbers["cores"] = int(value.known)
 
