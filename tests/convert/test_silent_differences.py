@@ -2035,3 +2035,12 @@ def test_a_function_is_not_the_program_of_a_job() -> None:
 def test_the_id_of_a_task_that_is_only_tested_has_no_remark(test: str, has: bool) -> None:
     text = SLURM.format("--array=1-3", f"if {test}; then exit 1; fi".replace("V", "SLURM_JOB_ID"))
     assert ("NUMBER[INDEX]" in str(convert(text, "pbspro").remarks)) is has
+
+
+@pytest.mark.parametrize(
+    ("options", "has"),
+    [("-N 2", True), ("-N 2 --gres=gpu:4", False), ("-N 2 -G 8", False), ("--exclusive", False)],
+)
+def test_a_launcher_of_training_without_gpus_has_a_remark(options: str, has: bool) -> None:
+    done = convert(SLURM.format(options, "deepspeed --hostfile hosts train.py"), "torque")
+    assert ("deepspeed" in [one.what for one in done.remarks]) is has

@@ -80,6 +80,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"the script requests none: {target.title} hides those of the node"
         first = next((one.number for one in script.directives.live), 1)
         yield Remark(first, "GPUs", why, lost=False)
+    devices = request.gpus_per_node or request.gpus or request.exclusive
+    launch = next((one for one in script.launches if one.row.once_a_node), None)
+    if source.hides_devices and launch and not devices and has_directives(script):
+        why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
+        yield Remark(launch.line, launch.title, why, lost=False)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
