@@ -2044,3 +2044,23 @@ def test_the_id_of_a_task_that_is_only_tested_has_no_remark(test: str, has: bool
 def test_a_launcher_of_training_without_gpus_has_a_remark(options: str, has: bool) -> None:
     done = convert(SLURM.format(options, "deepspeed --hostfile hosts train.py"), "torque")
     assert ("deepspeed" in [one.what for one in done.remarks]) is has
+
+
+@pytest.mark.parametrize(
+    ("line", "has"),
+    [
+        ("cp $SLURM_SUBMIT_DIR/*$SLURM_JOB_ID* /x", True),
+        ("mv *${SLURM_JOBID}.out /x", True),
+        ("cp a_$SLURM_JOB_ID/* /x", False),
+        ("cp *_$SLURM_JOB_ID.csv /x", False),
+        ("rm -f *.out", False),
+    ],
+)
+def test_a_pattern_with_the_id_of_the_job_may_be_its_log(line: str, has: bool) -> None:
+    done = convert(SLURM.format("-n 1", f"./a\n{line}"), "pbspro")
+    assert ("writes the log slurm-ID.out" in str(done.remarks)) is has
+
+
+def test_a_log_of_slurm_has_one_remark() -> None:
+    done = convert(SLURM.format("-n 1", "grep -q ERROR slurm*"), "pbspro")
+    assert [one.what for one in done.remarks] == ["slurm*"]

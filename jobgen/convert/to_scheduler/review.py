@@ -236,8 +236,15 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         names = [os.path.basename(word) for word in words]
         by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
         files = logs | (defaults if by_default else set())
+        if (
+            source.early_log
+            and not script.request.output
+            and not re.search(source.own_logs, command.node.text)
+        ):
+            words = [_path(script, text, source) for text in command.node.text.split()[1:]]
+            files |= {source.early_log} if any("%j" in os.path.basename(word) for word in words) else set()
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
-            name = os.path.basename(read[0]).replace(NUMBER, "ID")
+            name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
             yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
@@ -481,7 +488,7 @@ def _names(
             rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
             for owner, names in _commands(source).items()
         },
-        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.-])": (f"names {source.title}", True),
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
     }
     if not script.request.output:
         patterns[source.own_logs] = (

@@ -101,6 +101,7 @@ class SlurmDialect(Dialect):
     mail_joint = ","
     task_mail = "ARRAY_TASKS"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
+    early_log = "slurm-%j.out"
     own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
