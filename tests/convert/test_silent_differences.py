@@ -2064,3 +2064,30 @@ def test_a_pattern_with_the_id_of_the_job_may_be_its_log(line: str, has: bool) -
 def test_a_log_of_slurm_has_one_remark() -> None:
     done = convert(SLURM.format("-n 1", "grep -q ERROR slurm*"), "pbspro")
     assert [one.what for one in done.remarks] == ["slurm*"]
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("singularity exec -B /a:/b,/run/slurm/conf:/run/slurm/conf a.sif ./x", "/run/slurm/conf"),
+        ('export APPTAINER_BIND="/x,/etc/slurm-llnl"', "/etc/slurm-llnl"),
+        ("apptainer exec --bind /usr/bin/srun a.sif ./x", "/usr/bin/srun"),
+        ("# singularity exec -B /etc/slurm a.sif ./x", None),
+        ("docker run -v /home/me/slurm:/x img", None),
+    ],
+)
+def test_files_of_slurm_that_a_container_binds_have_a_remark(line: str, file: str | None) -> None:
+    found = convert(SLURM.format("-n 1", f"./a\n{line}"), "torque").remarks
+    assert [one.what for one in found if "container does not start" in one.why] == [file] * bool(file)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun python `which torchrun` --nproc_per_node 4 a.py",
+        'RUN="torchrun --nproc_per_node 4"\neval $RUN a.py',
+    ],
+)
+def test_launchers_of_training_in_texts_choose_their_threads(line: str) -> None:
+    text = SLURM.format("-N 1 -n 1 -c 32 --gres=gpu:4", line)
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text

@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
@@ -54,6 +54,9 @@ _OF_SRUN = re.compile(
     r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
     r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK)"
 )
+# The files and folders that an option or a variable binds into a container.
+_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+_BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -113,6 +116,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"is a comment, and stays one{more}"
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
     yield from _written_script(script, source)
+    yield from islice(_binds(script, source), 1)
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
@@ -121,6 +125,19 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each file of the source that a script binds into a container."""
+    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    nodes = [command.node for command in script.commands]
+    nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
+    for node in nodes:
+        values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
+        for found in filter(of_source.fullmatch, chain.from_iterable(values)):
+            why = f"is a file of {source.title}: without it the container does not start"
+            yield Remark(node.line, found, why, lost=False)
 
 
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
