@@ -2091,3 +2091,23 @@ def test_files_of_slurm_that_a_container_binds_have_a_remark(line: str, file: st
 def test_launchers_of_training_in_texts_choose_their_threads(line: str) -> None:
     text = SLURM.format("-N 1 -n 1 -c 32 --gres=gpu:4", line)
     assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize("line", ["srun -w nodes/$x.nodes ./a", "FILE=./nodes\nsrun --nodelist=$FILE ./a"])
+def test_a_file_of_nodes_is_no_host(line: str) -> None:
+    done = convert(SLURM.format("-N 2", line), "torque")
+    assert "--nodelist is a file of nodes: the line is unchanged" in [one.why for one in done.remarks]
+
+
+def test_a_host_from_a_command_with_a_slash_is_one() -> None:
+    text = SLURM.format("-N 2", 'srun -w "$(cut -d/ -f1 hosts)" -N1 -n1 ./a')
+    assert 'mpirun -np 1 --host "$(cut -d/ -f1 hosts)"' in convert(text, "torque").text
+
+
+@pytest.mark.parametrize(
+    "line", ["srun -N1 -n1 -w $head ray start --head --block &", "srun dask-worker $head:8786 &"]
+)
+def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=4 -c 6", line)
+    assert "OMP_NUM_THREADS" not in convert(text, "torque").text
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text

@@ -91,6 +91,10 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _device(line, name, value, text, request)
         elif meaning == "cores":
             _cores_of_rank(line, value, text, request)
+        elif name == "nodelist" and "/" in re.sub(
+            r"\$\(.*?\)|`.*?`|\$\{[^}]*\}", "", value.known or value.text
+        ):
+            raise Unreadable(f"--{name} is a file of nodes")
         elif name == "resv-ports":
             line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
         elif name == "mpi" and value.text != "none":

@@ -40,9 +40,11 @@ _ANYWHERE = (
 
 _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
 
-# Launchers of training in texts and in $(which ...), and an option of mdrun.
-_OF_TRAINING = re.compile(
-    r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-|\s-ntomp\b)"
+# Programs that set OMP_NUM_THREADS for what they start, if it is not set; also in texts and in $(which ...).
+# With -ntomp, mdrun refuses another number.
+_SETS_THREADS = re.compile(
+    r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
+    r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
 # A program that divides the cores of a node between ranks and threads of its own, and heeds OMP_NUM_THREADS.
 _DIVIDES_CORES = re.compile(r"(?m)^[^#\n]*\bmdrun\b")
@@ -207,7 +209,7 @@ def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
     return (
         any(launch.row.once_a_node for launch in script.launches)
-        or _OF_TRAINING.search(script.tree.text) is not None
+        or _SETS_THREADS.search(script.tree.text) is not None
     )
 
 
