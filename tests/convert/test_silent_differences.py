@@ -2111,3 +2111,31 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
     text = SLURM.format("-N 2 --ntasks-per-node=4 -c 6", line)
     assert "OMP_NUM_THREADS" not in convert(text, "torque").text
     assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "pro", "torque"),
+    [
+        ("-N 1 -n 1 -c 4", "mpirun -np 4 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 1 -n 1 -c 4", "mpirun -np 1 ./a", "", ""),
+        ("-N 25", "srun -n 800 -c 2 ./a", "export OMP_NUM_THREADS=2", "export OMP_NUM_THREADS=2"),
+        ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
+        ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "", ""),
+    ],
+)
+def test_threads_of_the_ranks_that_only_a_launcher_counts(
+    options: str, line: str, pro: str, torque: str
+) -> None:
+    for target, command in (("pbspro", pro), ("torque", torque)):
+        text = convert(SLURM.format(options, line), target).text
+        assert f"\n{command} " in text if command else "OMP_NUM_THREADS" not in text
+
+
+@pytest.mark.parametrize(
+    ("module", "label"), [("mpich", "MPICH writes [RANK]"), ("openmpi", "[JOB,RANK]<stdout>:")]
+)
+def test_labels_of_ranks_differ(module: str, label: str) -> None:
+    text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
+    assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")

@@ -114,7 +114,7 @@ class LaunchWords:
         return word
 
     def has_pattern(self, text: str) -> bool:
-        """Return whether the name of a file has patterns such as ``%t``, itself or in one of its variables."""
+        """Return whether the name of a file has patterns such as ``%t``, also in one of its variables."""
         seen, texts = set[str](), [text]
         for one in texts:
             new = set(re.findall(r"\$\{?(\w+)", one)) - seen

@@ -200,8 +200,10 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     given = (
         [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
     )
-    if "label" in line.values and not mpi.passes_all:
-        line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
+    if "label" in line.values:
+        label = "[RANK]" if mpi.passes_all else "[JOB,RANK]<stdout>:"
+        label = "the host and the rank" if mpi.by_scheduler else label
+        line.notes.append(("--label", f"{mpi.title} writes {label} before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
 
 
