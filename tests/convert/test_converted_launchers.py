@@ -439,7 +439,9 @@ def test_the_standard_input_of_ranks(text: str, target: str, noted: bool) -> Non
     assert found == [3] * noted
 
 
-@pytest.mark.parametrize(("ranks", "noted"), [("-n 32 --ppn 8 --depth 2", ["16", "1"]), ("-n 80 --ppn 1", [])])
+@pytest.mark.parametrize(
+    ("ranks", "noted"), [("-n 32 --ppn 8 --depth 2", ["16", "1"]), ("-n 80 --ppn 1", [])]
+)
 def test_cores_of_a_node_that_are_too_many(ranks: str, noted: list[str]) -> None:
     done = convert(f"#PBS -l nodes=80\nmpiexec {ranks} ./a", "slurm", "torque")
     found = [re.findall(r"\d+", one.why) for one in done.remarks if "of the request" in one.why]

@@ -1985,7 +1985,8 @@ def test_a_value_that_may_be_several_words_is_split_by_a_shell(code: str, word: 
 
 
 @pytest.mark.parametrize(
-    "code", ["u=$(date +%F)", "u=${X:-5}", "l=(a b); u=${l[$N]}", "a=x$SLURM_JOB_ID; u=$a.txt", "u=$(wc -l < x)"]
+    "code",
+    ["u=$(date +%F)", "u=${X:-5}", "l=(a b); u=${l[$N]}", "a=x$SLURM_JOB_ID; u=$a.txt", "u=$(wc -l < x)"],
 )
 def test_a_value_of_one_word_needs_no_shell(code: str) -> None:
     assert values(job_file(SLURM.format("-n 1", f"{code}\n./a $u")).text)["command"][0] == "./a"
@@ -2184,3 +2185,184 @@ def test_the_node_file_of_tasks_without_nodes(tasks: str, hosts: str) -> None:
 def test_launchers_in_different_branches_do_not_run_beside_each_other(code: str, beside: bool) -> None:
     done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
     assert ("--overlap" in done.text) == beside
+
+
+@pytest.mark.parametrize(
+    ("code", "lost"),
+    [
+        ("OUT=logs/%j-%t.log\nsrun -o $OUT ./a", True),
+        ('OUT=$DIR/%t.log\nsrun --output="$OUT" ./a', True),
+        ("OUT=$DIR/%t.log\nLOG=$OUT\nsrun -o $LOG ./a", True),
+        ("OUT=${FILE%.txt}.log\nsrun -o $OUT ./a", False),
+        ("srun -o ${FILE%.txt}.log ./a", False),
+        ("OUT=$(date +%F).log\nsrun -o $OUT ./a", False),
+    ],
+)
+def test_a_pattern_of_srun_in_a_variable_is_lost(code: str, lost: bool) -> None:
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4", code), "pbspro")
+    assert ("has no counterpart" in str(done.remarks)) is lost
+    assert (" > " in done.text) is not lost
+
+
+def test_one_file_of_output_and_errors_is_opened_once() -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=4", 'srun -o "$OUT" -e "$OUT" ./a')
+    assert '> "$OUT" 2>&1 ./a' in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [
+        ("-N 1 -n 1 -c 48", "gmx mdrun -deffnm a", "unset OMP_NUM_THREADS"),
+        ("-N 1 -c 48", "RUN='gmx mdrun'\n$RUN -deffnm a", "unset OMP_NUM_THREADS"),
+        ("-N 1 --ntasks-per-node=24 -c 2", "srun gmx_mpi mdrun -deffnm a", "export OMP_NUM_THREADS=2"),
+    ],
+)
+def test_mdrun_divides_the_cores_itself(options: str, code: str, line: str) -> None:
+    assert f"\n{line} " in convert(SLURM.format(options, code), "pbspro").text
+
+
+def test_variables_of_sites_for_a_directory_of_the_job_have_a_remark() -> None:
+    done = convert(
+        SLURM.format("-n 1", "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\nexport TMPFS=/tmp\ncp -r a $TMPFS"), "torque"
+    )
+    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP"]
+    assert "cd ${JOBSCRATCH:?}\n" in done.text
+
+
+def test_scripts_of_other_names_are_read_or_named() -> None:
+    code = "singularity exec a.sif ./exec-4.cmd 4\n./c.csh\nsbatch jobs/d.sh\ncp x/e.job ."
+    what = [one.what for one in convert(SLURM.format("-n 1", code), "pbspro").remarks]
+    assert what == ["exec-4.cmd, c.csh", "sbatch jobs/d.sh"]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ("-c 8 --cpu-bind=cores", ""),
+        ("-c $((64 / N)) --cpu-bind=cores", "each rank is bound to one core, not to these cores"),
+        ("-c 8 --cpu-bind=threads", "binds each rank to one hwthread, and not to 8 cores"),
+        ("-c 8", "the ranks share all cores of the job on their node"),
+    ],
+)
+def test_ranks_that_are_bound_do_not_share_their_cores(options: str, why: str) -> None:
+    text = SLURM.format("-N 2 --exclusive", f"srun --ntasks-per-node=4 {options} ./a")
+    found = [one.why for one in convert(text, "pbspro").remarks if one.what.startswith(("-c", "--cpu-bind"))]
+    assert found == [why] * bool(why)
+
+
+def test_a_function_is_not_the_program_of_a_job() -> None:
+    text = SLURM.format("-N 2", "function f.check { echo $1; }\n./b\nf.check 1")
+    assert "b" in [one.what for one in convert(text, "pbspro").remarks]
+
+
+@pytest.mark.parametrize(
+    ("test", "has"),
+    [('[ "x$V" == "x" ]', False), ('[[ -z "$V" ]]', False), ('[ "$V" != "" ]', False), ("[ $V = 5 ]", True)],
+)
+def test_the_id_of_a_task_that_is_only_tested_has_no_remark(test: str, has: bool) -> None:
+    text = SLURM.format("--array=1-3", f"if {test}; then exit 1; fi".replace("V", "SLURM_JOB_ID"))
+    assert ("NUMBER[INDEX]" in str(convert(text, "pbspro").remarks)) is has
+
+
+@pytest.mark.parametrize(
+    ("options", "has"),
+    [("-N 2", True), ("-N 2 --gres=gpu:4", False), ("-N 2 -G 8", False), ("--exclusive", False)],
+)
+def test_a_launcher_of_training_without_gpus_has_a_remark(options: str, has: bool) -> None:
+    done = convert(SLURM.format(options, "deepspeed --hostfile hosts train.py"), "torque")
+    assert ("deepspeed" in [one.what for one in done.remarks]) is has
+
+
+@pytest.mark.parametrize(
+    ("line", "has"),
+    [
+        ("cp $SLURM_SUBMIT_DIR/*$SLURM_JOB_ID* /x", True),
+        ("mv *${SLURM_JOBID}.out /x", True),
+        ("cp a_$SLURM_JOB_ID/* /x", False),
+        ("cp *_$SLURM_JOB_ID.csv /x", False),
+        ("rm -f *.out", False),
+    ],
+)
+def test_a_pattern_with_the_id_of_the_job_may_be_its_log(line: str, has: bool) -> None:
+    done = convert(SLURM.format("-n 1", f"./a\n{line}"), "pbspro")
+    assert ("writes the log slurm-ID.out" in str(done.remarks)) is has
+
+
+def test_a_log_of_slurm_has_one_remark() -> None:
+    done = convert(SLURM.format("-n 1", "grep -q ERROR slurm*"), "pbspro")
+    assert [one.what for one in done.remarks] == ["slurm*"]
+
+
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        ("singularity exec -B /a:/b,/run/slurm/conf:/run/slurm/conf a.sif ./x", "/run/slurm/conf"),
+        ('export APPTAINER_BIND="/x,/etc/slurm-llnl"', "/etc/slurm-llnl"),
+        ("apptainer exec --bind /usr/bin/srun a.sif ./x", "/usr/bin/srun"),
+        ("# singularity exec -B /etc/slurm a.sif ./x", None),
+        ("docker run -v /home/me/slurm:/x img", None),
+    ],
+)
+def test_files_of_slurm_that_a_container_binds_have_a_remark(line: str, file: str | None) -> None:
+    found = convert(SLURM.format("-n 1", f"./a\n{line}"), "torque").remarks
+    assert [one.what for one in found if "container does not start" in one.why] == [file] * bool(file)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun python `which torchrun` --nproc_per_node 4 a.py",
+        'RUN="torchrun --nproc_per_node 4"\neval $RUN a.py',
+    ],
+)
+def test_launchers_of_training_in_texts_choose_their_threads(line: str) -> None:
+    text = SLURM.format("-N 1 -n 1 -c 32 --gres=gpu:4", line)
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize("line", ["srun -w nodes/$x.nodes ./a", "FILE=./nodes\nsrun --nodelist=$FILE ./a"])
+def test_a_file_of_nodes_is_no_host(line: str) -> None:
+    done = convert(SLURM.format("-N 2", line), "torque")
+    assert "--nodelist is a file of nodes: the line is unchanged" in [one.why for one in done.remarks]
+
+
+def test_a_host_from_a_command_with_a_slash_is_one() -> None:
+    text = SLURM.format("-N 2", 'srun -w "$(cut -d/ -f1 hosts)" -N1 -n1 ./a')
+    assert 'mpirun -np 1 --host "$(cut -d/ -f1 hosts)"' in convert(text, "torque").text
+
+
+@pytest.mark.parametrize(
+    "line", ["srun -N1 -n1 -w $head ray start --head --block &", "srun dask-worker $head:8786 &"]
+)
+def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=4 -c 6", line)
+    assert "OMP_NUM_THREADS" not in convert(text, "torque").text
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "pro", "torque"),
+    [
+        ("-N 1 -n 1 -c 4", "mpirun -np 4 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 1 -n 1 -c 4", "mpirun -np 1 ./a", "", ""),
+        ("-N 25", "srun -n 800 -c 2 ./a", "export OMP_NUM_THREADS=2", "export OMP_NUM_THREADS=2"),
+        ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
+        ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "", ""),
+    ],
+)
+def test_threads_of_the_ranks_that_only_a_launcher_counts(
+    options: str, line: str, pro: str, torque: str
+) -> None:
+    for target, command in (("pbspro", pro), ("torque", torque)):
+        text = convert(SLURM.format(options, line), target).text
+        assert f"\n{command} " in text if command else "OMP_NUM_THREADS" not in text
+
+
+@pytest.mark.parametrize(
+    ("module", "label"), [("mpich", "MPICH writes [RANK]"), ("openmpi", "[JOB,RANK]<stdout>:")]
+)
+def test_labels_of_ranks_differ(module: str, label: str) -> None:
+    text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
+    assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")

@@ -178,12 +178,19 @@ def test_a_variable_whose_value_is_its_own_is_one_of_another_scheduler(tmp_path:
     ("command_name", "table", "warned"),
     [
         ("slurm", "[blocks]\nbefore = 'aprun -n 4 ./a'", "Slurm has no command aprun (before)"),
-        ("pbs", "[program]\ncommand = ['measure', '--all', 'srun', '-n', '4', './a']", "PBS Pro has no command srun (program)"),
+        (
+            "pbs",
+            "[program]\ncommand = ['measure', '--all', 'srun', '-n', '4', './a']",
+            "PBS Pro has no command srun (program)",
+        ),
     ],
 )
 def test_a_launcher_of_another_scheduler_has_a_warning(
     command_name: str, table: str, warned: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "job.toml"
-    path.write_text(f"scheduler = '{command_name}'\n[launch]\nlauncher = 'none'\n{table}\n" + "[program]\ncommand = ['ls']\n" * ("blocks" in table))
+    path.write_text(
+        f"scheduler = '{command_name}'\n[launch]\nlauncher = 'none'\n{table}\n"
+        + "[program]\ncommand = ['ls']\n" * ("blocks" in table)
+    )
     assert warned in jobs.jobgen(command_name, "--job", path).stderr

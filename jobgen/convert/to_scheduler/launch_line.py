@@ -113,6 +113,17 @@ class LaunchWords:
             raise Unreadable("the program is in a variable with the options")
         return word
 
+    def has_pattern(self, text: str) -> bool:
+        """Return whether the name of a file has patterns such as ``%t``, also in one of its variables."""
+        seen, texts = set[str](), [text]
+        for one in texts:
+            new = set(re.findall(r"\$\{?(\w+)", one)) - seen
+            texts += [node.text for name in new for node in self._script.values.get(name, ())]
+            seen |= new
+        return any(
+            re.search(r"%\d*[A-Za-z%]", re.sub(r"\$(\{[^}]*\}|\(.*\))|`.*`", "", one)) for one in texts
+        )
+
     def _need_program(self, value: Value) -> None:
         """Refuse a variable that may hold options."""
         name = value.text.strip("${}")

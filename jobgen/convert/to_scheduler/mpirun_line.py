@@ -186,7 +186,12 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if line.values.get("threads") and not {"1"} & {ranks, each}:
         line.values.setdefault("bind", "core")
     if (bind := line.values.get("bind", "none")) != "none":
-        text = _bound(line, text, bind, line.numbers.get("cores") or request.cpus_per_rank or 1)
+        unbound, text = (
+            text,
+            _bound(line, text, bind, line.numbers.get("cores") or request.cpus_per_rank or 1),
+        )
+        if text != unbound:
+            _correct_cores(line, bind)
     if "chdir" in line.values:
         text += f" {'--wdir' if mpi.by_scheduler else '-wdir'} {line.values['chdir']}"
     if "label" in line.values:
@@ -195,8 +200,10 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     given = (
         [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
     )
-    if "label" in line.values and not mpi.passes_all:
-        line.notes.append(("--label", f"{mpi.title} writes [JOB,RANK]<stdout>: before a line, not RANK:"))
+    if "label" in line.values:
+        label = "[RANK]" if mpi.passes_all else "[JOB,RANK]<stdout>:"
+        label = "the host and the rank" if mpi.by_scheduler else label
+        line.notes.append(("--label", f"{mpi.title} writes {label} before a line, not RANK:"))
     return " ".join([*env, text, *given, *exports])
 
 
@@ -231,6 +238,14 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
     elif many:
         line.notes.append((f"--cpu-bind {bind}", f"binds each rank to one {bind}, and not to {cores} cores"))
     return found
+
+
+def _correct_cores(line: LaunchLine, bind: str) -> None:
+    """Replace the note that the ranks share their cores, now that they are bound."""
+    shared = [option for option, why in line.notes if why == srun_line.SHARED]
+    line.notes = [one for one in line.notes if one[0] not in shared]
+    if "cores" not in line.numbers:
+        line.notes += [(option, f"each rank is bound to one {bind}, not to these cores") for option in shared]
 
 
 def _oversubscribed(request: Request, each: str | None) -> str:

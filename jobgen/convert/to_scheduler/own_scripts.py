@@ -25,7 +25,9 @@ from jobgen.script.syntax import Node, literal, parse
 from jobgen.script.written_files import written
 
 _SHELLS = ("bash", "sh", "ksh", "zsh", "dash")
-_SHELL_FILE = re.compile(r".*\.(sh|bash|ksh|zsh)$|.*/(jobs|scripts|ush)/[^/.]+$")
+_SHELL_FILE = re.compile(
+    r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
+)
 _DEEPEST = 3  # scripts that start each other
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
@@ -110,7 +112,8 @@ def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     for command in script.commands:
         texts = [script.constants.text(word).strip("\"'") for word in command.words]
         texts = texts[command_start(texts) :]
-        if texts and texts[0] not in STATE | TOOLS | source.owners.keys() and re.search(r"\w", texts[0]):
+        known = STATE | TOOLS | source.owners.keys() | script.functions.keys()
+        if texts and texts[0] not in known and re.search(r"\w", texts[0]):
             file = next((text for text in texts[1:] if re.search(r"\.(py|jl|R|m|pl)$", text)), texts[0])
             found = command.line, os.path.basename(file)
     return found
@@ -154,7 +157,9 @@ def _file(script: Script, words: tuple[Node, ...]) -> Node | None:
     text = script.constants.text(words[0]).strip("\"'") if words else ""
     if _SHELL_FILE.match(text) or ("/" in text and name_and_text(script, words[0], shell=True)[1]):
         return words[0]
-    if name not in TOOLS | STATE and not is_python(name):  # a command that starts it
+    if name not in TOOLS | STATE | script.dialect.owners.keys() and not is_python(
+        name
+    ):  # a command that starts it
         text = script.constants.text(words[1]).strip("\"'") if words[1:] else ""
         return words[1] if "/" in text and _SHELL_FILE.match(text) else None
     return None

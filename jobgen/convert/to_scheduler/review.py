@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
@@ -54,6 +54,9 @@ _OF_SRUN = re.compile(
     r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
     r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK)"
 )
+# The files and folders that an option or a variable binds into a container.
+_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+_BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -81,6 +84,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"the script requests none: {target.title} hides those of the node"
         first = next((one.number for one in script.directives.live), 1)
         yield Remark(first, "GPUs", why, lost=False)
+    devices = request.gpus_per_node or request.gpus or request.exclusive
+    launch = next((one for one in script.launches if one.row.once_a_node), None)
+    if source.hides_devices and launch and not devices and has_directives(script):
+        why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
+        yield Remark(launch.line, launch.title, why, lost=False)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
@@ -109,6 +117,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"is a comment, and stays one{more}"
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
     yield from _written_script(script, source)
+    yield from islice(_binds(script, source), 1)
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
@@ -117,6 +126,19 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each file of the source that a script binds into a container."""
+    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    nodes = [command.node for command in script.commands]
+    nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
+    for node in nodes:
+        values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
+        for found in filter(of_source.fullmatch, chain.from_iterable(values)):
+            why = f"is a file of {source.title}: without it the container does not start"
+            yield Remark(node.line, found, why, lost=False)
 
 
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -232,8 +254,15 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         names = [os.path.basename(word) for word in words]
         by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
         files = logs | (defaults if by_default else set())
+        if (
+            source.early_log
+            and not script.request.output
+            and not re.search(source.own_logs, command.node.text)
+        ):
+            words = [_path(script, text, source) for text in command.node.text.split()[1:]]
+            files |= {source.early_log} if any("%j" in os.path.basename(word) for word in words) else set()
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
-            name = os.path.basename(read[0]).replace(NUMBER, "ID")
+            name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
             text = command.node.text.split("\n")[0][:60]
             yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
@@ -477,7 +506,7 @@ def _names(
             rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
             for owner, names in _commands(source).items()
         },
-        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.-])": (f"names {source.title}", True),
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
     }
     if not script.request.output:
         patterns[source.own_logs] = (

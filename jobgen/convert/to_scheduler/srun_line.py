@@ -56,7 +56,7 @@ BINDINGS = {
 }  # fmt: skip
 
 
-_SHARED = "the ranks share all cores of the job on their node"
+SHARED = "the ranks share all cores of the job on their node"
 _BINDS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",
@@ -86,11 +86,15 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         elif meaning == "bind":
             _bind(line, value, text)
         elif meaning in ("output", "error", "input"):
-            _stream(line, meaning, value, text)
+            _stream(line, meaning, value, text, words)
         elif meaning == "device":
             _device(line, name, value, text, request)
         elif meaning == "cores":
             _cores_of_rank(line, value, text, request)
+        elif name == "nodelist" and "/" in re.sub(
+            r"\$\(.*?\)|`.*?`|\$\{[^}]*\}", "", value.known or value.text
+        ):
+            raise Unreadable(f"--{name} is a file of nodes")
         elif name == "resv-ports":
             line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
         elif name == "mpi" and value.text != "none":
@@ -140,10 +144,10 @@ def _bind(line: LaunchLine, value: Value, text: str) -> None:
         line.notes.append((text, "the binding of the ranks is not printed"))
 
 
-def _stream(line: LaunchLine, meaning: str, value: Value, text: str) -> None:
+def _stream(line: LaunchLine, meaning: str, value: Value, text: str, words: LaunchWords) -> None:
     """Keep the name of a file that srun opens; each rank has one of its own if the name has patterns."""
     name = value.known or value.text
-    if "%" in name or name.isdigit():
+    if words.has_pattern(name) or name.isdigit():
         line.lost.append(text)
     elif name != "all":
         line.values[meaning] = "/dev/null" if name == "none" else quoted(value.text)
@@ -154,14 +158,15 @@ def redirections(line: LaunchLine) -> str:
     values = line.values
     words = [f"< {values['input']}"] if "input" in values else []
     words += [f"> {values['output']}"] if "output" in values else []
-    words += [f"2> {values['error']}"] if "error" in values else ["2>&1"] * ("output" in values)
+    joined = "output" in values and values.get("error") in (None, values["output"])
+    words += ["2>&1"] if joined else [f"2> {values['error']}"] if "error" in values else []
     return " ".join(words)
 
 
 def _device(line: LaunchLine, name: str, value: Value, text: str, request: Request) -> None:
     """Note devices that only some ranks of a node see."""
     if name == "cpus-per-gpu":
-        line.notes.append((text, _SHARED))
+        line.notes.append((text, SHARED))
         return
     number = "0" if value.text == "none" else value.text.rpartition(":")[2]
     of_node = request.gpus_per_node or ((number == "0" and request.gpus) or 0)
@@ -173,7 +178,7 @@ def _device(line: LaunchLine, name: str, value: Value, text: str, request: Reque
 def _cores_of_rank(line: LaunchLine, value: Value, text: str, request: Request) -> None:
     """Note another number of cores of a rank than that of the job: mpirun binds the ranks to none."""
     if value.known is None or (value.known.isdigit() and int(value.known) != (request.cpus_per_rank or 1)):
-        line.notes.append((text, _SHARED))
+        line.notes.append((text, SHARED))
         if value.known is not None and not value.of_job:
             line.numbers["cores"] = int(value.known)
 

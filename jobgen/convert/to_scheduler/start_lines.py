@@ -11,9 +11,11 @@ from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported
 from jobgen.schedulers.base import fill
+from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, literal
 from jobgen.values.parsers import number
@@ -39,6 +41,15 @@ _ANYWHERE = (
 
 
 _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
+
+# Programs that set OMP_NUM_THREADS for what they start, if it is not set; also in texts and in $(which ...).
+# With -ntomp, mdrun refuses another number.
+_SETS_THREADS = re.compile(
+    r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
+    r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
+)
+# A program that divides the cores of a node between ranks and threads of its own, and heeds OMP_NUM_THREADS.
+_DIVIDES_CORES = re.compile(r"(?m)^[^#\n]*\bmdrun\b")
 
 
 def for_bash(script: Script) -> bool:
@@ -172,6 +183,9 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
     whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
+    if not several and (request.cpus_per_rank or 1) > 1:  # several ranks on the cores of one
+        whole |= any(_starts_several(one, request) for one in script.launches)
+    whole |= not several and _DIVIDES_CORES.search(script.tree.text) is not None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
     cores = _cores_of_rank(script, source, content)
@@ -181,7 +195,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
     """Return the cores of a rank: the least number of those that the launchers and the directives name."""
     of_job = min(one.cpus_per_rank or 1 for one in content.components or [script.request])
-    steps = [one for one in script.launches if one.kind == source.scheduler.node_step]
+    steps = _steps(script, source)
     return min((one.number("-c", "--cpus-per-task") or of_job for one in steps), default=of_job)
 
 
@@ -197,7 +211,10 @@ def _has_own_threads(script: Script) -> bool:
 
 def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
-    return any(launch.row.once_a_node for launch in script.launches) or "-ntomp" in script.tree.text
+    return (
+        any(launch.row.once_a_node for launch in script.launches)
+        or _SETS_THREADS.search(script.tree.text) is not None
+    )
 
 
 def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> bool:
@@ -208,6 +225,9 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
         return False
     request = script.request
     several = any((one.ranks_per_node or 1) > 1 for one in content.components or [request])
+    steps = _steps(script, source)
+    if not request.exclusive or any(one.number("-c", "--cpus-per-task") for one in steps):
+        several |= any(_starts_several(one, request) for one in steps)
     if target.sets_threads:
         started = script.launches or any(other_launchers(script, ())) or in_words(script)
         return several and bool(started)
@@ -216,10 +236,25 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
     return several and known and target.scheduler.node_step is None and _are_bound(script, source)
 
 
+def _steps(script: Script, source: Dialect) -> list[Launch]:
+    """Return the calls of the launcher of the source."""
+    return [one for one in script.launches if one.kind == source.scheduler.node_step]
+
+
+def _starts_several(launch: Launch, request: Request) -> bool:
+    """Return whether a launcher starts several ranks on a node, by its own options."""
+    each = launch.number("--ntasks-per-node", "-ppn", "--ppn", "-perhost") or 1
+    nodes = launch.number("-N", "--nodes") or request.nodes or 1
+    return each > 1 or (launch.number("-n", "-np", "--ntasks", "--np") or 1) > nodes
+
+
 def _are_bound(script: Script, source: Dialect) -> bool:
     """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
-    steps = [one for one in script.launches if one.kind == source.scheduler.node_step and one.program]
-    bound = [one for one in steps if one.options.get("--cpu-bind") not in ("none", "no")]
+    bound = [
+        one
+        for one in _steps(script, source)
+        if one.program and one.options.get("--cpu-bind") not in ("none", "no")
+    ]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 

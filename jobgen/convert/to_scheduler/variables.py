@@ -21,6 +21,8 @@ from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
 _CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
+_ID_OF_ARRAY = "is NUMBER[INDEX].SERVER here, which is no number"
+_IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
 # Numbers of cores that no directive requests, and the remarks on them.
@@ -215,7 +217,8 @@ def _id_of_task(node: Node, text: str, target: Dialect) -> str:
         own = f"is the number of the task here: that of the array is ${target.variable('array_job')}"
         return own if any(map(_CUTS_INDEX.search, above)) else ""
     if text == target.variable("job_id"):
-        return "is NUMBER[INDEX].SERVER here, which is no number"
+        tests = (one.text for one in node.above() if one.type == "test_command")
+        return "" if any(map(_IS_SET.search, tests)) else _ID_OF_ARRAY
     return "is the number of the array here, the same for all of its tasks"
 
 

@@ -128,6 +128,7 @@ class Dialect:
     chunks_share_nodes = False
     sets_threads = False  # OMP_NUM_THREADS is the number of cores in a chunk, or its ompthreads
     default_logs: Mapping[str, str] = {}  # names of the logs, in which ``{}`` is the id of the job
+    early_log = ""  # the name of its log, if a script names none, and it is written from the beginning
     own_logs = NEVER  # a pattern of the names of its logs, if a script names none
     own_log_names = ("", "")  # those of a job and of a task of an array, with Slurm's filename patterns
     directory_logs: Mapping[str, str] = {}  # names of the logs in a directory; empty: default_logs

@@ -107,6 +107,7 @@ class SlurmDialect(Dialect):
     mail_joint = ","
     task_mail = "ARRAY_TASKS"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
+    early_log = "slurm-%j.out"
     own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
@@ -138,6 +139,11 @@ class SlurmDialect(Dialect):
             "sets it to the numbers of the job's devices",
         ),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
+        # IDRIS, CSC, NAISS, Virginia Tech, NeSI
+        **dict.fromkeys(
+            ("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),
+            "sets it at some sites to a directory of the job",
+        ),
     }
     gpus_of_rank = "--gpus-per-task"
     set_if_requested = ("cpus_per_rank", "ranks_per_node")
