@@ -23,7 +23,8 @@ _GAP = re.compile(
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|"
     r"\bafter\w*:job_?id\b|\[-?at-?\]|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
-    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus|[\s=]gpu)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
+    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
+    r"[\s=]gpu:(?-i:N|X|NUM\w*|COUNT|N?GPUS?)(?![\w=])|"
     rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
@@ -37,14 +38,35 @@ _TIME = re.compile(
 _FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})")
 
 
+# Of these, what a person reads: a program looks for a name of its own.
+_FOR_PERSON = re.compile(
+    r"<[A-Za-z_][^<>@%]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|#+\s*FIXME|\*\*\w+\*\*|"
+    r"\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\[-?at-?\]|"
+    r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|\bHH?:MM?\b|"
+    r"(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])",
+    re.I,
+)
+
+
 def has_gap(text: str, *, path: bool = False) -> bool:
     """Return whether a program or a person still has to fill in a part of a line.
 
     In a line with the ``path`` of a log, ``%s`` is a code of Slurm.
     """
     patterns = (_TEMPLATE, _GAP) if path else (_TEMPLATE, _GAP, _TIME, _FORMAT)
-    value = re.sub(r"\s#(?!#?\w+#).*", "", text)  # without a comment
+    value = _without_comment(text)
     return any(one.search(value) for one in patterns)
+
+
+def is_for_person(text: str) -> bool:
+    """Return whether a line has a gap that a person fills in, or a value that is empty."""
+    value = _without_comment(text).rstrip()
+    empty = value.endswith("=") or re.search(r"\s-\w$", value) is not None
+    return empty or _FOR_PERSON.search(value) is not None
+
+
+def _without_comment(text: str) -> str:
+    return re.sub(r"\s#(?!#?\w+#).*", "", text)
 
 
 _SAYS_TEMPLATE = re.compile(

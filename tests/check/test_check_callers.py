@@ -189,7 +189,7 @@ def test_late_directives_of_a_text_that_is_not_submitted(
 def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path: Path) -> None:
     two = "#!/bin/bash\n#SBATCH --time=1\n#SBATCH -N $NODES\n#SBATCH -n {}\n./a"
     assert "bad-count" not in severities(tmp_path, two.format("${TASKS}"))
-    assert severities(tmp_path, two.format("${TASKS}"))["placeholder"] == "note"
+    assert "placeholder" not in severities(tmp_path, two.format("${TASKS}"))  # a program fills them in
     assert "placeholder" not in severities(tmp_path, two.format("4"))
 
 

@@ -14,13 +14,19 @@ def found(text: str) -> list[Finding]:
     return check(f"{text}\ntrue\n".encode())
 
 
-PLACEHOLDERS = """
-{{x}} {x} {{job.time}} {1.number} ${job.time} $$x %s %d %(x)s <x> <your_time> XX XXX THE_NODES **FIXME** ##runHours##
-@x@ @TIME@ [[x]] CHANGEME CHANGE_ME TODO FIXME HH:MM:SS __TIME__ <%=x%> your_time path/to/x
+FOR_A_PERSON = "<x> <your_time> XX XXX **FIXME** CHANGEME CHANGE_ME TODO FIXME HH:MM:SS your_time path/to/x"
+FOR_A_PROGRAM = """
+{{x}} {x} {{job.time}} {1.number} ${job.time} $$x %s %d %(x)s THE_NODES ##runHours## @x@ @TIME@ [[x]] __TIME__ <%=x%>
 """
 
 
-@pytest.mark.parametrize("value", PLACEHOLDERS.split())
+@pytest.mark.parametrize("value", FOR_A_PROGRAM.split())
+@pytest.mark.parametrize("directive", [f"{SLURM}#SBATCH --time=", f"{PBS}#PBS -l walltime="])
+def test_a_placeholder_that_a_program_fills_in(directive: str, value: str) -> None:
+    assert found(directive + value) == []
+
+
+@pytest.mark.parametrize("value", FOR_A_PERSON.split())
 @pytest.mark.parametrize(
     "directive", [f"{SLURM}#SBATCH --time=", f"{SLURM}#SBATCH -t ", f"{PBS}#PBS -l walltime="]
 )
@@ -33,7 +39,7 @@ def test_a_placeholder_is_a_note(directive: str, value: str) -> None:
 def test_placeholders_are_one_note() -> None:
     text = f"{SLURM}#SBATCH --time={{{{ time }}}}\n#SBATCH --mem=XXG\n#SBATCH --account=<account>\n#SBATCH --array=1-N"
     (only,) = found(text)
-    assert only.reason == "placeholders in directives, such as '--time={{ time }}'"
+    assert only.reason == "placeholders in directives, such as --account=<account>"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +50,8 @@ def test_placeholders_are_one_note() -> None:
             "--output=%s.%j.log",
             "--job-name=GPUS",
             "--gres=gpu:V100:2",
+            "--gres=gpu:RTX_6000:1",
+            "--gres=gpu:TITAN:1",
             "--nodelist=node[1-2]",
             "--comment=a..b",
         ),
@@ -164,7 +172,7 @@ def test_a_file_that_is_called_a_template(name: str) -> None:
 
 def test_values_that_are_not_there_have_no_other_findings() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\n#SBATCH --array=1-9\n#SBATCH --output=<%= log %>/a.log"
-    assert [one.rule for one in found(text)] == ["placeholder"]
+    assert found(text) == []
 
 
 def test_the_name_of_a_job_of_pbs_is_no_placeholder() -> None:

@@ -82,6 +82,7 @@ def test_substitutions_without_an_end_in_several_quotes(text: str) -> None:
     [
         *("sinfo -s", "scontrol show job 1", "scontrol -d show node a", "qstat -f", "seff 1", "pbsnodes -a"),
         *("sacctmgr show user", "sacctmgr -n list qos", "sacct -j 1", "scontrol ping"),
+        *("scontrol update job=1 x=2", "sacctmgr -i add user a", "scontrol"),
         # Values, which tree-sitter reads as a value and a command
         *('a=$x" +opt "$2', "a=$x/$1", "a=$x/$1/b", "a=$x/$ref\\_b", "a=$x\\ $y", "a=$x-$1"),
         'a="-Q 1 "\\\n"-R 2"',
@@ -89,12 +90,6 @@ def test_substitutions_without_an_end_in_several_quotes(text: str) -> None:
 )
 def test_commands_and_values_whose_failure_changes_nothing(command: str) -> None:
     assert found(f"{HEAD}{command}\nsrun python3 a.py", "no-errexit") == []
-
-
-@pytest.mark.parametrize("command", ["scontrol update job=1 x=2", "sacctmgr -i add user a", "scontrol"])
-def test_commands_of_the_scheduler_that_do_something(command: str) -> None:
-    (only,) = found(f"{HEAD}{command}\nsrun python3 a.py", "no-errexit")
-    assert only.line == 3
 
 
 def test_a_command_over_several_lines_is_shown_by_its_first() -> None:
@@ -453,3 +448,79 @@ def test_a_select_that_the_outer_shell_completes() -> None:
 def test_the_joined_log_of_nqsv() -> None:
     assert found("#!/bin/bash\n#PBS -j o\n#PBS -q gpu\n./a\n", "bad-choice") == []
     assert found("#!/bin/bash\n#PBS -j oa\n#PBS -q gpu\n./a\n", "bad-choice") != []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # What only prints, or sends a message
+        *("./deviceQuery --version\nsrun python3 a.py", "ompi_info\nsrun ./a", "make info\nmake install"),
+        *("dcgmi stats -e\nsrun python3 a.py", "nvidia-modprobe -u\nsrun python3 a.py"),
+        "python3 - <<E\nimport torch\nprint(torch.__version__)\nE\nsrun ./a",
+        "python3 -m torch.utils.collect_env\nsrun python3 a.py",
+        "aws s3 cp --dryrun s3://a .\nsrun ./a",
+        "mail -s done $USER\nsrun ./a",
+        # No commands: an empty shell, an invisible sign, an option behind a lost backslash, a text to fill in
+        *("bash\nsrun ./a", "\u200b\nsrun ./a", "srun python3 a.py\n--steps 3"),
+        "p=[full path to your data]\nsrun ./a",
+        # Nothing follows
+        *("srun ./a &\neval $CMD", "eval $CMD", "for n in 8; do srun ./a $n; done"),
+        "sizes=(768)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone",
+        "for i in {1..1}; do srun ./a; done",
+        # The script judges the result, or submits itself again
+        "srun ./a > a.log\nif grep -q passed a.log; then\nmv a.log ok\nelse\nmv a.log bad\nfi",
+        "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
+        "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
+        "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
+        # A person or the time limit ends it
+        *("timeout 3h python3 a.py\ncp out /data", "srun --pty bash\ncp out /data"),
+        "jupyter lab --port 8888\ncp out /data",
+        # Programs that do not run without their module, and modules that they do not need
+        *(
+            "module load node\nsrun python3 a.py",
+            "module load julia\njulia a.jl",
+            "module load a/b\npython3 a.py",
+        ),
+        "module load cuda\nconda run -n env python3 a.py",
+        # Alternatives
+        'if [ "$ARCH" = A ]; then\nmpirun ./a\nfi\nif [ "$ARCH" = B ]; then\naprun ./a\nfi',
+    ],
+)
+def test_failures_that_hide_nothing(lines: str) -> None:
+    assert found(f"{HEAD}{lines}\n", "no-errexit") == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ("cp /data/a.in $RUN\ncd $RUN\nsrun ./a", 3),
+        ("make -j 4\nsrun python3 a.py", 3),
+        ("git checkout v2\nsrun python3 a.py", 3),
+        ("prepare -o grid.dat\nsrun python3 a.py grid.dat", 3),
+        ("prepare > grid.dat\nsrun python3 a.py < grid.dat", 3),
+        ("module load cuda\nmodule load apps/python/3.9\nsrun python3 a.py", 4),
+        ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
+        ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
+        ("srun ./a\nsbatch next.sh", 3),
+        ("srun ./a\nif [ ! -f b.out ]; then\nsrun ./b\nfi", 3),
+    ],
+)
+def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
+    (only,) = found(f"{HEAD}{lines}\n", "no-errexit")
+    assert (only.severity, only.line) == ("note", line)
+
+
+@pytest.mark.parametrize(
+    ("lines", "fix"),
+    [
+        ("srun ./a\ncp out /data", "write status=$? behind it, and exit $status at the end"),
+        (
+            "srun ./a | tee log\ncp out /data",
+            "write status=${PIPESTATUS[0]} behind it, and exit $status at the end",
+        ),
+        ("srun ./a\nsbatch next.sh", "write set -eo pipefail after the directives"),
+    ],
+)
+def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
+    (only,) = found(f"{HEAD}{lines}\n", "no-errexit")
+    assert only.fix == fix

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.errors import shown
-from jobgen.script.other_text import has_variable, names_template
+from jobgen.script.other_text import has_variable, is_for_person, names_template
 from jobgen.script.script import Hit, Script
 
 EXPANDS_NOTHING = "expands no variables in directives"
@@ -30,9 +30,9 @@ _TEXTS = (
     "placeholder",
     NOTE,
     "A directive with a placeholder",
-    """`<account>`, `XXX` and `CHANGEME` are for a person, `{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like
-    for a program that fills in the template. qsub and sbatch refuse such values or take them as they are. Other rules
-    do not report these values.""",
+    """`<account>`, `XXX`, `CHANGEME` and empty values are for a person: qsub and sbatch refuse them or take them as they
+    are. Other rules do not report these values. (`{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like are for
+    a program that fills in the template. No rule reports them.)""",
     fix="fill them in before you submit",
     bad="""
     #!/bin/bash
@@ -51,6 +51,7 @@ _TEXTS = (
 )
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
+    lines = [line for line in lines if is_for_person(line.text)]
     if lines and not names_template(script.name):
         yield Hit(lines[0].number, f"placeholders in directives, such as {shown(lines[0].rest)}")
 

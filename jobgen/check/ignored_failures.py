@@ -1,0 +1,530 @@
+"""The commands whose failure a script without ``set -e`` ignores, and for which that matters.
+
+These are runs whose status is lost, preparations without which another program of the same name runs, and
+commands that make what a later one reads. For others it cannot be seen that a failure matters: a program may
+only print, and the script may judge its results itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
+
+from jobgen.check.rules.downloads import sends
+from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
+from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.commands import Command
+from jobgen.script.other_text import has_gap, is_template
+from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, Node
+
+# Commands that print.
+INFORM = {
+    "echo", "printf", "date", "hostname", "pwd", "nvidia-smi", "rocm-smi", "npu-smi", "which", "type",
+    "sleep", "env", "printenv", "uname", "whoami", "id", "ls", "lscpu", "free", "df", "du", "cat", "nproc",
+    "squeue",
+    "head", "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read",
+    "clear", "deactivate", "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
+    "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
+    "nodeset", "pidof", "ps", "groups",
+}  # fmt: skip
+# Commands that measure, send a message, or change jobs and devices: no later command reads what they do.
+_APART = {
+    "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe",
+    "nvidia-cuda-mps-control", "gpuseff", "scontrol", "sacctmgr", "scancel", "qdel", "qalter",
+}  # fmt: skip
+# Programs that print what a node, an installation or a job has.
+_PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env)(\.(py|sh))?")
+# Further tools, which are not the work of a job.
+_SMALL = {
+    "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr",
+    "bc", "tput", "sstat", "tracejob", "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac",
+    "split", "join", "column", "shuf", "dos2unix",
+}  # fmt: skip
+# Parts of the shell's language, and commands that end the script.
+_SHELL = {
+    "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
+    "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
+}  # fmt: skip
+# Commands that print or change text: they fail if nothing is found, too.
+_TEXT = {
+    *("grep", "egrep", "diff", "cmp", "find", "sort", "sed", "awk", "cut", "wc", "tr", "tee", "seq", "xargs"),
+    "uniq",
+}
+# Commands without which what follows fails, or that fail without harm.
+_PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
+# What is not there cannot be removed, what is there is not made or pulled again, and cmake -E handles files.
+_HARMLESS = re.compile(
+    r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
+    r"(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E|spack\s+unload|"
+    r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
+    r"g?make\s+(?:info|help|print\w*|show\w*)|taskset\s+-\w*p|"
+    r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online))\b|"
+    r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
+)
+# Commands that only clean up, or print.
+_CLEANS = re.compile(
+    r"(?i)ws_release|(.*[-_.])?clea[nr]([-_]?up)?([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+)
+_ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words that end a service: ray stop
+_SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
+# Words with which a program does nothing but print.
+QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
+_ASKS = {*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun"}
+# Programs that a person or a time limit ends.
+INTERRUPTED = {
+    "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh",
+    "--pty",
+}  # fmt: skip
+
+
+class Reason(Enum):
+    """Why the failure of a command matters."""
+
+    STATUS = "the status of a run is lost"
+    ENVIRONMENT = "a program goes on without its environment"
+    INPUT = "a later command reads what this one makes"
+
+
+class Ignored(NamedTuple):
+    command: Command
+    reason: Reason
+
+
+def run(script: Script) -> list[Command]:
+    """Return the commands that may run, without those behind an exit or an error of syntax."""
+    error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
+    end = script.last_line if error is None else min(script.last_line, error.line - 1)
+    return [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
+
+
+def named(command: Command) -> set[str]:
+    """Return the arguments of a command that are plain text, without directories."""
+    return {os.path.basename(word) for word in command.literals}
+
+
+def is_work(command: Command) -> bool:
+    query = named(command) & _ASKS
+    return command.works and not query and not command.node.under("command_substitution")
+
+
+def programs(script: Script) -> list[Command]:
+    """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
+    common = {*TOOLS, *STATE, *INFORM, *_APART, *_SMALL, *_SHELL, *script.functions}
+    found = [one for one in run(script) if script.is_batch and one.program not in common and _is_command(one)]
+    known = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
+    return [
+        one
+        for one in known
+        if not named(one) & _ASKS and not _elsewhere(one) and not _lists(one)
+        if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _CLEANS.fullmatch(one.program)
+    ]
+
+
+def handled(command: Command) -> bool:
+    """Return whether a failure is handled, or is that of another process."""
+    whole = command.statement
+    after_or = whole.type == "list" and "||" in {part.type for part in whole.children}
+    return _elsewhere(command) or after_or or command.guarded or command.tested or command.background
+
+
+def repeats(works: Sequence[Command], work: Command) -> bool:
+    """Return whether the script runs a program several times, with other arguments: one may fail alone."""
+    return work.node.under(*LOOPS) or sum(_program(one) == _program(work) for one in works) > 1
+
+
+def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
+    """Return the first command whose failure the script ignores: a run, else an environment, else an input.
+
+    ``works`` are the programs of the job; the status of the last one may be that of the script.
+    """
+    own = [one for one in run(script) if not handled(one) and not _alternative(one, works[-1])]
+    own = [one for one in own if _may_fail(script, one) and not _has_gap(one)]
+    finders = {Reason.STATUS: _runs, Reason.ENVIRONMENT: _environments, Reason.INPUT: _inputs}
+    for reason, find in finders.items():
+        if first := next(find(script, works, own), None):
+            return Ignored(first, reason)
+    return None
+
+
+# Runs
+
+
+def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
+    """Yield the programs whose status is lost, and which nothing else judges."""
+    last, whole = works[-1], works[-1].statement  # the pipeline of it
+    for one in own:
+        if one not in works or _is_judged(script, works, one) or _is_sent_again(script, one):
+            continue
+        if one == last:
+            lost = _is_followed(script, one) or _is_in_loop(script, one.node)
+        else:
+            lost = not whole.start <= one.node.start < whole.end
+        if lost:
+            yield one
+
+
+def only_cleanup(script: Script, work: Command) -> bool:
+    """Return whether the commands behind a program only save its results, remove files and print."""
+    after = (one for one in run(script) if one.node.start > work.statement.end)
+    return all(one.name in {*INFORM, *_APART, *_PREPARE, *_SHELL, *_TEXT, *_SAVES} for one in after)
+
+
+_SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate", "conda", "module"}
+
+
+def _is_followed(script: Script, work: Command) -> bool:
+    """Return whether a later command changes the status of the script."""
+    caller, end = _only_call(script, work), work.statement.end
+    after = (one for one in run(script) if one.node.start > end and one != caller and _is_command(one))
+    return any(_sets_status(one) for one in after if not handled(one) and not _alternative(one, work))
+
+
+def _sets_status(command: Command) -> bool:
+    """Return whether the script has another exit status after a command."""
+    return bool(command.arguments) if command.name == "exit" else command.name not in ("wait", "trap", "set")
+
+
+def _only_call(script: Script, work: Command) -> Command | None:
+    """Return the only call of the function whose status is that of a command, its last."""
+    above = next((one for one in work.node.above() if one.type == "function_definition"), None)
+    name = above.get("name") if above is not None else None
+    if (
+        above is None
+        or name is None
+        or any(work.node.end < one.node.start < above.end for one in run(script))
+    ):
+        return None
+    calls = [one for one in run(script) if one.name == name.text]
+    return calls[0] if len(calls) == 1 and not calls[0].node.under(*LOOPS) else None
+
+
+def _is_in_loop(script: Script, node: Node) -> bool:
+    """Return whether a loop around a node may run more than once."""
+    return any(above.type in LOOPS and not _runs_once(script, above) for above in node.above())
+
+
+def _runs_once(script: Script, loop: Node) -> bool:
+    """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
+    items = [child for child in loop.children if child.field == "value"]
+    if loop.type != "for_statement" or len(items) != 1:
+        return False
+    if items[0].type == "brace_expression":
+        return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
+    text = script.constants.value(items[0])
+    if text is not None:
+        return not re.search(r"[\s*?\[{]", text)
+    array = re.fullmatch(r"\"?\$\{!?(\w+)\[[@*]\]\}\"?", items[0].text)
+    values = script.values.get(array[1], []) if array else []
+    if len(values) != 1 or values[0].type != "array":
+        return False
+    return len([one for one in values[0].children if one.type not in ("(", ")", "comment")]) == 1
+
+
+_SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
+_JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
+
+
+def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
+    """Return whether a later condition searches the log or a result of a program, or ends the script."""
+    files = [word.text.strip("\"'") for word in (*work.arguments, *_targets(work))]
+    files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
+    for node in script.tree.all("if_statement", "list"):
+        first = node.get("condition") or node.children[0]
+        if first.start < work.node.end or not _JUDGES.search(first.text):
+            continue
+        if any(one.node in node for one in works):
+            continue  # it decides on a further run
+        ends = any(one.name == "exit" and one.node in node for one in script.commands)
+        if ends or any(text in first.text for text in files) or _SEARCHED_LOG.search(first.text):
+            return True
+    return False
+
+
+_ITSELF = r"\$0|BASH_SOURCE|JOB_?NAME|^\"?\$\{?\w+\}?\"?$"  # a variable may have the name of the script
+
+
+def _is_sent_again(script: Script, work: Command) -> bool:
+    """Return whether the script submits itself after a program: a chain may go on after a failure."""
+    own = rf"(?<![\w.-]){re.escape(script.name)}(?![\w.-])|{_ITSELF}" if script.name else _ITSELF
+    for one in script.named("sbatch", "qsub", "msub"):
+        if one.node.start > work.node.end:
+            words = (*one.arguments, *_files(one, "<"))
+            if any(re.search(own, word.text) for word in words):
+                return True
+    return False
+
+
+# Environments
+
+# Commands that select the programs behind them.
+_ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
+_LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
+_ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
+_IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
+_MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
+# The modules that have an interpreter, or without which its program runs in another way.
+_OF_PYTHON = re.compile(
+    r"(?i)(?:^|/)(?:\w*python\d*|(?:ana|mini|geo)?conda\d*|mamba|miniforge\d*|py[-_]\w|ipython|jupyter|pymods|\w*torch\w*|"
+    r"tensorflow|keras|jax|theano|cntk|mxnet|caffe|paddle|horovod|transformers|\w*-transformers|opencv|numpy|scipy|pandas|"
+    r"scikit|h5py|mpi4py|spconv|rapids)|-python-?\d|[-_]py\d"
+)
+_OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")
+_OF_OTHERS = {
+    "R": re.compile(r"(?:^|/)(?:[rR](?:$|[-_/]\w*)|Rstudio|bioconductor)"),
+    "perl": re.compile(r"(?i)perl"),
+}
+
+
+# Files that set up a shell, or a compiler.
+_OTHER_SOURCE = re.compile(r"(?i)/etc/profile|profile$|\w*rc$|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]")
+
+
+def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
+    """Yield the preparations without which another program of the same name runs, the best known first."""
+    selecting = [one for one in own if one.name in {*_ACTIVATE, *_LOAD}]
+    if not selecting:
+        return
+    later = [(one.node.start, name) for one in works if (name := _interpreter(script, one))]
+    found = []
+    for at, one in enumerate(selecting):
+        rank = _rank(one, {name for start, name in later if start > one.node.start})
+        if rank is not None:
+            found.append((not re.search("activate", one.node.text), one.name in _LOAD, rank, at, one))
+    yield from (one for *_, one in sorted(found, key=lambda row: row[:4]))
+
+
+def _rank(command: Command, interpreters: set[str]) -> int | None:
+    """Return the rank of a command that selects one of these interpreters; None for other commands."""
+    words = command.literals
+    if not interpreters:
+        return None
+    if command.name in ("source", "."):
+        text = " ".join(word.text for word in command.arguments)
+        return None if _OTHER_SOURCE.search(text) else 0
+    if command.name in _ACTIVATE:
+        return None if _lists(command) else 0
+    if {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words):
+        return None
+    names = [word for word in words if word not in ("load", "add")]
+    others = (_OF_OTHERS[name] for name in interpreters if name in _OF_OTHERS)
+    patterns = [*others, *((_OF_PYTHON, _OF_GPU) if "python" in interpreters else ())]
+    ranks = (at for at, one in enumerate(patterns) if any(map(one.search, names)))
+    return next(ranks, None)
+
+
+def _interpreter(script: Script, work: Command) -> str:
+    """Return the interpreter of a program that each system may have, such as python, R or julia; else ""."""
+    words = [part for word in work.words for part in script.constants.text(word).split()]
+    names = {one for one in words if "/" not in one}
+    if _IMAGES.intersection(words) or any(one.startswith("--container-image") for one in words):
+        return ""
+    if any(one in _MANAGERS and "run" in words[at + 1 : at + 3] for at, one in enumerate(words)):
+        return ""
+    if {"R", "CMD"} <= names or words[:1] == ["R"] or "Rscript" in names:
+        return "R"
+    if "julia" in names:
+        return ""  # no system has one without its module
+    if "perl" in names:
+        return "perl"
+    return "python" if any(is_python(one) for one in names) or names & _ELSEWHERE else ""
+
+
+# Inputs
+
+_COMPILERS = re.compile(
+    r"c?make3?|gmake|ninja|configure|\w*gcc|\w*g\+\+|g?fortran|cc|CC|ftn|ic(?:c|pc|x|px)|ifort|ifx|clang(?:\+\+)?|"
+    r"mpi(?:cc|cxx|c\+\+|CC|f77|f90|fort|icc|icpc|ifort)|hipcc|cargo|javac|virtualenv|pyvenv|pip[\d.]*|grompp\w*"
+)
+_FETCHES = {"clone", "pull", "checkout", "switch", "fetch", "submodule", "lfs"}  # of git
+_COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws", "mv"}
+_OF_SCRIPT = re.compile(
+    r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub)[\"']?$"
+)
+_OUTPUT = re.compile(r"--?(?:o|O|out\w*|output[-_\w]*|save[-_\w]*|dest\w*|prefix|results?[-_\w]*)")
+
+
+def _inputs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
+    """Yield the commands that make or fetch what a later one reads."""
+    for one in own:
+        later = [other for other in run(script) if other.node.start > one.node.end]
+        if one.node.start < works[-1].node.start and one not in works and _feeds(script, one, later):
+            yield one
+
+
+def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
+    """Return whether later commands read what a command writes, as far as the text shows it."""
+    words = [word for word in command.arguments if not word.text.startswith("-")]
+    texts = [word.text.strip("\"'") for word in words]
+    program = command.program
+    if program == "git":
+        return bool(_FETCHES & set(texts[:2]))
+    if program in ("tar", "unzip"):
+        return program == "unzip" or any(
+            "x" in word for word in [word.text for word in command.arguments][:1]
+        )
+    if program == "wget":
+        return True
+    if _COMPILERS.fullmatch(program):
+        return True
+    if command.name in _COPIES:
+        sources, target = texts[:-1], texts[-1] if texts else ""
+        if not sources or all(_OF_SCRIPT.search(text) or text == script.name for text in sources):
+            return False  # a copy for the record
+        if target in (".", "./") and command.name != "mv":
+            return True
+        return len(target) > 1 and _is_named(target.rstrip("/."), later)
+    arguments = [word.text.strip("\"'") for word in command.arguments]
+    outputs = [value for name, value in pairwise(arguments) if _OUTPUT.fullmatch(name)]
+    outputs += [one.partition("=")[2] for one in arguments if _OUTPUT.fullmatch(one.partition("=")[0])]
+    outputs += [word.text.strip("\"'") for word in _targets(command)]
+    return any(_is_named(text, later) for text in outputs if len(text) > 3 and not text.startswith("/dev/"))
+
+
+def _is_named(text: str, later: Sequence[Command]) -> bool:
+    """Return whether a later command has a path, or one below it, among its words."""
+    return any(text in word.text for one in later for word in (*one.words, *_files(one, "<")))
+
+
+def _targets(command: Command) -> list[Node]:
+    """Return the files to which the output of a command goes."""
+    return _files(command, ">", ">>", "&>", "&>>", ">|")
+
+
+def _files(command: Command, *signs: str) -> list[Node]:
+    """Return the files of the redirections of a command with these signs."""
+    whole = command.node.parent
+    if whole is None or whole.type != "redirected_statement":
+        return []
+    found = (one for one in whole.children if one.type == "file_redirect")
+    files = ((one.get("destination"), {part.type for part in one.children}) for one in found)
+    return [file for file, types in files if file is not None and types & set(signs)]
+
+
+# Commands
+
+
+def _program(command: Command) -> list[str]:
+    """Return the first words of a command that are no options, in which the program is."""
+    words = [word.text for word in command.words]
+    return [word for word in words if not re.match(r"-|\d+$", word)][:2]
+
+
+def _is_command(command: Command) -> bool:
+    """Return whether the first word may be a command: no option of a lost line, no invisible sign."""
+    text = command.words[0].text
+    return not text.startswith("-") and re.search(r"[A-Za-z0-9$.]", text) is not None
+
+
+def _has_gap(command: Command) -> bool:
+    """Return whether a word without quotes is still to be filled in."""
+    return has_gap(" ".join(word.text for word in command.words if word.type not in ("string", "raw_string")))
+
+
+def _elsewhere(command: Command) -> bool:
+    """Return whether another process runs a command."""
+    return command.node.under("command_substitution", "process_substitution", "heredoc_body")
+
+
+def _may_fail(script: Script, command: Command) -> bool:
+    """Return whether a command does more than to print, to clean up or to change text. (A `cd` is the matter
+    of unchecked-cd.)
+    """
+    if command.name in {*_SHELL, *_PREPARE, *INFORM, *_APART, *_TEXT} or command.name in script.functions:
+        return False
+    if command.name == "eval" and next(command.node.all("command_substitution"), None):
+        return False  # such as the hook of conda
+    ends = _CLEANS.fullmatch(command.program) or sends(command) or _HARMLESS.match(command.node.text)
+    query = command.name not in _ACTIVATE and named(command) & _ASKS
+    asks = query or _lists(command) or is_work(command) != command.works
+    waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
+    return (
+        not (ends or asks or waits or _prints(command))
+        and _is_command(command)
+        and not _is_unknown(script, command)
+    )
+
+
+def _is_unknown(script: Script, command: Command) -> bool:
+    """Return whether a name without a path may be a function of a sourced file, or stands alone."""
+    name = command.words[0].text
+    if "/" in name or "$" in name or command.works:
+        return False
+    alone = len(command.words) == 1 and not _targets(command) and not _files(command, "<")
+    sourced = any(one.node.start < command.node.start for one in script.named("source", "."))
+    return alone or (sourced and _FUNCTION.match(name) is not None)
+
+
+_FUNCTION = re.compile(r"(?:parse|use|init|load|setup|check|get|set|print|log|start|end|run|do|bb)_[a-z]")
+
+
+def _prints(command: Command) -> bool:
+    """Return whether a program only prints, as far as its name or its code shows it."""
+    program, words = command.program, command.literals
+    if program in {*INFORM, *_APART, *_SMALL} or _PRINTS.fullmatch(program):
+        return True
+    if any(_PRINTS.fullmatch(word.rpartition(".")[2]) for word in words[:2] if "torch" in word):
+        return True  # python -m torch.utils.collect_env
+    if any(is_python(os.path.basename(one)) and after == "-c" for one, after in pairwise([program, *words])):
+        return True
+    code = _code(command)
+    if program in _SHELLS and len(command.words) == 1:
+        return not code.strip()
+    if not is_python(program):
+        return False
+    lines = [line.strip() for line in code.splitlines()]
+    shows = (re.match(r"import |from |print\s*\(|#|$", line) is not None for line in lines)
+    return bool(code.strip()) and all(shows)
+
+
+def _code(command: Command) -> str:
+    """Return the here-document that a command reads; a mark if its input is a file or another command."""
+    above = command.node.parent
+    if above is not None and above.type == "pipeline" and above.children[0] is not command.node:
+        return ""
+    if above is None or above.type != "redirected_statement":
+        return ""
+    body = next((one.text for one in above.all("heredoc_body")), "")
+    return body or ("<" if _files(command, "<") else "")
+
+
+def _lists(command: Command) -> bool:
+    """Return whether conda or pip only show what is installed."""
+    shown = command.literals[:1] in (["list"], ["info"], ["show"], ["freeze"], ["--version"])
+    return shown and command.name in ("conda", "mamba", "micromamba", "pip", "pip3", "spack", "git")
+
+
+def _alternative(one: Command, other: Command) -> bool:
+    """Return whether at most one of two commands runs: they are in different branches."""
+    mine = [one.node, *one.node.above()]
+    common = {id(node) for node in (other.node, *other.node.above())}
+    at = next(at for at, node in enumerate(mine) if id(node) in common)
+    cases = dict.fromkeys([_case(one), _case(other)])
+    if None not in cases and len(cases) == 2 and len({case[0] for case in cases if case}) == 1:
+        return True
+    if mine[at].type not in ("if_statement", "case_statement") or at == 0:
+        return False
+    branches = {mine[at - 1].type, _below(mine[at], other.node).type}
+    return bool(branches & {"elif_clause", "else_clause", "case_item"})
+
+
+def _case(command: Command) -> tuple[str, str] | None:
+    """Return the variable and the value of the condition ``[ "$NAME" = value ]`` around a command."""
+    for above in command.node.above():
+        first = above.get("condition") if above.type == "if_statement" else None
+        match = re.fullmatch(
+            r"\[+\s+\"?\$\{?(\w+)\}?\"?\s+==?\s+[\"']?(\w+)[\"']?\s+\]+", first.text if first else ""
+        )
+        if match:
+            return match[1], match[2]
+    return None
+
+
+def _below(top: Node, node: Node) -> Node:
+    """Return the child of ``top`` that contains a node."""
+    return next(child for child in top.children if child.start <= node.start < child.end)
