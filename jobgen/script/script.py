@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import syntax
-from jobgen.script.callers import Callers, callers
+from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
@@ -108,6 +108,7 @@ class Script:
     name: str = ""  # of its file
     starter: Starter | None = None
     named_scheduler: bool = False  # a person has named it; else the text is what is known
+    with_given: bool = False  # options of the commands that submit it replace directives
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -170,7 +171,8 @@ class Script:
             [one for one in self.options if begin < one.line < end]
             for begin, end in zip([0, *ends], ends, strict=False)
         ]
-        return [heeded(one, self.dialect.scheduler) for one in parts]
+        given = heeded(self.given, self.dialect.scheduler) if self.with_given else {}
+        return [heeded(one, self.dialect.scheduler) | given for one in parts]
 
     @property
     def heeded(self) -> dict[str, DirectiveOption]:
@@ -397,9 +399,9 @@ class Script:
 
     @cached_property
     def given(self) -> tuple[DirectiveOption, ...]:
-        """The options of the commands beside the script that submit it."""
-        scheduler = self.dialect.scheduler
-        return tuple(one for text in self.callers.options for one in read_options(text, scheduler))
+        """The options of the commands that submit the script, beside it or in its own text."""
+        texts = (*self.callers.options, *own_options("\n".join(self.lines), os.path.basename(self.name)))
+        return tuple(one for text in texts for one in read_options(text, self.dialect.scheduler))
 
     @property
     def is_written(self) -> bool:
