@@ -55,6 +55,7 @@ _VARIABLE = r"(\w+)\s*=\s*[\"']?[^\s;\"'()|<>`]*\0[\"']?\s*(?:[;#].*)?$"
 _OPTIONS = r"\s*(?:(?:export|local|declare|readonly|my)\s+)?[$@]?(\w+)\s*\+?=\s*(.*(?:^|[\s\"'(\[=])--?[A-Za-z].*)"
 _PLAIN_NAMES = r"(?i).+\.(?:py|jl|r|rb|js|lua)"  # files whose variables have no sign in front
 _COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
+_TO_FOLDER = r"\bcp\s[^;&|]*\0[^;&|]*\s[^\s;&|]*\$"  # the name of the folder has a variable
 # A program writes the first line of a script, appends files and submits it.
 _ASSEMBLY = (_SUBMIT, r"(?:echo|printf|print)\b.*#!\s*/.*>", r"\bcat\s[^|;&]*>>")
 
@@ -64,17 +65,18 @@ class Callers(NamedTuple):
 
     ``completed``: one of them copies, changes or includes its text, or only runs it without a scheduler.
     ``options``: what commands that submit it have before its name, with the values of their variables.
-    ``by_moab``: commands of Moab submit it, no others.
+    ``by_moab``: commands of Moab submit it, no others. ``copied``: one of them copies it to another folder before.
     """
 
     completed: bool = False
     options: tuple[str, ...] = ()
     by_moab: bool = False
+    copied: bool = False
 
 
 def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     """Return the uses of a file by others of its folder. ``has_first_line``: it begins with ``#!``."""
-    is_run = False
+    is_run = copied = False
     found: list[tuple[str, str]] = []
     for other, text in _texts(folder, name):
         document = re.fullmatch(_DOCUMENT, other) is not None
@@ -84,9 +86,11 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
                 return Callers(completed=True)
         plain = re.fullmatch(_PLAIN_NAMES, other) is not None
         lines = _marked(_lines(text), name, plain) if name in text else []
-        found += _submissions(lines)
+        own = list(_submissions(lines))
+        found += own
         if document:
             continue
+        copied |= bool(own) and any(re.search(_TO_FOLDER, line) for line in lines)
         copies: set[str] = set()
         for line in lines:
             if "\0" in line and not _submission(line) and not re.match(_COMMENT, line):
@@ -97,7 +101,7 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
         if copies and _edits(lines, copies):
             return Callers(completed=True)
     by_moab = bool(found) and all(re.fullmatch(_MOAB, command) for command, _ in found)
-    return Callers(is_run and not found, tuple(options for _, options in found), by_moab)
+    return Callers(is_run and not found, tuple(options for _, options in found), by_moab, copied)
 
 
 def own_options(text: str, name: str) -> tuple[str, ...]:

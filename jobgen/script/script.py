@@ -38,6 +38,7 @@ from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
+_TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d\D{0,3}[0-5]\d"  # a date and a time, in the name of a folder
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
@@ -396,6 +397,11 @@ class Script:
             return Callers()
         first_line = self.source.startswith(b"#!")
         return callers(os.path.dirname(path), os.path.basename(path), has_first_line=first_line)
+
+    @cached_property
+    def has_own_folder(self) -> bool:
+        """Whether a job runs in a folder of its own: the script is copied to it, or its name has the time."""
+        return self.callers.copied or re.search(_TIME, os.path.basename(self.folder or "")) is not None
 
     @cached_property
     def given(self) -> tuple[DirectiveOption, ...]:

@@ -148,7 +148,8 @@ def late(script: Script) -> Iterator[Hit]:
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
-        variable = has_variable(line.rest)
+        options = read_options(line.rest, script.dialect.scheduler, line.number)
+        variable = any(has_variable(one.value) for one in options)
         yield Hit(
             line.number,
             f"the directive is ignored: it follows the first command, in line "

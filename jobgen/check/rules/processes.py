@@ -87,8 +87,29 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
-    first = works[0].node.start  # the next wait is the one that loses a status
-    yield Hit(next((wait for wait in waits if wait.node.start > first), waits[-1]).line)
+    lost = next((one for one in waits if any(_may_precede(script, work.node, one.node) for work in works)), None)
+    if lost is not None:
+        yield Hit(lost.line)
+
+
+def _may_precede(script: Script, first: Node, second: Node) -> bool:
+    """Return whether a command may run before another one: above it, in the same loop, or in a function that is
+    called there."""
+    around = {id(above) for above in first.above() if above.type in (*LOOPS, "function_definition")}
+    if any(id(above) in around for above in second.above()):
+        return first.start < second.start or first.under(*LOOPS)
+    return any(one.start < other.start for one in _runs(script, first) for other in _runs(script, second))
+
+
+def _runs(script: Script, node: Node, depth: int = 0) -> list[Node]:
+    """Return where a command runs: its place, or the calls of the function around it."""
+    functions = (above.get("name") for above in node.above() if above.type == "function_definition")
+    name = next(functions, None)
+    calls = [] if name is None or depth > _DEEPEST else [one.node for one in script.named(name.text)]
+    return [place for call in calls for place in _runs(script, call, depth + 1)] or [node]
+
+
+_DEEPEST = 3  # functions that call each other
 
 
 _SERVICE = re.compile(
