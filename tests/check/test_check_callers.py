@@ -200,7 +200,9 @@ def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path
     ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
 )
 def test_a_script_of_pbs_that_all_shells_read(tmp_path: Path, body: str, severity: str) -> None:
-    assert severities(tmp_path, f"#PBS -l walltime=1:00:00\n{body}\n")["no-shebang"] == severity
+    text = f"#PBS -l walltime=1:00:00\n{body}\n"
+    assert severities(tmp_path, f"#PBS -N a\n{text}")["no-shebang"] == severity
+    assert severities(tmp_path, text)["no-shebang"] == "note"
 
 
 def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
