@@ -51,6 +51,15 @@ def is_own(script: Script, path: Node) -> bool:
     return "mktemp" in path.text
 
 
+def may_have_reader(script: Script, node: Node) -> bool:
+    """Return whether a command below a node starts a script of its own, which may read any file."""
+    later = (one for one in script.commands if one.node.start > node.end)
+    return any(one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text) for one in later)
+
+
+_SHELLS = {"bash", "sh", "source", "."}
+
+
 @lru_cache(maxsize=4)  # many files of one script
 def _moves(script: Script) -> tuple[Command, ...]:
     return tuple(script.named("cd", "pushd"))

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, uses
-from jobgen.script.written_files import is_shared, of_this_job, target, written
+from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 _MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
-_SHELLS = {"bash", "sh", "source", "."}  # they start scripts, which may read any file
 _NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod"}
 
 
@@ -47,9 +46,7 @@ def _has_no_reader(script: Script, node: Node, name: str) -> bool:
     last = name.rpartition("/")[2]
     launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
     later = any(one.command.node.start > node.end for one in launches)
-    others = (one for one in script.commands if one.node.start > node.end)
-    hidden = any(one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text) for one in others)
-    own = later and not hidden and all(one.row.by_scheduler for one in launches)
+    own = later and not may_have_reader(script, node) and all(one.row.by_scheduler for one in launches)
     read = (one for one in script.named("cat") if one.node.under("command_substitution", "pipeline"))
     named = any(last in (script.constants.value(word) or word.text) for one in read for word in one.arguments)
     return own and not named and not _is_read(script, last)

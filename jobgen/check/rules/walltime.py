@@ -122,7 +122,7 @@ _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])"
 # First numbers that users mean as hours in H:M; others may be minutes.
 _MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
 _DAYS = ("24", "36", "48", "72", "96")  # a bare number of hours
-_HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
+_HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[DirectiveOption, str]]:
