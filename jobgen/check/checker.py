@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import sys
@@ -128,7 +129,15 @@ def _findings(script: Script, file: str) -> set[Finding]:
         if hit.line not in script.placeholders
         or rule is placeholder  # others are about values that are not there yet
     }
+    if script.given and not script.with_given and any(one.severity != NOTE for one in found):
+        # What the options of a command that submits the script prevent holds only without them.
+        kept = {_place(one) for one in _findings(dataclasses.replace(script, with_given=True), file)}
+        found = {one if _place(one) in kept else one._replace(severity=NOTE) for one in found}
     return {one for one in found if one.severity == ERROR} if script.is_written else found
+
+
+def _place(finding: Finding) -> tuple[str, int]:
+    return finding.rule, finding.line
 
 
 def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
@@ -146,8 +155,8 @@ def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:
     """Return whether the line is not submitted as it stands, or not by qsub or sbatch."""
     if hit.line not in script.head:
         return False
-    by_others = hit.line in script.gaps or _OTHER_COMMAND.search(script.tree.text) is not None
-    return by_others or _is_replaced(hit, rule, script)
+    by_others = script.callers.by_moab or _OTHER_COMMAND.search(script.tree.text) is not None
+    return hit.line in script.gaps or by_others or _is_replaced(hit, rule, script)
 
 
 def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:

@@ -1,7 +1,8 @@
 """How the files beside a script use it: they complete it, run it without a scheduler, or submit it.
 
 The scheduler does not read the text of a file that another one completes, and options of the command line
-replace those of directives. Only files in the same folder are read, and few of them.
+replace those of directives. Only files in the same folder are read, and few of them. A script may submit itself,
+or have the command in a comment.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _DOCUMENT = r"(?i).+\.(?:md|rst|txt)|readme.*"
 _LIKELY = r"(?i)sub|launch|gen|make|create|setup|all|run|prep"  # in the names of programs that submit jobs
 
 # In these patterns a NUL is the name of the script, or a variable that has it.
-_SUBMIT = r"\b(?:sbatch|qsub)\b"
-_SUBMISSION = rf"{_SUBMIT}([^;&|\0]*?)(?:<\s*)?[^\s;&|]*\0"
+_MOAB = r"(?:ccc_)?msub"
+_SUBMIT = rf"\b(?:sbatch|s?qsub|{_MOAB})\b"  # sqsub is a command of sites around sbatch
+_SUBMISSION = rf"({_SUBMIT})([^;&|\0]*?)(?:<\s*)?[^\s;&|]*\0"
 # What a command submits instead: a command, or a script before the name.
 _OTHER_SCRIPT = r"--wrap|(?:^|\s)[\"']?[^\s-]\S*\.(?:sh|bash|slurm|sbatch|pbs|job|sub)\b"
 _COMMENT = r"\s*(?:#|//|--)"
@@ -49,7 +51,11 @@ _RUN = (
     r"[\"']?[^\s;&|\"'=(]*/[\"']?)\0"
 )
 _VARIABLE = r"(\w+)\s*=\s*[\"']?[^\s;\"'()|<>`]*\0[\"']?\s*(?:[;#].*)?$"
+# A variable with options of the command.
+_OPTIONS = r"\s*(?:(?:export|local|declare|readonly|my)\s+)?[$@]?(\w+)\s*\+?=\s*(.*(?:^|[\s\"'(\[=])--?[A-Za-z].*)"
+_PLAIN_NAMES = r"(?i).+\.(?:py|jl|r|rb|js|lua)"  # files whose variables have no sign in front
 _COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
+_TO_FOLDER = r"\bcp\s[^;&|]*\0[^;&|]*\s[^\s;&|]*\$"  # the name of the folder has a variable
 # A program writes the first line of a script, appends files and submits it.
 _ASSEMBLY = (_SUBMIT, r"(?:echo|printf|print)\b.*#!\s*/.*>", r"\bcat\s[^|;&]*>>")
 
@@ -58,55 +64,93 @@ class Callers(NamedTuple):
     """The uses of a script by the files beside it.
 
     ``completed``: one of them copies, changes or includes its text, or only runs it without a scheduler.
-    ``options``: what commands that submit it have before its name.
+    ``options``: what commands that submit it have before its name, with the values of their variables.
+    ``by_moab``: commands of Moab submit it, no others. ``copied``: one of them copies it to another folder before.
     """
 
     completed: bool = False
     options: tuple[str, ...] = ()
+    by_moab: bool = False
+    copied: bool = False
 
 
 def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     """Return the uses of a file by others of its folder. ``has_first_line``: it begins with ``#!``."""
-    is_run = False
-    options: list[str] = []
+    is_run = copied = False
+    found: list[tuple[str, str]] = []
     for other, text in _texts(folder, name):
         document = re.fullmatch(_DOCUMENT, other) is not None
         if not has_first_line and not document and "#!" in text:
             parts = _lines(text)
             if all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY):
                 return Callers(completed=True)
-        lines = _marked(_lines(text), name) if name in text else []
+        plain = re.fullmatch(_PLAIN_NAMES, other) is not None
+        lines = _marked(_lines(text), name, plain) if name in text else []
+        own = list(_submissions(lines))
+        found += own
+        if document:
+            continue
+        copied |= bool(own) and any(re.search(_TO_FOLDER, line) for line in lines)
         copies: set[str] = set()
         for line in lines:
-            if "\0" not in line:
-                continue
-            found = re.search(_SUBMISSION, line)
-            if found and not re.search(_OTHER_SCRIPT, found[1]):
-                options.append(re.sub(r"[\"',\[\]()]", " ", found[1]))
-            elif not document and not re.match(_COMMENT, line):
+            if "\0" in line and not _submission(line) and not re.match(_COMMENT, line):
                 if re.search(_COMPLETION, line):
                     return Callers(completed=True)
                 is_run |= re.search(_RUN, line) is not None
                 copies.update(re.findall(_COPY, line))
         if copies and _edits(lines, copies):
             return Callers(completed=True)
-    return Callers(is_run and not options, tuple(options))
+    by_moab = bool(found) and all(re.fullmatch(_MOAB, command) for command, _ in found)
+    return Callers(is_run and not found, tuple(options for _, options in found), by_moab, copied)
+
+
+def own_options(text: str, name: str) -> tuple[str, ...]:
+    """Return the options of the commands, also in comments, with which a script submits itself."""
+    if not re.search(_SUBMIT, text):
+        return ()
+    lines = [re.sub(r"\$\{?0\b\}?", "\0", line) for line in _lines(text)]
+    return tuple(options for _, options in _submissions(_marked(lines, name) if name else lines))
+
+
+def _submission(line: str) -> re.Match[str] | None:
+    """Return the command of a line that submits the script, and not a command or another one."""
+    found = re.search(_SUBMISSION, line)
+    return None if found is None or re.search(_OTHER_SCRIPT, found[2]) else found
+
+
+def _submissions(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield each command of a program that submits the script, and its options, also those in variables."""
+    values: dict[str, str] | None = None
+    for line in lines:
+        if "\0" not in line or (found := _submission(line)) is None:
+            continue
+        if values is None:
+            values = {}
+            for name, value in (match.groups() for one in lines if (match := re.match(_OPTIONS, one))):
+                values[name] = f"{values.get(name, '')} {value}"
+        more = (values[name] for name in dict.fromkeys(re.findall(r"\w+", found[2])) if name in values)
+        text = re.sub(r"\\+[nt]?|[\"',\[\]()]", " ", " ".join((found[2], *more)))
+        yield found[1], re.sub(r"(?<!\S)-\w\s+(?=--\w)", "", text)  # -b "--time=1" of a command around it
 
 
 def _lines(text: str) -> list[str]:
     """Return the lines of a program, joined behind a backslash, without long lines of data."""
-    return [line for line in text.replace("\\\n", " ").split("\n") if len(line) <= _LONGEST]
+    lines = (line for line in text.split("\n") if len(line) <= _LONGEST)
+    return "\n".join(lines).replace("\\\n", " ").split("\n")
 
 
-def _marked(lines: list[str], name: str) -> list[str]:
-    """Return the lines with a NUL for the name of a file, and for variables with this value."""
+def _marked(lines: list[str], name: str, plain: bool = False) -> list[str]:
+    """Return the lines with a NUL for the name of a file, and for variables with this value.
+
+    ``plain``: in this language variables have no sign in front."""
     file = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)")
     lines = [file.sub("\0", line) if name in line else line for line in lines]
     variables = {found[1] for line in lines if "\0" in line and (found := re.search(_VARIABLE, line))}
     if not variables:
         return lines
     words = "|".join(variables)
-    use = re.compile(rf"\$(?:{words})\b|\$?\{{(?:{words})\}}|(?<=\()(?:{words})\b")
+    joined = rf"|(?<=[+,])\s*(?:{words})\b" if plain else ""
+    use = re.compile(rf"\$(?:{words})\b|\$?\{{(?:{words})\}}|(?<=\()(?:{words})\b{joined}")
     return [use.sub("\0", line) for line in lines]
 
 

@@ -14,7 +14,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import syntax
-from jobgen.script.callers import Callers, callers
+from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
@@ -39,6 +39,7 @@ from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
+_TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d\D{0,3}[0-5]\d"  # a date and a time, in the name of a folder
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
@@ -109,6 +110,7 @@ class Script:
     name: str = ""  # of its file
     starter: Starter | None = None
     named_scheduler: bool = False  # a person has named it; else the text is what is known
+    with_given: bool = False  # options of the commands that submit it replace directives
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -171,7 +173,8 @@ class Script:
             [one for one in self.options if begin < one.line < end]
             for begin, end in zip([0, *ends], ends, strict=False)
         ]
-        return [heeded(one, self.dialect.scheduler) for one in parts]
+        given = heeded(self.given, self.dialect.scheduler) if self.with_given else {}
+        return [heeded(one, self.dialect.scheduler) | given for one in parts]
 
     @property
     def heeded(self) -> dict[str, DirectiveOption]:
@@ -407,10 +410,15 @@ class Script:
         return callers(os.path.dirname(path), os.path.basename(path), has_first_line=first_line)
 
     @cached_property
+    def has_own_folder(self) -> bool:
+        """Whether a job runs in a folder of its own: the script is copied to it, or its name has the time."""
+        return self.callers.copied or re.search(_TIME, os.path.basename(self.folder or "")) is not None
+
+    @cached_property
     def given(self) -> tuple[DirectiveOption, ...]:
-        """The options of the commands beside the script that submit it."""
-        scheduler = self.dialect.scheduler
-        return tuple(one for text in self.callers.options for one in read_options(text, scheduler))
+        """The options of the commands that submit the script, beside it or in its own text."""
+        texts = (*self.callers.options, *own_options("\n".join(self.lines), os.path.basename(self.name)))
+        return tuple(one for text in texts for one in read_options(text, self.dialect.scheduler))
 
     @property
     def is_written(self) -> bool:

@@ -51,6 +51,15 @@ def is_own(script: Script, path: Node) -> bool:
     return "mktemp" in path.text
 
 
+def may_have_reader(script: Script, node: Node) -> bool:
+    """Return whether a command below a node starts a script of its own, which may read any file."""
+    later = (one for one in script.commands if one.node.start > node.end)
+    return any(one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text) for one in later)
+
+
+_SHELLS = {"bash", "sh", "source", "."}
+
+
 @lru_cache(maxsize=4)  # many files of one script
 def _moves(script: Script) -> tuple[Command, ...]:
     return tuple(script.named("cd", "pushd"))
@@ -60,9 +69,23 @@ def is_shared(script: Script, path: Node) -> bool:
     """Return whether all jobs of a user that start in one directory mean the same file by this word."""
     if path.under("function_definition") or not _is_fixed(script, path):
         return False
+    if path.text.strip("\"'").startswith(("/", "~")):
+        return True
     moves = [one for one in _moves(script) if one.node.start < path.start]
-    stays = all(len(one.arguments) == 1 and _is_fixed(script, one.arguments[0]) for one in moves)
-    return stays or path.text.strip("\"'").startswith(("/", "~"))
+    return not script.has_own_folder and all(
+        len(one.arguments) == 1 and _is_fixed(script, one.arguments[0]) and not _is_new(script, one.arguments[0])
+        for one in moves
+    )
+
+
+def _is_new(script: Script, folder: Node) -> bool:
+    """Return whether the script ends if a folder exists, before it makes it."""
+    exists = re.compile(rf"-[ed]\s+[\"']?{re.escape(folder.text.strip(chr(34)))}[\"'\s]")
+    for node in script.tree.all("if_statement"):
+        condition = node.get("condition")
+        if condition is not None and node.start < folder.start and exists.search(condition.text):
+            return re.search(r"\bexit\b", node.text) is not None and "!" not in condition.text
+    return False
 
 
 def _is_fixed(script: Script, path: Node) -> bool:

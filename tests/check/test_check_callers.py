@@ -88,15 +88,18 @@ def test_a_file_that_leaves_the_script_as_it_is(tmp_path: Path, text: str) -> No
     [
         ("sbatch --time=1 job.sh", ("--time=1",)),
         ("# submit it with: qsub -l walltime=1 job.sh", ("-l walltime=1",)),
-        ("id=$(sbatch --parsable \\\n  -t 5 $dir/job.sh)", ("--parsable    -t 5",)),
+        ("id=$(sbatch --parsable \\\n  -t 5 $dir/job.sh)", ("--parsable -t 5",)),
         ('subprocess.run(["sbatch", "--time=1", "job.sh"])', ("--time=1",)),
         ("job=/a/job.sh\nsbatch -t $t $job", ("-t $t",)),
         ("sbatch -n 1 other.sh job.sh", ()),
+        ("O='-t 5'\nO+=' -n 2'\nsbatch $O job.sh", ("$O -t 5 -n 2",)),
+        ("sqsub -b '--time=1 -n 2' job.sh", ("--time=1 -n 2",)),
+        ("sbatch --time=1 -D $PWD/x.sh; ./y job.sh", ()),
         ("rsbatch -n 1 job.sh", ()),
     ],
 )
 def test_the_options_of_a_submission(tmp_path: Path, text: str, options: tuple[str, ...]) -> None:
-    assert tuple(one.strip() for one in uses(tmp_path, text).options) == options
+    assert tuple(" ".join(one.split()) for one in uses(tmp_path, text).options) == options
 
 
 def test_documents_have_submissions_alone(tmp_path: Path) -> None:
@@ -197,7 +200,9 @@ def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path
     ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
 )
 def test_a_script_of_pbs_that_all_shells_read(tmp_path: Path, body: str, severity: str) -> None:
-    assert severities(tmp_path, f"#PBS -l walltime=1:00:00\n{body}\n")["no-shebang"] == severity
+    text = f"#PBS -l walltime=1:00:00\n{body}\n"
+    assert severities(tmp_path, f"#PBS -N a\n{text}")["no-shebang"] == severity
+    assert severities(tmp_path, text)["no-shebang"] == "note"
 
 
 def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
@@ -215,3 +220,59 @@ def test_words_too_many_that_change_nothing(tmp_path: Path) -> None:
     assert "unknown-option" not in severities(tmp_path, torque.format("."))
     mail = severities(tmp_path, f"{JOB}#SBATCH --mail-user=a.b [-at-] example.org\n./a")
     assert ("unknown-option" in mail, mail["placeholder"]) == (False, "note")
+
+
+def test_a_program_of_python_that_submits(tmp_path: Path) -> None:
+    text = """
+if parallel:
+    options = " --ntasks=" + count
+script = "job.sh"
+command = "cd " + folder + "; sbatch -J a " + \\
+    f" --time={time} " + options + " ../" + script
+"""
+    found = uses(tmp_path, text, "run.py")
+    script = f"{JOB}module load a\n#SBATCH --time=1\n#SBATCH --ntasks=4\n#SBATCH --mem=1G\n./a"
+    late = [one for one in check(script.encode(), str(tmp_path / "job.sh"), folder=str(tmp_path)) if one.line > 4]
+    assert (found.completed, len(found.options)) == (False, 1)
+    assert [(one.line, one.severity) for one in late if one.rule == "late-directive"] == [
+        *((5, "note"), (6, "note"), (7, "error"))
+    ]
+
+
+def test_options_of_a_submission_count_for_every_rule(tmp_path: Path) -> None:
+    script = f"{JOB}#SBATCH --mem-per-gpu=4G\n#SBATCH --time=1:00:00\ntorchrun --nnodes=4 --nproc-per-node=1 t.py\n"
+    rules = ("bad-value", "nodes-mismatch")
+    before = severities(tmp_path, script)
+    assert [before[one] for one in rules] == ["error", "error"]
+    (tmp_path / "submit.sh").write_text("sbatch --gres=gpu:1 job.sh\n")
+    assert [severities(tmp_path, script)[one] for one in rules] == ["note", "error"]
+    (tmp_path / "submit.sh").write_text("sbatch --nodes=$N job.sh\n")
+    assert [severities(tmp_path, script)[one] for one in rules] == ["error", "note"]
+
+
+@pytest.mark.parametrize(
+    "line", ["sbatch --gres=gpu:1 job.sh", "sbatch --gres=gpu:1 $0", "# Submit it with: sbatch --gres=gpu:1 job.sh"]
+)
+def test_a_script_that_submits_itself(tmp_path: Path, line: str) -> None:
+    script = f"{JOB}#SBATCH --mem-per-gpu=4G\n./a\n{line}\n"
+    assert severities(tmp_path, script)["bad-value"] == "note"
+    assert severities(tmp_path, script.replace("gres", "mem"))["bad-value"] == "error"
+
+
+def test_a_script_that_moab_submits(tmp_path: Path) -> None:
+    script = "#!/bin/bash\n#PBS -l nodes=1:ppn=4,walltime=1:00:00\n#PBS -N\n./a\n"
+    (tmp_path / "run.sh").write_text("qsub job.sh\n")
+    assert severities(tmp_path, script)["bad-value"] == "error"
+    (tmp_path / "run.sh").write_text("msub -t 0-20 job.sh\n")
+    assert severities(tmp_path, script)["bad-value"] == "note"
+
+
+def test_a_script_that_is_copied_to_a_folder_of_its_job(tmp_path: Path) -> None:
+    script = f"{JOB}scontrol show hostnames > hostfile\nmpirun -f hostfile ./a\n"
+    (tmp_path / "submit.sh").write_text("sbatch job.sh\n")
+    assert severities(tmp_path, script)["shared-hostfile"] == "warning"
+    (tmp_path / "submit.sh").write_text('cp job.sh "run_$DATE/"\ncd "run_$DATE"\nsbatch job.sh\n')
+    assert "shared-hostfile" not in severities(tmp_path, script)
+    folder = tmp_path / "D2024-04-18_15:54:02_R3"
+    folder.mkdir()
+    assert "shared-hostfile" not in severities(folder, script)

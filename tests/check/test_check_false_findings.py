@@ -256,6 +256,13 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
             )
         ),
         ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun dask-worker --nthreads 4 &\nwait"),
+        ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\n# work 1\nwait\nwork 2"),
+        ("fixed-interface", f"{HEAD}#SBATCH --nodes=2\nexport NCCL_SOCKET_IFNAME=lo\nsrun ./a.sh"),
+        ("shared-hostfile", f"{HEAD}H=hostfile\nsrun hostname > $H\ncat $H\nsrun python3 t.py"),
+        (
+            "shared-hostfile",
+            f'{PBS}D=/a/$1\nif [ -e "$D" ]; then\nexit\nfi\nmkdir -p "$D"\ncd "$D"\nsort > hostfile\n./a',
+        ),
         ("fixed-interface", f'{HEAD}if [ "$P" = a ]; then export NCCL_SOCKET_IFNAME=bond0; fi\nsrun ./a'),
         ("fixed-interface", f"{HEAD}echo export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
         ("packed-chunks", f"{PBS}#PBS -l select=4\nmpiexec -n 16 -ppn 4 ./a"),
@@ -299,6 +306,13 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("download-in-job", f"{HEAD}curl -O https://a.org/x\nsrun ./a"),
         ("download-in-job", f"{HEAD}git clone https://a.org/x\ngit pull\nsrun ./a"),
         ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun python3 t.py &\nwait"),
+        ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\nwork 1\nwait"),
+        ("bare-wait", f"{HEAD}for a in 1 2; do\nwait\nsrun ./a $a &\ndone"),
+        ("bare-wait", f"{HEAD}all() {{\nwait\n}}\nsrun ./a &\nall"),
+        ("fixed-interface", f"{HEAD}#SBATCH --nodes=2\nexport NCCL_SOCKET_IFNAME=lo\nsrun python3 t.py"),
+        ("shared-hostfile", f"{HEAD}srun hostname > hostfile\nsrun -n 1 date\n./a.sh"),
+        ("shared-hostfile", f"{HEAD}srun hostname > hostfile\nfor i in $(cat hostfile); do srun ./a $i; done"),
+        ("shared-hostfile", f'{PBS}D=/a\nmkdir -p "$D"\ncd "$D"\nsort > hostfile\n./a'),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
         ("packed-chunks", f"{PBS}#PBS -l select=4:ncpus=16\nmpiexec -n 16 -ppn 4 ./a"),
         ("shared-hostfile", f"{HEAD}#SBATCH --dependency=afterok:1\n./a > hostfile"),
@@ -333,6 +347,10 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
+        ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
+        ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "warning"),
+        ("no-errexit", f"{HEAD}send() {{\nmail -s $1 a@b < log\n}}\nmake\n./a > log\nsend a\ndate", "note"),
+        ("no-errexit", f"{HEAD}./a > log\necho done | mail -s done a@b\ndate", "warning"),
     ],
 )
 def test_the_level_of_a_finding(rule: str, text: str, level: str) -> None:

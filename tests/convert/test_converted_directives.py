@@ -237,7 +237,8 @@ def test_a_site_by_a_directive_that_it_demands(request_: str, expected: list[str
     done = convert(f"#!/bin/bash\n#PBS {request_}\nhostname\n", "slurm")
     assert all(one in done.text for one in expected), done.text
     assert ("--exclusive" in done.text) == ("--exclusive" in expected)
-    assert remark in str(done.remarks) and ("whole nodes" in str(done.remarks)) == bool(remark)
+    assert remark in str(done.remarks)
+    assert ("whole nodes" in str(done.remarks)) == bool(remark)
 
 
 @pytest.mark.parametrize(("queue", "partition"), [("short@pbs1.x.org", "short"), ("@pbs1.x.org", None)])

@@ -148,7 +148,8 @@ def late(script: Script) -> Iterator[Hit]:
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
-        variable = has_variable(line.rest)
+        options = read_options(line.rest, script.dialect.scheduler, line.number)
+        variable = any(has_variable(one.value) for one in options)
         yield Hit(
             line.number,
             f"the directive is ignored: it follows the first command, in line "
@@ -368,9 +369,10 @@ _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job run
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
     part of a script, and is not reported. One for Slurm without a name of the job and without any `#!` may be such a
-    part: this is a warning. For PBS it is a note if all shells read the commands in the same way.)""",
+    part: this is a warning. For PBS it is a note then, and if all shells read the commands in the same way.)""",
     fix="begin with #!/bin/bash",
     bad="""
+    #PBS -N solver
     #PBS -l select=1:ncpus=8
     #PBS -l walltime=01:00:00
     export OMP_NUM_THREADS=8
@@ -395,7 +397,8 @@ def no_shebang(script: Script) -> Iterator[Hit]:
     if script.dialect.needs_shebang:
         what, level = "sbatch refuses a script without it", ERROR if _stands(script) else None
     else:
-        what, level = "the login shell runs it", NOTE if _is_for_all_shells(script) else None
+        mild = _is_for_all_shells(script) or (script.is_pbs and not _stands(script))
+        what, level = "the login shell runs it", NOTE if mild else None
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
     yield Hit(
         1,

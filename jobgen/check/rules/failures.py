@@ -65,7 +65,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if not works:
         return
     work, last = works[-1], _last(script)
-    if last is not None and script.in_job and _is_lost(script, work, last) and not repeats(works, work):
+    hides = last is not None and script.in_job and not repeats(works, work) and not _reports(script, work)
+    if hides and _is_lost(script, work, last):
         yield Hit(
             work.line,
             f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
@@ -93,6 +94,20 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
     return Hit(command.line, reason, fix, NOTE)
 
 
+def _reports(script: Script, work: Command) -> bool:
+    """Return whether a failure is reported in another way: by ctest to its dashboard, with a mail of results, or
+    by a function that ends the job or others."""
+    if work.program == "ctest":
+        return any(re.match(r"-[DST]|--(dashboard|script|test-action)\b", word) for word in work.literals)
+    later = [one for one in _run(script) if one.node.start > work.node.end]
+    texts = [script.functions.get(one.name, one.statement.text) for one in later]
+    mailed = any(re.search(_MAIL, text) and re.search(_RESULTS, text) for text in texts)
+    return mailed or any(re.search(_ENDING, script.functions.get(one.name, "")) for one in later if one.node.under("if_statement"))
+
+
+_MAIL = r"\b(?:mailx?|sendmail|mutt)\s"
+_ENDING = r"\b(?:exit|scancel|qdel)\s"
+_RESULTS = r"\bcat\s|<\s*[^<\s]|\s-[aA]\s"  # a file in a mail
 _COUNT = "if the runs are independent, write || failed=1 behind each, and exit ${failed:-0} at the end"
 
 

@@ -11,7 +11,7 @@ from jobgen.errors import shown
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions
-from jobgen.script.written_files import is_shared, target, written
+from jobgen.script.written_files import is_shared, may_have_reader, target, written
 
 
 @rule(
@@ -204,7 +204,8 @@ def appended_ds_env(script: Script) -> Iterator[Hit]:
         if {"-a", "--append"} & set(one.literals)
         for word in one.arguments
     ]
-    for line, text in appended:
+    others = any(script.launches) and not any(script.launched("deepspeed"))
+    for line, text in appended if not others or may_have_reader(script, script.launches[-1].command.node) else ():
         if text.rpartition("/")[2] == ".deepspeed_env":
             yield Hit(line)
             return

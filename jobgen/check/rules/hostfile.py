@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import assignments, uses
-from jobgen.script.written_files import is_shared, of_this_job, target, written
+from jobgen.script.syntax import Node, assignments, uses
+from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 _MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
@@ -41,6 +41,17 @@ def _is_read(script: Script, last: str) -> bool:
     return any(last in (script.constants.value(word) or word.text) for word in words)
 
 
+def _has_no_reader(script: Script, node: Node, name: str) -> bool:
+    """Return whether the scheduler, which knows the nodes itself, starts all programs, and nothing names the file."""
+    last = name.rpartition("/")[2]
+    launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
+    later = any(one.command.node.start > node.end for one in launches)
+    own = later and not may_have_reader(script, node) and all(one.row.by_scheduler for one in launches)
+    read = (one for one in script.named("cat") if one.node.under("command_substitution", "pipeline"))
+    named = any(last in (script.constants.value(word) or word.text) for one in read for word in one.arguments)
+    return own and not named and not _is_read(script, last)
+
+
 @rule(
     "shared-hostfile",
     WARNING,
@@ -48,7 +59,7 @@ def _is_read(script: Script, last: str) -> bool:
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
     which only jobs on the same node share. It is silent with `--dependency=singleton`: one job of this name runs at a
-    time.)""",
+    time, if nothing reads the file, and if the script is copied to a folder of the job.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1
@@ -80,6 +91,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
             or not _is_hostfile(script, name)
             or of_this_job(script, node)
             or node.under("function_definition")
+            or _has_no_reader(script, node, name)
         ):
             continue
         if re.search(r"\$", name) and not re.match(

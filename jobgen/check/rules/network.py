@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
+from jobgen.launch.command_line import is_python
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
@@ -64,10 +65,11 @@ def interface(script: Script) -> Iterator[Hit]:
     for line, name, text in _interfaces(script):
         if line not in seen and not text.startswith("^") and not _has_prefix(text):
             seen.add(line)
-            local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d|lo\b)", text)
-            if text == "lo" and script.in_job and script.request.several:
+            local = re.search(r"\b(eth\d|eno\d|ens\d|enp\d|em\d|docker\d)", text)
+            if text == "lo":
                 reason = f"{name} is lo, the interface within a node: no rank reaches those of other nodes"
-                yield Hit(line, reason, "remove it", ERROR)
+                if script.in_job and script.request.several and _is_distributed(script):
+                    yield Hit(line, reason, "remove it", ERROR)
                 continue
             yield Hit(
                 line,
@@ -76,6 +78,18 @@ def interface(script: Script) -> Iterator[Hit]:
                 fix=_REMEDIES.get(name, _EACH_NODE),
                 level=None if local else NOTE,
             )
+
+
+def _is_distributed(script: Script) -> bool:
+    """Return whether the ranks of a job connect, as far as the text shows it: by a launcher of a framework or of MPI,
+    by an address, or as a program of Python and no script with programs of its own."""
+    names = {name for name, _, _ in script.assignments} | {name for name, _ in script.expansions}
+    programs = (word.text for one in script.launches for word in one.program[:1])
+    return (
+        "MASTER_ADDR" in names
+        or any(not one.row.by_scheduler for one in script.launches)
+        or any(map(is_python, programs))
+    )
 
 
 @rule(

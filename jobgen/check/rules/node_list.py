@@ -114,7 +114,17 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
         return  # NQSV has one line a host
     each = script.request.lines_per_node
     # The name of the variable, or the option, shows what it counts.
-    found = [(node.line, value) for name, value, node in script.assignments if _counts_nodes(name)]
+    named = {
+        launch.nodes[option].text.strip("\"'${}")
+        for launch in script.launches
+        for option in launch.row.line.ranks
+        if option in launch.nodes
+    }  # as numbers of ranks
+    found = [
+        (node.line, value)
+        for name, value, node in script.assignments
+        if _counts_nodes(name) and name not in named
+    ]
     for launch in script.launches:
         own = [launch.nodes[name] for name in launch.row.line.nodes if name in launch.nodes]
         found += [(launch.line, script.constants.origin(node)) for node in own]

@@ -87,8 +87,38 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
-    first = works[0].node.start  # the next wait is the one that loses a status
-    yield Hit(next((wait for wait in waits if wait.node.start > first), waits[-1]).line)
+    pairs = [(work.node, wait.node) for wait in waits for work in works]
+    lost = next((wait for work, wait in pairs if _precedes(script, work, wait)), None)
+    lost = lost or next((wait for work, wait in pairs if _loop(work) & _loop(wait)), None)
+    if lost is not None:
+        yield Hit(lost.line)
+
+
+def _loop(node: Node) -> set[int]:
+    """Return the starts of the loops around a node."""
+    return {above.start for above in node.above() if above.type in LOOPS}
+
+
+def _precedes(script: Script, first: Node, second: Node) -> bool:
+    """Return whether a command runs before another one: above it, or in a function that is called there."""
+    functions = {above.start for above in first.above() if above.type == "function_definition"}
+    if any(above.start in functions for above in second.above() if above.type == "function_definition"):
+        return first.start < second.start
+    return any(one.start < other.start for one in _runs(script, first) for other in _runs(script, second))
+
+
+def _runs(script: Script, node: Node, depth: int = 0) -> list[Node]:
+    """Return where a command runs: its place, or the calls of the function around it, if there are any."""
+    functions = (above.get("name") for above in node.above() if above.type == "function_definition")
+    name = next(functions, None)
+    if name is None or depth > _DEEPEST:
+        return [node]
+    calls = [one.node for one in script.named(name.text)]
+    unused = not calls and not any(name.text in one.literals for one in script.commands)
+    return [place for call in calls for place in _runs(script, call, depth + 1)] or ([] if unused else [node])
+
+
+_DEEPEST = 3  # functions that call each other
 
 
 _SERVICE = re.compile(

@@ -37,6 +37,7 @@ _TRIFLES = (
     "rm",
 )
 
+_OTHER_START = r"\b(?:upcxx|upc|gasnet|chapel)\b"  # modules of programs that find their ranks without MPI
 _MPI = {
     "openmpi": "pmix",
     "hpcx": "pmix",
@@ -321,6 +322,8 @@ def _in_function(node: Node) -> bool:
 def mpi_plugin(script: Script) -> Iterator[Hit]:
     loaded = " ".join(word for command in script.named("module", "ml") for word in command.literals).lower()
     modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
+    if re.search(_OTHER_START, loaded):
+        return
     torch = {id(launch.outer) for launch in script.launches if launch.row.once_a_node}
     for launch in _steps(script) if modules else ():
         if id(launch) in torch:

@@ -63,20 +63,15 @@ def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
     return {name for _, name, _ in resources(options)} | {option.flag for option in options}
 
 
-_SUBMISSION = re.compile(r"\b(?:sbatch|qsub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)(.*)")
+_SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|qsub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)")
 
 
 def _is_elsewhere(script: Script) -> bool:
-    """Return whether a whole directive is to be filled in, or a submission of the script has the time limit: in
-    a comment, or a command that names it."""
+    """Return whether a whole directive is to be filled in, or a submission in a comment has the time limit."""
     fields = (line.rest for line in script.directives.live if not line.rest.startswith("-"))
     if any(has_gap(rest) or has_variable(rest) for rest in fields):
         return True
-    found = ((line, match[1]) for line in script.lines if (match := _SUBMISSION.search(line)))
-    return any(
-        line.lstrip().startswith("#") or {"$0", script.name} & set(re.split(r"[\s\"']+", rest))
-        for line, rest in found
-    )
+    return any(map(_SUBMISSION.match, script.lines))
 
 
 def _may_be_given(script: Script) -> bool:
@@ -127,7 +122,7 @@ _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])"
 # First numbers that users mean as hours in H:M; others may be minutes.
 _MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
 _DAYS = ("24", "36", "48", "72", "96")  # a bare number of hours
-_HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 120, 168}
+_HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[DirectiveOption, str]]:
