@@ -19,6 +19,8 @@ NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
 ONE = SLURM.replace("nodes=2", "nodes=1")
 TASK = "#!/bin/bash\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n#SBATCH --time=01:00:00\n"
 PARTS = TASK + "#SBATCH hetjob\n#SBATCH --ntasks=8\n"
+TRAP = ONE.replace("#SBATCH --time", "#SBATCH --signal=B:USR1@60\n#SBATCH --time")
+MIG = "#!/bin/bash\n#SBATCH --gres=gpu:1g.10gb:4\n#SBATCH --time=01:00:00\n"
 EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
@@ -158,8 +160,58 @@ FOUND = [
     ("serial-nodes", NODES + "for i in 0 1; do srun -N 1 -n 1 -w ${N[$i]} torchrun --nnodes 2 --node_rank $i t.py\ndone\n"),
     ("serial-nodes", NODES + "i=0\nfor h in $H; do\n ssh $h \"torchrun --nnodes=2 --node-rank=$i /x/t.py\"\n i=$((i+1))\ndone\n"),
     ("hand-written-hosts", PBS + "mpirun -np 8 -host node1:4,node2:4 ./a\n"),
+    ("trap-late", TRAP + "trap save USR1\nsrun -c 8 ./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=`sbatch a.sh 2>/dev/null`\nsbatch --dependency afterany:${j} b.sh\n./a\n"),
+    ("container-driver", ONE + "docker run --rm -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", NODES + "srun podman-hpc run --rm -v /d:/d torch:2 " + RUN),
+    ("container-files", ONE + "docker run --gpus all -v /data:/data torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "srun podman run --device nvidia.com/gpu=all torch:2 python $PWD/t.py\n"),
+    ("container-files", SLURM + "srun --container-image=torch --container-mounts=/data:/data python /scratch/me/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv --cleanenv -B /d i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun bash -c 'cd /d; singularity exec --nv -C i.sif python t.py'\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run --gpus all -e A -v /d:/d torch:2 python /d/t.py\n"),
+    ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=16 ./a\n"),
+    ("ranks-mismatch", PBS + "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth ./a\n"),
+    ("default-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node " + RUN),
+    ("default-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 ./a\n"),
+    ("visible-devices", MIG + "torchrun --standalone --nproc-per-node=4 t.py\n"),
+    ("visible-devices", MIG.replace("gpu:1g", "gpu:a100_1g") + "accelerate launch --num_processes 4 t.py\n"),
+    ("idle-component", PARTS + "export MASTER_ADDR=$SLURM_JOB_NODELIST_HET_GROUP_1\nsource v/bin/activate\nsrun python t.py\n"),
+    ("daemon-step", NODES + "srun -N 1 -n 1 ray start --head --port=6379\npython t.py\n"),
+    ("daemon-step", NODES + "srun -w $H --overlap ray start --address \"$A:6379\" &\npython t.py\n"),
+    ("daemon-step", NODES + "srun bash -c 'source v/bin/activate; ray start --address=$A'\npython t.py\n"),
+    ("loader-cores", "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --ntasks=1\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py --num_workers 8\n"),
 ]  # fmt: skip
 SILENT = [
+    ("trap-late", TRAP + "trap save USR1\npython -c 'import torch'\nwait\n"),
+    ("submission-text", ONE + "j=$(sbatch --parsable a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh | awk '{print $4}')\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:${j##* } b.sh\n./a\n"),
+    ("container-driver", ONE + "docker run --gpus all -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", ONE + "docker exec torch python /d/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all -v $PWD:/work -w /work torch:2 python t.py\n"),
+    ("container-files", ONE + "docker run --gpus all -v /home:/home torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all torch:2 python /workspace/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all $OPTIONS torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "podman run -v $SCRATCH:$SCRATCH torch:2 python /scratch/me/t.py\n"),
+    ("container-files", SLURM + "srun --container-image=torch --container-mounts=$M python /scratch/me/t.py\n"),
+    ("container-files", SLURM + "srun apptainer exec --nv i.sif python /scratch/me/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv -B /d i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --cleanenv --env NCCL_DEBUG=INFO i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "export APPTAINERENV_NCCL_DEBUG=INFO\nsrun apptainer exec -e i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run -e NCCL_DEBUG -v /d:/d torch:2 python /d/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run --env-file env torch:2 python /d/t.py\n"),
+    ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=8 ./a\n"),
+    ("default-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
+    ("default-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
+    ("default-binding", OPEN + "mpirun -np 2 ./a\n"),
+    ("default-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 --map-by ppr:1:node:PE=8 ./a\n"),
+    ("visible-devices", MIG + "python t.py\n"),
+    ("visible-devices", MIG.replace("gpu:1g.10gb", "gpu:a100") + "torchrun --nproc-per-node=4 t.py\n"),
+    ("daemon-step", NODES + "srun -N 1 -n 1 ray start --head --block &\npython t.py\n"),
+    ("daemon-step", NODES + "srun bash -c 'ray start --address=$A; sleep infinity' &\npython t.py\n"),
+    ("daemon-step", NODES + "srun ray status\npython t.py\n"),
     ("first-node-only", NODES + "srun -w $B bash worker.sh &\n" + RUN),
     ("first-node-only", NODES + "if [ $SLURM_NNODES -gt 1 ]; then srun x; else torchrun t.py; fi\n"),
     ("first-node-only", NODES + "for h in a b; do ssh $h start.sh & done\n" + RUN),
@@ -368,3 +420,37 @@ def test_a_program_that_needs_what_srun_and_mpirun_do_not_set(text: str, fails: 
     for script in (SLURM + f"srun bash -c '{SET}'\n", NODES + f"srun {RUN}", ONE + "python t.py\n"):
         found = check(script.encode(), folder=str(tmp_path))
         assert "no-rank-variables" not in {one.rule for one in found}
+
+
+CONFIG = "distributed_type: {kind}\nmixed_precision: bf16\nnum_machines: {machines}\nnum_processes: {processes}\nmachine_rank: 0\nrdzv_backend: static\n"
+SIZES = [
+    ("FSDP", 2, 4, "--machine_rank $SLURM_NODEID", {"ranks-mismatch"}),
+    ("MULTI_GPU", 4, 16, "--machine_rank $SLURM_NODEID", {"nodes-mismatch"}),
+    ("MULTI_GPU", 2, 8, "", {"missing-node-rank"}),
+    ("MULTI_GPU", 2, 8, "--machine_rank $SLURM_NODEID", set()),
+    ("MULTI_GPU", 2, 4, "--machine_rank $SLURM_NODEID --num_processes 8", set()),
+    ("MULTI_GPU", 1, 4, "--num_machines 2 --num_processes 8 --rdzv_backend c10d", set()),
+    ("DEEPSPEED", 2, 4, "", set()),  # pdsh starts the ranks, by a hostfile
+]
+
+
+@pytest.mark.parametrize(("kind", "machines", "processes", "options", "rules"), SIZES)
+def test_the_config_of_accelerate_has_sizes(
+    kind: str, machines: int, processes: int, options: str, rules: set[str], tmp_path: Path
+) -> None:
+    text = CONFIG.format(kind=kind, machines=machines, processes=processes)
+    (tmp_path / "c.yaml").write_text(text)
+    script = NODES + f"srun bash -c 'accelerate launch --config_file c.yaml {options} t.py'\n"
+    found = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert found & {"ranks-mismatch", "nodes-mismatch", "missing-node-rank"} == rules
+
+
+@pytest.mark.parametrize(("start", "set_here", "found"), [("ssh $H", "", True), ("pbsdsh --", "", True), ("ssh $H", "M=x\n", False), ("mpirun", "", False)])
+def test_a_script_on_another_node_has_no_variable_of_the_job(
+    start: str, set_here: str, found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "node.sh").write_text(f"#!/bin/bash\nset -eu\nsource v/bin/activate\n{set_here}{RUN}")
+    (tmp_path / "job.pbs").write_text(PBS + f"export M=$(hostname)\n{start} bash $PBS_O_WORKDIR/node.sh\n")
+    source = (tmp_path / "job.pbs").read_bytes()
+    rules = {one.rule for one in check(source, "job.pbs", folder=str(tmp_path))}
+    assert ("unpassed-variable" in rules) is found

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.ranks.passing import filters
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.deepspeed import runner
 from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs
+from jobgen.check.rules.rank_numbers import NUMBERS
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import exported
+from jobgen.script.syntax import assignments, exported
 
 _NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
-_OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM")
+_OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "HOSTNAME", "TMPDIR")
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
 
 _SILENT = (
@@ -203,15 +206,18 @@ def env_lines(script: Script) -> Iterator[Hit]:
 )
 def unpassed(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
+    yield from _of_started(script)
     for one in ranks(script):
         exported_names = environment.exported_before(one.start)
-        if not exported_names or one.inner is None or not is_work(script, one.inner):
+        if one.inner is not None and not is_work(script, one.inner):
             continue
         source = one.program.source
         proof = source.needs if source is not None else frozenset()
         read = proof | needs(one) | {name for name in exported_names if OF_LIBRARIES.fullmatch(name)}
+        of_tasks = (set(NUMBERS) | _of_code(one)) & proof
         for found in filters(script, one):
-            lost = sorted(name for name in exported_names & read if found.drops(name))
+            names = exported_names | (of_tasks if found.of_tasks else frozenset())
+            lost = sorted(name for name in names & read if found.drops(name))
             if lost:
                 more = " and others" if len(lost) > _NAMED else ""
                 level = None if found.certain else NOTE
@@ -222,3 +228,32 @@ def unpassed(script: Script) -> Iterator[Hit]:
                     ERROR if found.certain and proof.intersection(lost) else level,
                 )
                 break
+
+
+def _of_started(script: Script) -> Iterator[Hit]:
+    """Yield the variables of a job that a script reads which ssh or pbsdsh starts: it has none of them."""
+    if script.starter is None or not script.starter.call.remote or RankEnvironment.of(script).is_open:
+        return
+    above, call = script.starter
+    environment = RankEnvironment.of(above)
+    around = next((one.text for one in call.file.above() if one.type == "command"), "")
+    own = {*script.values, *script.loop_variables, *re.findall(r"(\w+)=", around)}
+    own |= {word for one in script.named("read", "mapfile", "readarray") for word in one.literals}
+    start, seen = os.path.basename(call.remote), set[str]()
+    for name, node in script.expansions:
+        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+        if not plain or name in {*own, *seen, *_OF_LOGIN} or name.endswith("PATH"):
+            continue
+        if name not in environment.exported_before(call.file.start):
+            continue
+        seen.add(name)
+        yield Hit.at(
+            node,
+            f"{start} passes no variables to the other nodes: ${name}, which {above.name or 'another script'} exports, is not set here",
+            f"write it as an argument of this script, or set it here: {start} ... {name}=...",
+        )
+
+
+def _of_code(one: RankGroup) -> frozenset[str]:
+    """Return the variables that the code of each task sets."""
+    return frozenset(name for name, _, _ in assignments(code(one.text))) if one.text is not None else frozenset()

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 from jobgen.check.ranks.devices import count
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
+from jobgen.check.ranks.launcher_config import launches
+from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -46,7 +47,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not request.nodes or not script.in_job or len(request.chunks) > 1:
         return
-    for launch in script.launches:
+    for launch in launches(script):
         count = launch.number(*launch.row.line.nodes)
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
@@ -165,7 +166,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{option} is {devices}, but a node of the job has {counted(gpus, 'GPU')}",
                 f"write {gpus}, or request {devices} GPUs",
             )
-    for launch in script.launches:
+    for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
@@ -179,6 +180,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 place=launch.place(*launch.row.line.local_ranks),
             )
         yield from _beyond_slots(script, launch)
+        yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
 
@@ -209,6 +211,20 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         "use the number that the scheduler sets in a variable",
         place=launch.place(*launch.row.line.ranks),
     )
+
+
+def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
+    """Yield a launcher whose ranks on a node are to have more cores than the job has there."""
+    each, width, cores = ranks_of_node(launch), cores_of_option(launch), cores_of_script(script)
+    chunks = script.request.chunks
+    counted_cores = chunks[0].get("ncpus") or chunks[0].get("ppn") if chunks else script.request.cpus_per_rank
+    if each and width and width > 1 and cores and counted_cores and each * width > cores:
+        yield Hit(
+            launch.line,
+            f"{launch.kind} gets {each} ranks of {width} cores on a node, but the job requests {cores} cores there",
+            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}",
+            place=launch.place("--map-by", "-map-by", "--depth", "-d"),
+        )
 
 
 def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
