@@ -445,7 +445,10 @@ def test_the_config_of_accelerate_has_sizes(
     assert found & {"ranks-mismatch", "nodes-mismatch", "missing-node-rank"} == rules
 
 
-@pytest.mark.parametrize(("start", "set_here", "found"), [("ssh $H", "", True), ("pbsdsh --", "", True), ("ssh $H", "M=x\n", False), ("mpirun", "", False)])
+@pytest.mark.parametrize(
+    ("start", "set_here", "found"),
+    [("ssh $H", "", True), ("pbsdsh --", "", True), ("ssh $H", "M=x\n", False), ("mpirun", "", False)],
+)
 def test_a_script_on_another_node_has_no_variable_of_the_job(
     start: str, set_here: str, found: bool, tmp_path: Path
 ) -> None:

@@ -256,4 +256,6 @@ def _of_started(script: Script) -> Iterator[Hit]:
 
 def _of_code(one: RankGroup) -> frozenset[str]:
     """Return the variables that the code of each task sets."""
-    return frozenset(name for name, _, _ in assignments(code(one.text))) if one.text is not None else frozenset()
+    return (
+        frozenset(name for name, _, _ in assignments(code(one.text))) if one.text is not None else frozenset()
+    )

@@ -158,7 +158,9 @@ _DRIVERS = {
     **dict.fromkeys(("singularity", "apptainer"), "--nv"),
     **{"docker": "--gpus all", "podman": "--device nvidia.com/gpu=all", "podman-hpc": "--gpu"},
 }
-_OPENS = re.compile(r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|NVIDIA_VISIBLE|nvidia-docker")
+_OPENS = re.compile(
+    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|NVIDIA_VISIBLE|nvidia-docker"
+)
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
 _GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"

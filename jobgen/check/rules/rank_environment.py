@@ -439,7 +439,13 @@ def default_binding(script: Script) -> Iterator[Hit]:
         total = outer.number(*outer.row.line.ranks)
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads = 0 if value is None else _threads(script, value)
-        several = f"{one.name} and its ranks" if one.inner is not outer else f"{threads} threads" if threads > 1 else ""
+        several = (
+            f"{one.name} and its ranks"
+            if one.inner is not outer
+            else f"{threads} threads"
+            if threads > 1
+            else ""
+        )
         if several and total in (1, 2) and (cores_of_script(script) or 2) > total:
             yield Hit(
                 one.line,
@@ -450,7 +456,9 @@ def default_binding(script: Script) -> Iterator[Hit]:
 
 # Variables and options by which Open MPI binds its processes otherwise.
 _BINDINGS = re.compile(r"(OMPI|PRTE)_MCA_(hwloc|rmaps)_")
-_BINDS = re.compile(r"^-?-(bind|rankfile|rf|cpu-set|cpu-list|cpus-per|report-bindings)|(hwloc|rmaps)_base|^-rf$")
+_BINDS = re.compile(
+    r"^-?-(bind|rankfile|rf|cpu-set|cpu-list|cpus-per|report-bindings)|(hwloc|rmaps)_base|^-rf$"
+)
 
 
 # All cores that the script has on its node.

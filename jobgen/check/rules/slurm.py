@@ -258,8 +258,15 @@ def submission_text(script: Script) -> Iterator[Hit]:
             names = re.findall(r"(?:after\w*|--dependency).*?[:=]\"?\$(?:(\w+)|\{(\w+)\})", word.text)
             for name in filter(None, (one for pair in names for one in pair)):
                 values = script.values.get(name, [])
-                if len(values) == 1 and name not in script.changed and re.fullmatch(_WHOLE_TEXT, values[0].text):
-                    yield Hit.at(word, f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number")
+                if (
+                    len(values) == 1
+                    and name not in script.changed
+                    and re.fullmatch(_WHOLE_TEXT, values[0].text)
+                ):
+                    yield Hit.at(
+                        word,
+                        f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number",
+                    )
                     return
 
 

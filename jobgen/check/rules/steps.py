@@ -120,7 +120,9 @@ def daemon_step(script: Script) -> Iterator[Hit]:
             yield Hit(
                 launch.line,
                 f"{found[0]} starts a daemon and returns: the step ends, and Slurm ends the daemon with it",
-                "add --block, and & behind srun" if name == "ray" else "keep the program in the foreground, with & behind srun",
+                "add --block, and & behind srun"
+                if name == "ray"
+                else "keep the program in the foreground, with & behind srun",
             )
             return
 
