@@ -160,6 +160,8 @@ FOUND = [
     ("serial-nodes", NODES + "for i in 0 1; do srun -N 1 -n 1 -w ${N[$i]} torchrun --nnodes 2 --node_rank $i t.py\ndone\n"),
     ("serial-nodes", NODES + "i=0\nfor h in $H; do\n ssh $h \"torchrun --nnodes=2 --node-rank=$i /x/t.py\"\n i=$((i+1))\ndone\n"),
     ("hand-written-hosts", PBS + "mpirun -np 8 -host node1:4,node2:4 ./a\n"),
+    ("unknown-option", TASK + "#SBATCH --memory=4G\n./a\n"),
+    ("ranks-mismatch", "#!/bin/bash\n#SBATCH --gres=gpu:4,gpu:2\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py\n"),
     ("trap-late", TRAP + "trap save USR1\nsrun -c 8 ./a\n"),
     ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=`sbatch a.sh 2>/dev/null`\nsbatch --dependency afterany:${j} b.sh\n./a\n"),
@@ -184,6 +186,7 @@ FOUND = [
     ("loader-cores", "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --ntasks=1\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py --num_workers 8\n"),
 ]  # fmt: skip
 SILENT = [
+    ("ranks-mismatch", "#!/bin/bash\n#SBATCH --gres=gpu:a100:2,gpu:v100:2\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py\n"),
     ("trap-late", TRAP + "trap save USR1\npython -c 'import torch'\nwait\n"),
     ("submission-text", ONE + "j=$(sbatch --parsable a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=$(sbatch a.sh | awk '{print $4}')\nsbatch -d afterok:$j b.sh\n./a\n"),

@@ -93,6 +93,8 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
     source, code = one.program.source, one.text.text if one.text is not None else ""
+    if named := re.search(r"\b(\w+_VISIBLE_DEVICES)=[\"']?\$\{?SLURM_LOCALID\}?(?![\w:%])", code):
+        return f"{named[1]} is the local rank, which names others", False
     if re.search(r"VISIBLE_DEVICES=", code):
         return "", False
     if source is not None:

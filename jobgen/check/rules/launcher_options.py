@@ -365,26 +365,19 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
     """,
 )
 def nested_tasks(script: Script) -> Iterator[Hit]:
-    for launch in script.launches:
-        outer = launch.outer
-        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler or outer.unknown:
+    for one in ranks(script):
+        outer, launch = one.outer, one.inner
+        if outer is None or launch is None or launch is outer or not launch.row.once_a_node or outer.unknown:
             continue
-        tasks = outer.number("--ntasks-per-node")
-        if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):
-            tasks = script.request.ranks_per_node
-        elif (
-            tasks is None
-            and outer.number("-n", "--ntasks")
-            and (outer.number("-N", "--nodes") or script.request.nodes)
-        ):
-            nodes = outer.number("-N", "--nodes") or script.request.nodes or 1
-            tasks = (outer.number("-n", "--ntasks") or 1) // nodes
+        named = outer.has("-n", "--ntasks", "--ntasks-per-node")
+        tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         each = launch.number(*launch.row.line.local_ranks)
-        if tasks and tasks > 1 and (each is None or each > 1):
+        if outer.row.line.reaches_nodes and tasks and tasks > 1 and (each is None or each > 1):
             yield Hit(
                 launch.line,
                 f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
                 "starts its ranks",
+                "" if outer.row.by_scheduler else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
             )
 
 

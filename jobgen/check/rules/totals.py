@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -183,6 +184,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
+    yield from _of_ray(script, gpus)
 
 
 def _numbers_by_task(one: RankGroup) -> bool:
@@ -265,6 +267,19 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
         yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
 
 
+def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
+    """Yield the starts of Ray on a node with more devices than the job has there."""
+    for node in script.tree.all("command"):
+        match = re.search(r"\bray\s+start\b.*?--num-gpus[= ](\d{1,3})\b", node.text, re.S)
+        if gpus and match and int(match[1]) > gpus:
+            yield Hit.at(
+                node,
+                f"ray start gets {match[1]} GPUs, but a node of the job has {gpus}: Ray starts workers on devices that are not there",
+                f"write --num-gpus={gpus}",
+            )
+            return
+
+
 def _of_all_machines(launch: Launch) -> int | None:
     """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
     total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
@@ -308,6 +323,8 @@ def world_size(script: Script) -> Iterator[Hit]:
         return
     environment = RankEnvironment.of(script)
     for one in ranks(script):
+        if one.sets_ranks:
+            yield from _of_parallel(one)
         if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
             continue
         value = environment.in_effect("WORLD_SIZE", one.start)
@@ -325,6 +342,7 @@ def world_size(script: Script) -> Iterator[Hit]:
                 ),
             )
             return
+        yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
                 yield Hit(
@@ -332,6 +350,24 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+# Options of Megatron: megatron/training/arguments.py
+_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+
+
+def _of_parallel(one: RankGroup) -> Iterator[Hit]:
+    """Yield the sizes of Megatron's groups whose product does not divide the number of ranks."""
+    given = {name: number for name in _PARALLEL if (number := one.program.number(name))}
+    size = math.prod(given.values())
+    if "tensor_model_parallel_size" in given and one.total and one.total % size:
+        product = " x ".join(map(str, given.values()))
+        yield Hit(
+            one.line,
+            f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks, but {one.total} start: it "
+            "refuses that",
+            f"write sizes whose product divides {one.total}",
+        )
 
 
 def _devices(one: RankGroup) -> tuple[str, int]:
