@@ -54,6 +54,8 @@ class Filter(NamedTuple):
 def filters(script: Script, group: RankGroup) -> Iterator[Filter]:
     """Yield what drops variables of the script before a program gets them; nothing that is unknown."""
     remote = next((launch.remote for launch in group.chain if launch.remote), "")
+    if script.starter is not None and script.starter.call.remote == remote:
+        remote = ""  # it starts this script, whose own variables are behind it
     if remote and (found := _of_remote(script, group, os.path.basename(remote))) is not None:
         yield found
     for launch in group.chain:

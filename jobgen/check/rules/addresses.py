@@ -137,7 +137,11 @@ def master_address(script: Script) -> Iterator[Hit]:
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
             any_host = "answers first" in fault
-            end = ": the others wait at a host where no rank 0 listens" if any_host else ", not a host of the job: the ranks wait for each other forever"
+            end = (
+                ": the others wait at a host where no rank 0 listens"
+                if any_host
+                else ", not a host of the job: the ranks wait for each other forever"
+            )
             yield Hit(one.line, f"{one.name} is {fault}{end}", level=WARNING if any_host else None)
             return
         if loopback(script, one):

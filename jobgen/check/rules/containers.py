@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.containers import Container, containers
-from jobgen.check.ranks.model import RankGroup, ranks
+from jobgen.check.ranks.model import RankGroup, forms, ranks
 from jobgen.check.rule import WARNING, rule
+from jobgen.check.rules.launcher_options import others
 from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.wrappers import wrappers
 from jobgen.script.script import Hit, Script
 
 # File systems of clusters, which no image has.
@@ -98,3 +100,48 @@ def _fix(container: Container, file: str) -> str:
     if container.name == "srun":
         return f"add --container-mounts={folder}:{folder}"
     return f"add -v {folder}:{folder}"
+
+
+@rule(
+    "launcher-in-container",
+    WARNING,
+    "A launcher inside a container",
+    """The launcher that is called in a container is that of the image. Its mpirun finds neither `srun` nor ssh there, and
+    starts all ranks on the first node, or none; `srun` is seldom in an image at all. Outside, the launcher starts a
+    container for each rank: `srun apptainer exec IMAGE PROGRAM`.""",
+    fix="call the launcher outside: LAUNCHER apptainer exec IMAGE PROGRAM",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    apptainer exec solver.sif mpirun -np "$SLURM_NTASKS" solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --mpi=pmix apptainer exec solver.sif solver
+    """,
+)
+def launcher_in_container(script: Script) -> Iterator[Hit]:
+    if not script.request.several or not script.is_batch:
+        return
+    for launch in script.launches:
+        if launch.outer is not None or launch.remote or not (launch.row.of_mpi or launch.row.by_scheduler):
+            continue
+        words = forms(script, launch.command.words)
+        around = [one for one, start, _ in wrappers(words) if one.container]
+        binds = re.search(
+            r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher", launch.command.node.text
+        )
+        if around and not binds:
+            yield Hit(
+                launch.line,
+                f"{launch.kind} of the image starts in the container on the first node, and reaches no other one: the "
+                f"other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle, or it fails",
+            )
+            return

@@ -143,7 +143,11 @@ def _counterpart(script: Script, option: str) -> str:
         "--cpus-per-task": ("--cpus-per-gpu",),
     }.get(option, ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"))
     return next(
-        (f"{key}={one.value}" for key in others if (one := script.heeded.get(key)) and (key != "--gres" or "gpu" in one.value)),
+        (
+            f"{key}={one.value}"
+            for key in others
+            if (one := script.heeded.get(key)) and (key != "--gres" or "gpu" in one.value)
+        ),
         "",
     )
 

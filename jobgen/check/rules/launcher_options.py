@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.model import RankGroup, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -304,6 +305,22 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         outer = one.outer
         if outer is None or not outer.row.line.reaches_nodes or outer.unknown:
             continue
+        tree = code(one.text) if one.text is not None else None
+        first = next(iter(commands(tree)), None) if tree is not None else None
+        begins = first is not None and tree is not None and tree.text.lstrip().startswith(first.node.text)
+        if (
+            first is not None
+            and begins
+            and one.tasks
+            and one.tasks > 1
+            and _writes(first.name, first.literals)
+        ):
+            yield Hit(
+                one.line,
+                f"{outer.title} starts {first.name} {first.literals[0]} {one.tasks} times on each node, and all write the same files at the same time",
+                "start it once, in the script",
+            )
+            return
         words = " ".join(word.text for word in outer.command.words)
         if re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$", words):
             continue
@@ -333,8 +350,9 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
             re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word)
             for word in ("-" + "".join(arguments[:1]), *arguments)
         )
-    if name in ("pip", "pip3", "conda", "mamba", "git"):
-        return bool(arguments) and arguments[0] in ("install", "create", "clone", "pull")
+    if name in ("pip", "pip3", "conda", "mamba", "git", "uv", "poetry", "pixi"):
+        words = arguments[1:] if arguments[:1] == ("pip",) else arguments
+        return bool(words) and words[0] in ("install", "create", "clone", "pull", "sync", "venv")
     return name in ("cp", "rsync", "unzip", "rclone", "wget", "conda-unpack")
 
 
@@ -377,7 +395,9 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
                 "starts its ranks",
-                "" if outer.row.by_scheduler else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
+                ""
+                if outer.row.by_scheduler
+                else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
             )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.launchers import DEFAULT_MPI
+from jobgen.launch.wrappers import wrappers
 from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
 from jobgen.script.mpi_of_script import recognized_mpi
@@ -397,12 +399,12 @@ def loader_cores(script: Script) -> Iterator[Hit]:
 
 
 @rule(
-    "default-binding",
+    "launcher-binding",
     WARNING,
-    "Processes that Open MPI binds to one core",
+    "A launcher that is bound to a part of the cores",
     """Unless an option says otherwise, Open MPI binds each process to one core if it starts one or two of them, and to a
     socket or a NUMA domain if it starts more. torchrun and the like start their ranks, and the ranks their threads
-    and data loaders, on the cores of the process that mpirun has started: all of them share these.""",
+    and data loaders, on the cores of the process that mpirun has started: all of them share these. `taskset` and `numactl` in front of them do the same.""",
     fix="add --bind-to none",
     bad="""
     #!/bin/bash
@@ -425,12 +427,13 @@ def loader_cores(script: Script) -> Iterator[Hit]:
     mpirun -np 2 --map-by ppr:1:node --bind-to none torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
     """,
 )
-def default_binding(script: Script) -> Iterator[Hit]:
+def launcher_binding(script: Script) -> Iterator[Hit]:
     if any(_BINDINGS.match(name) for name, _, _ in script.assignments):
         return
     environment = RankEnvironment.of(script)
     for one in ranks(script):
         outer = one.outer
+        yield from _of_wrapper(script, one)
         if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
             continue
         words = {script.constants.value(word) or word.text for word in outer.words}
@@ -452,6 +455,37 @@ def default_binding(script: Script) -> Iterator[Hit]:
                 f"{outer.kind} binds each of its processes to one core, which {several} share",
             )
             return
+
+
+def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
+    """Yield taskset and numactl in front of a launcher, if they keep it to a part of the cores of its node."""
+    texts = [
+        forms(script, words) for words in (one.command.words, *(launch.program for launch in one.chain[:-1]))
+    ]
+    launch, has = one.inner, cores_of_script(script)
+    for words in texts if launch is not None and launch.row.once_a_node and one.each and one.each > 1 else ():
+        for _, start, end in wrappers(words):
+            name, text = (
+                os.path.basename(words[start] or ""),
+                " ".join(word or "$" for word in words[start:end]),
+            )
+            match = re.search(
+                r"(?:taskset -c|--cpu-list|numactl.* (?:-C|--physcpubind)[ =]) ?([\d,-]+)(?: |$)", text
+            )
+            cores = _listed_cores(match[1]) if match else 0
+            if name in ("taskset", "numactl") and cores and has and has >= 2 * cores:
+                yield Hit(
+                    one.line,
+                    f"{name} keeps {one.name} and its {one.each} ranks to {cores} of the {has} cores of the job",
+                    "leave it out, or bind each rank",
+                )
+                return
+
+
+def _listed_cores(text: str) -> int:
+    """Return the number of cores in ``0-3,8``."""
+    parts = re.findall(r"(\d{1,4})(?:-(\d{1,4}))?", text)
+    return sum(int(last or first) - int(first) + 1 for first, last in parts)
 
 
 # Variables and options by which Open MPI binds its processes otherwise.
