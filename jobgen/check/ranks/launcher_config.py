@@ -35,7 +35,9 @@ def with_config(script: Script, launch: Launch) -> Launch:
     starts = values.get("deepspeed_multinode_launcher") == "standard"  # else pdsh starts the other nodes
     if values.get("distributed_type") not in (*_ON_DEVICES, *["DEEPSPEED"] * starts):
         return launch
-    options = {f"--{key.replace('_', '-')}": values[key] for key in _SIZES if values.get(key)}
+    options: dict[str, str | None] = {
+        f"--{key.replace('_', '-')}": values[key] for key in _SIZES if values.get(key)
+    }
     own = {key: value for key, value in launch.options.items() if key != _FILE}
     return launch._replace(options=options | own)
 

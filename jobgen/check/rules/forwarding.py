@@ -219,7 +219,7 @@ def unpassed(script: Script) -> Iterator[Hit]:
         proof = source.needs if source is not None else frozenset()
         read = proof | needs(one) | {name for name in exported_names if OF_LIBRARIES.fullmatch(name)}
         of_tasks = (set(NUMBERS) | _of_code(one)) & proof
-        for found in filters(script, one):
+        for found in filters(script, one) if exported_names or of_tasks else ():
             names = exported_names | (of_tasks if found.of_tasks else frozenset())
             lost = sorted(name for name in names & read if found.drops(name))
             if lost:
@@ -324,7 +324,7 @@ def _of_code(one: RankGroup) -> frozenset[str]:
     those of the system, or are not found, unless a start-up file of the account activates the same.""",
     bad="""
     #!/bin/bash
-    # jobgen: disable=ssh-between-nodes
+    # jobgen: disable=ssh-between-nodes,repeated-count
     #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
@@ -337,7 +337,7 @@ def _of_code(one: RankGroup) -> frozenset[str]:
     """,
     good="""
     #!/bin/bash
-    # jobgen: disable=ssh-between-nodes
+    # jobgen: disable=ssh-between-nodes,repeated-count
     #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail

@@ -308,6 +308,7 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         tree = code(one.text) if one.text is not None else None
         first = next(iter(commands(tree)), None) if tree is not None else None
         begins = first is not None and tree is not None and tree.text.lstrip().startswith(first.node.text)
+        begins = begins and not _OF_TASK.search(first.node.text if first is not None else "")
         if (
             first is not None
             and begins
@@ -322,7 +323,7 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
             )
             return
         words = " ".join(word.text for word in outer.command.words)
-        if re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$", words):
+        if _OF_TASK.search(words):
             continue
         name = os.path.basename(one.program.words[0] or "") if one.program.words and one.text is None else ""
         if one.tasks and one.tasks > 1 and _writes(name, one.program.arguments[1:]):
@@ -341,6 +342,9 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
                 "the same, and writes the same files",
             )
             return
+
+
+_OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task
 
 
 def _writes(name: str, arguments: Sequence[str]) -> bool:

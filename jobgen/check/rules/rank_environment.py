@@ -436,20 +436,18 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         yield from _of_wrapper(script, one)
         if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
             continue
-        words = {script.constants.value(word) or word.text for word in outer.words}
-        if any(_BINDS.search(word) for word in words) or recognized_mpi(script, words) != DEFAULT_MPI:
-            continue
         total = outer.number(*outer.row.line.ranks)
+        if total not in (1, 2):
+            continue
+        words = {script.constants.value(word) or word.text for word in outer.words}
+        if any(map(_BINDS.search, words)) or recognized_mpi(script, words) != DEFAULT_MPI:
+            continue
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads = 0 if value is None else _threads(script, value)
         several = (
-            f"{one.name} and its ranks"
-            if one.inner is not outer
-            else f"{threads} threads"
-            if threads > 1
-            else ""
+            f"{one.name} and its ranks" if one.inner is not outer else f"{threads} threads" * (threads > 1)
         )
-        if several and total in (1, 2) and (cores_of_script(script) or 2) > total:
+        if several and (cores_of_script(script) or 2) > total:
             yield Hit(
                 one.line,
                 f"{outer.kind} binds each of its processes to one core, which {several} share",
