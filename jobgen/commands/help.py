@@ -87,15 +87,15 @@ def _foreign_option_text(words: Sequence[str]) -> str:
 
 
 def _rule_text(words: Sequence[str]) -> str:
-    if len(words) != 1 or "-" not in words[0]:  # each rule has a hyphen
+    if len(words) != 1 or words[0] in topics.topics():
         return ""
     from jobgen.check import formats
     from jobgen.check.rules.table import RULES
 
     if words[0] in RULES:
         return formats.text_of(RULES[words[0]]) + "\n"
-    if words[0] in topics.topics():
-        return ""
+    if "-" not in words[0]:
+        return ""  # a question
     if hint := nearest(words[0], RULES):
         raise JobgenError(f"help: there is no rule {shown(words[0])}{hint}")
     return ""

@@ -166,18 +166,18 @@ def remote_start(texts: Sequence[str | None], at: int) -> int:
 
 def command_start(texts: Sequence[str | None]) -> int:
     """Return the index of the command that the wrappers run; 0 without a wrapper. An unknown word is None."""
-    return max((end for _, _, end in _wrappers(texts)), default=0)
+    return max((end for _, _, end in wrappers(texts)), default=0)
 
 
 def runs_elsewhere(texts: Sequence[str]) -> bool:
     """Return whether a wrapper runs its command in a container, or in another directory."""
     return any(
         wrapper.container or any(text.startswith(wrapper.directory) for text in texts[start:end])
-        for wrapper, start, end in _wrappers(texts)
+        for wrapper, start, end in wrappers(texts)
     )
 
 
-def _wrappers(texts: Sequence[str | None]) -> Iterator[tuple[Wrapper, int, int]]:
+def wrappers(texts: Sequence[str | None]) -> Iterator[tuple[Wrapper, int, int]]:
     """Yield each wrapper with the index of its name, and that of the command that it runs."""
     at = 0
     while at < len(texts) and (wrapper := WRAPPERS.get(os.path.basename(texts[at] or ""))):

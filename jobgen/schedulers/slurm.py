@@ -198,16 +198,15 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
     )
     for flag in ("--gpus", "--gpus-per-node", "--gpus-per-task"):
         request.gpu_type = _type(given.get(flag, "")) or request.gpu_type
-    types, total = set[str | None](), 0
+    counts: dict[str | None, int] = {}  # of a type that is there twice the last number counts
     for part in given.get("--gres", "").split(","):
         kind, _, count = re.sub(r"^gres[/:]", "", part).partition(":")
         devices = number(part.rpartition(":")[2])
         if kind in ("gpu", *GENERIC_RESOURCES) and devices != 0:
-            total += devices or 1
-            request.gpus_per_node, request.accelerator = total, kind
-            types.add(_type(count if ":" in count or count.isdecimal() else f"{count}:1"))
-    if types - {None}:
-        request.gpu_type = types.pop() if len(types) == 1 else None
+            counts[_type(count if ":" in count or count.isdecimal() else f"{count}:1")] = devices or 1
+            request.gpus_per_node, request.accelerator = sum(counts.values()), kind
+    if counts.keys() - {None}:
+        request.gpu_type = next(iter(counts)) if len(counts) == 1 else None
     if request.gpus_per_node is None and each and request.ranks_per_node:
         request.gpus_per_node = each * request.ranks_per_node
     if request.gpus_per_node is None and request.gpus and request.nodes:

@@ -70,7 +70,8 @@ class Command(NamedTuple):
     @property
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
-        return _works(self.program) and "-c" not in self._behind_wrappers[1:2]  # python -c is a query
+        is_query = is_python(self.program) and "-c" in self._behind_wrappers[1:2]
+        return _works(self.program) and not is_query
 
     @property
     def _behind_wrappers(self) -> list[str | None]:

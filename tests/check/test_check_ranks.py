@@ -19,6 +19,9 @@ NODES = SLURM.replace("node=4\n#SBATCH --gpus", "node=1\n#SBATCH --gpus")
 ONE = SLURM.replace("nodes=2", "nodes=1")
 TASK = "#!/bin/bash\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n#SBATCH --time=01:00:00\n"
 PARTS = TASK + "#SBATCH hetjob\n#SBATCH --ntasks=8\n"
+TRAP = ONE.replace("#SBATCH --time", "#SBATCH --signal=B:USR1@60\n#SBATCH --time")
+REQUEUE = ONE.replace("#SBATCH --time", "#SBATCH --requeue\n#SBATCH --time")
+MIG = "#!/bin/bash\n#SBATCH --gres=gpu:1g.10gb:4\n#SBATCH --time=01:00:00\n"
 EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
@@ -158,8 +161,112 @@ FOUND = [
     ("serial-nodes", NODES + "for i in 0 1; do srun -N 1 -n 1 -w ${N[$i]} torchrun --nnodes 2 --node_rank $i t.py\ndone\n"),
     ("serial-nodes", NODES + "i=0\nfor h in $H; do\n ssh $h \"torchrun --nnodes=2 --node-rank=$i /x/t.py\"\n i=$((i+1))\ndone\n"),
     ("hand-written-hosts", PBS + "mpirun -np 8 -host node1:4,node2:4 ./a\n"),
+    ("unknown-option", TASK + "#SBATCH --memory=4G\n./a\n"),
+    ("ranks-mismatch", "#!/bin/bash\n#SBATCH --gres=gpu:4,gpu:2\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py\n"),
+    ("trap-late", TRAP + "trap save USR1\nsrun -c 8 ./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=`sbatch a.sh 2>/dev/null`\nsbatch --dependency afterany:${j} b.sh\n./a\n"),
+    ("container-driver", ONE + "docker run --rm -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", NODES + "srun podman-hpc run --rm -v /d:/d torch:2 " + RUN),
+    ("container-files", ONE + "docker run --gpus all -v /data:/data torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "srun podman run --device nvidia.com/gpu=all torch:2 python $PWD/t.py\n"),
+    ("container-files", SLURM + "srun --container-image=torch --container-mounts=/data:/data python /scratch/me/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv --cleanenv -B /d i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun bash -c 'cd /d; singularity exec --nv -C i.sif python t.py'\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run --gpus all -e A -v /d:/d torch:2 python /d/t.py\n"),
+    ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=16 ./a\n"),
+    ("ranks-mismatch", PBS + "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth ./a\n"),
+    ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node " + RUN),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 ./a\n"),
+    ("visible-devices", MIG + "torchrun --standalone --nproc-per-node=4 t.py\n"),
+    ("visible-devices", MIG.replace("gpu:1g", "gpu:a100_1g") + "accelerate launch --num_processes 4 t.py\n"),
+    ("idle-component", PARTS + "export MASTER_ADDR=$SLURM_JOB_NODELIST_HET_GROUP_1\nsource v/bin/activate\nsrun python t.py\n"),
+    ("daemon-step", NODES + "srun -N 1 -n 1 ray start --head --port=6379\npython t.py\n"),
+    ("daemon-step", NODES + "srun -w $H --overlap ray start --address \"$A:6379\" &\npython t.py\n"),
+    ("daemon-step", NODES + "srun bash -c 'source v/bin/activate; ray start --address=$A'\npython t.py\n"),
+    ("loader-cores", "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --ntasks=1\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py --num_workers 8\n"),
+    ("world-size", NODES + f"srun {RUN.strip()} --tensor-model-parallel-size 8 --pipeline-model-parallel-size 2\n"),
+    ("nested-tasks", OPEN + "mpirun -np 8 --map-by ppr:4:node --bind-to none " + RUN),
+    ("nested-tasks", PBS + "mpiexec -n 8 -ppn 4 deepspeed --no_ssh t.py\n"),
+    ("master-address", SLURM + "export MASTER_ADDR=$(srun hostname | head -n 1)\nsrun python t.py\n"),
+    ("master-address", SLURM + "M=$(mpirun hostname -s | head -1)\nexport MASTER_ADDR=$M\nsrun python t.py\n"),
+    ("task-devices", SLURM.replace("gpus-per-node=4", "gpus-per-task=1") + "srun bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python t.py'\n"),
+    ("ranks-mismatch", NODES + "srun ray start --address=$A --num-gpus=8 --block &\npython t.py\n"),
+    ("absent-count", NODES.replace("gpus-per-node=4", "gres=gpu:4") + "srun torchrun --nproc_per_node $SLURM_GPUS_PER_NODE t.py\n"),
+    ("absent-count", "#!/bin/bash\n#SBATCH -N 2\n#SBATCH -n 8\n#SBATCH -t 1\nexport L=$((SLURM_NNODES * ${SLURM_NTASKS_PER_NODE}))\n"),
+    ("compressed-number", SLURM + "export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))\nsrun python t.py\n"),
+    ("compressed-number", SLURM + "export OMP_NUM_THREADS=$SLURM_JOB_CPUS_PER_NODE\nsrun python t.py\n"),
+    ("unpassed-variable", PBS + "i=0\nfor h in $H; do ssh $h 'torchrun --node_rank=$i /x/t.py' & i=$((i+1)); done\n"),
+    ("unpassed-variable", NODES + "pdsh -w $H 'cd $SLURM_SUBMIT_DIR && python t.py'\n"),
+    ("remote-environment", PBS + f"source v/bin/activate\nfor h in $H; do ssh $h {REMOTE} & done\n"),
+    ("remote-environment", PBS + f'conda activate x\nC={REMOTE}\npdsh -w $H "$C"\n'),
+    ("launcher-in-container", SLURM + "singularity exec -B /d i.sif mpirun -np 8 python t.py\n"),
+    ("launcher-in-container", SLURM + "apptainer run --nv i.sif srun python t.py\n"),
+    ("launcher-binding", ONE.replace("cpus-per-task=8", "cpus-per-task=16") + "srun -n 1 taskset -c 0-15 torchrun --nproc-per-node=4 t.py\n"),
+    ("launcher-binding", ONE + "numactl -C 0,1 torchrun --nproc-per-node=4 t.py\n"),
+    ("trap-late", TRAP + "trap save USR1\nexec srun python t.py\n"),
+    ("signal-receiver", TRAP + "srun python t.py | tee log &\np=$!\ntrap 'kill -USR1 $p' USR1\nwait\n"),
+    ("signal-receiver", TRAP + "torchrun t.py &\np=$!\ntrap 'kill -s USR2 \"$p\"' USR1\nwait\n"),
+    ("identical-tasks", SLURM + "srun bash -c 'uv sync; RANK=$SLURM_PROCID python t.py'\n"),
+    ("identical-tasks", SLURM + "srun uv pip install -e .\n"),
+    ("rm-at-requeue", REQUEUE + "rm -rf out\nsrun python t.py --save_dir out/ck\n"),
+    ("rm-at-requeue", REQUEUE + "rm -r $D\nsrun torchrun t.py --output-dir=\"$D\"\n"),
 ]  # fmt: skip
 SILENT = [
+    ("world-size", NODES + f"srun {RUN.strip()} --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2\n"),
+    ("nested-tasks", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
+    ("master-address", SLURM + "export MASTER_ADDR=$(srun -n 1 hostname | head -n 1)\nsrun python t.py\n"),
+    ("master-address", SLURM + "export MASTER_ADDR=$(srun hostname | sort | head -n 1)\nsrun python t.py\n"),
+    ("task-devices", SLURM + "srun bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python t.py'\n"),
+    ("ranks-mismatch", NODES + "srun ray start --address=$A --num-gpus=4 --block &\npython t.py\n"),
+    ("absent-count", NODES + "srun torchrun --nproc_per_node $SLURM_GPUS_PER_NODE t.py\n"),
+    ("absent-count", NODES.replace("gpus-per-node=4", "gres=gpu:4") + "echo $SLURM_GPUS_PER_NODE\nsrun t ${SLURM_GPUS_PER_NODE:-4}\n"),
+    ("compressed-number", ONE + "export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))\nsrun python t.py\n"),
+    ("compressed-number", SLURM + "N=${SLURM_TASKS_PER_NODE%%(*}\nexport WORLD_SIZE=$((SLURM_NNODES * N))\nsrun python t.py\n"),
+    ("unpassed-variable", PBS + "i=0\nfor h in $H; do ssh $h 'i=1; torchrun --node_rank=$i /x/t.py' & done\n"),
+    ("unpassed-variable", PBS + "pbsdsh -- bash -c 'cd $PBS_O_WORKDIR && python t.py'\n"),
+    ("unpassed-variable", PBS + "i=0\nfor h in $H; do ssh $h \"torchrun --node_rank=$i /x/t.py\" & done\n"),
+    ("remote-environment", PBS + f"source v/bin/activate\nfor h in $H; do ssh $h 'source v/bin/activate; {RUN.strip()}' & done\n"),
+    ("remote-environment", PBS + f"for h in $H; do ssh $h {REMOTE} & done\n"),
+    ("remote-environment", PBS + "source v/bin/activate\nfor h in $H; do ssh $h v/bin/torchrun /x/t.py & done\n"),
+    ("launcher-in-container", SLURM + "mpirun -np 8 singularity exec -B /d i.sif python t.py\n"),
+    ("launcher-in-container", ONE + "singularity exec -B /d i.sif mpirun -np 4 python t.py\n"),
+    ("launcher-binding", ONE + "numactl -C 0-31 torchrun --nproc-per-node=4 t.py\n"),
+    ("launcher-binding", ONE + "srun bash -c 'taskset -c $SLURM_LOCALID python t.py'\n"),
+    ("signal-receiver", TRAP + "srun python t.py > >(tee log) &\np=$!\ntrap 'kill -USR1 $p' USR1\nwait\n"),
+    ("signal-receiver", TRAP + "torchrun t.py &\np=$!\ntrap 'kill -TERM \"$p\"' USR1\nwait\n"),
+    ("identical-tasks", SLURM + "srun bash -c '[ $SLURM_LOCALID = 0 ] && uv sync; python t.py'\n"),
+    ("rm-at-requeue", REQUEUE + "rm -rf out/tmp\nsrun python t.py --save_dir out\n"),
+    ("rm-at-requeue", ONE + "rm -rf out\nsrun python t.py --save_dir out\n"),
+    ("ranks-mismatch", "#!/bin/bash\n#SBATCH --gres=gpu:a100:2,gpu:v100:2\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py\n"),
+    ("trap-late", TRAP + "trap save USR1\npython -c 'import torch'\nwait\n"),
+    ("submission-text", ONE + "j=$(sbatch --parsable a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh | awk '{print $4}')\nsbatch -d afterok:$j b.sh\n./a\n"),
+    ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:${j##* } b.sh\n./a\n"),
+    ("container-driver", ONE + "docker run --gpus all -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", ONE + "docker exec torch python /d/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all -v $PWD:/work -w /work torch:2 python t.py\n"),
+    ("container-files", ONE + "docker run --gpus all -v /home:/home torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all torch:2 python /workspace/t.py\n"),
+    ("container-files", ONE + "docker run --gpus all $OPTIONS torch:2 python /home/me/t.py\n"),
+    ("container-files", ONE + "podman run -v $SCRATCH:$SCRATCH torch:2 python /scratch/me/t.py\n"),
+    ("container-files", SLURM + "srun --container-image=torch --container-mounts=$M python /scratch/me/t.py\n"),
+    ("container-files", SLURM + "srun apptainer exec --nv i.sif python /scratch/me/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv -B /d i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --cleanenv --env NCCL_DEBUG=INFO i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "export APPTAINERENV_NCCL_DEBUG=INFO\nsrun apptainer exec -e i.sif python t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run -e NCCL_DEBUG -v /d:/d torch:2 python /d/t.py\n"),
+    ("unpassed-variable", SLURM + DEBUG + "srun docker run --env-file env torch:2 python /d/t.py\n"),
+    ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=8 ./a\n"),
+    ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
+    ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
+    ("launcher-binding", OPEN + "mpirun -np 2 ./a\n"),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 --map-by ppr:1:node:PE=8 ./a\n"),
+    ("visible-devices", MIG + "python t.py\n"),
+    ("visible-devices", MIG.replace("gpu:1g.10gb", "gpu:a100") + "torchrun --nproc-per-node=4 t.py\n"),
+    ("daemon-step", NODES + "srun -N 1 -n 1 ray start --head --block &\npython t.py\n"),
+    ("daemon-step", NODES + "srun bash -c 'ray start --address=$A; sleep infinity' &\npython t.py\n"),
+    ("daemon-step", NODES + "srun ray status\npython t.py\n"),
     ("first-node-only", NODES + "srun -w $B bash worker.sh &\n" + RUN),
     ("first-node-only", NODES + "if [ $SLURM_NNODES -gt 1 ]; then srun x; else torchrun t.py; fi\n"),
     ("first-node-only", NODES + "for h in a b; do ssh $h start.sh & done\n" + RUN),
@@ -368,3 +475,40 @@ def test_a_program_that_needs_what_srun_and_mpirun_do_not_set(text: str, fails: 
     for script in (SLURM + f"srun bash -c '{SET}'\n", NODES + f"srun {RUN}", ONE + "python t.py\n"):
         found = check(script.encode(), folder=str(tmp_path))
         assert "no-rank-variables" not in {one.rule for one in found}
+
+
+CONFIG = "distributed_type: {kind}\nmixed_precision: bf16\nnum_machines: {machines}\nnum_processes: {processes}\nmachine_rank: 0\nrdzv_backend: static\n"
+SIZES = [
+    ("FSDP", 2, 4, "--machine_rank $SLURM_NODEID", {"ranks-mismatch"}),
+    ("MULTI_GPU", 4, 16, "--machine_rank $SLURM_NODEID", {"nodes-mismatch"}),
+    ("MULTI_GPU", 2, 8, "", {"missing-node-rank"}),
+    ("MULTI_GPU", 2, 8, "--machine_rank $SLURM_NODEID", set()),
+    ("MULTI_GPU", 2, 4, "--machine_rank $SLURM_NODEID --num_processes 8", set()),
+    ("MULTI_GPU", 1, 4, "--num_machines 2 --num_processes 8 --rdzv_backend c10d", set()),
+    ("DEEPSPEED", 2, 4, "", set()),  # pdsh starts the ranks, by a hostfile
+]
+
+
+@pytest.mark.parametrize(("kind", "machines", "processes", "options", "rules"), SIZES)
+def test_the_config_of_accelerate_has_sizes(
+    kind: str, machines: int, processes: int, options: str, rules: set[str], tmp_path: Path
+) -> None:
+    text = CONFIG.format(kind=kind, machines=machines, processes=processes)
+    (tmp_path / "c.yaml").write_text(text)
+    script = NODES + f"srun bash -c 'accelerate launch --config_file c.yaml {options} t.py'\n"
+    found = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert found & {"ranks-mismatch", "nodes-mismatch", "missing-node-rank"} == rules
+
+
+@pytest.mark.parametrize(
+    ("start", "set_here", "found"),
+    [("ssh $H", "", True), ("pbsdsh --", "", True), ("ssh $H", "M=x\n", False), ("mpirun", "", False)],
+)
+def test_a_script_on_another_node_has_no_variable_of_the_job(
+    start: str, set_here: str, found: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "node.sh").write_text(f"#!/bin/bash\nset -eu\nsource v/bin/activate\n{set_here}{RUN}")
+    (tmp_path / "job.pbs").write_text(PBS + f"export M=$(hostname)\n{start} bash $PBS_O_WORKDIR/node.sh\n")
+    source = (tmp_path / "job.pbs").read_bytes()
+    rules = {one.rule for one in check(source, "job.pbs", folder=str(tmp_path))}
+    assert ("unpassed-variable" in rules) is found

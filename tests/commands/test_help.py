@@ -47,7 +47,8 @@ def test_each_status_of_a_job_has_a_page(status: int) -> None:
 
 def test_help_of_a_subcommand_and_of_a_rule() -> None:
     assert jobgen("help", "site", "new").stdout == jobgen("site", "new", "--help").stdout
-    assert jobgen("help", "late-directive").stdout == jobgen("check", "--explain", "late-directive").stdout
+    for rule in ("late-directive", "bashrc"):
+        assert jobgen("help", rule).stdout == jobgen("check", "--explain", rule).stdout
 
 
 def test_pages_are_folded_and_name_their_topics() -> None:

@@ -36,6 +36,11 @@ _FIRST_FIELD = (
     r"head\s+-n?\s*-?1",
     r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
 )
+# Tasks on all nodes print in any order, unless an option chooses one.
+_FIRST_ANSWER = (
+    r"(?:srun|mpirun|mpiexec)(?![^|]*\s(?:-[nNrwlH]|-np|--(?:ntasks|nodes|nodelist|relative|label|host))\b)\s[^|]*"
+    r"\bhostname(?:\s+-\w+)?\s*\|\s*head\s+-n?\s*1"
+)
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
@@ -119,6 +124,8 @@ def _of_variable(script: Script, name: str, index: str, depth: int) -> str:
 def _of_command(text: str) -> str:
     """Return the fault of what a command prints; one that is not understood has none."""
     text = text.strip()
+    if re.fullmatch(_FIRST_ANSWER, text):
+        return "the host whose task answers first, and not always that of rank 0"
     if any(re.search(rf"(^|[\s|(/]){name}\b", text) for name in _EXPANDS):
         return ""
     if re.match(r"scontrol\s+show\s+host", text):

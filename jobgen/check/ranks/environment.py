@@ -68,7 +68,7 @@ class RankEnvironment:
     @cached_property
     def used(self) -> frozenset[str]:
         """The names that the text reads for anything but a message, also in the code of other shells."""
-        found = {name for name, node in self.script.expansions if not _only_printed(node)}
+        found = {name for name, node in self.script.expansions if not only_printed(node)}
         for node in self.script.tree.all("raw_string", "heredoc_body"):
             found.update(re.findall(r"\b[A-Z]\w+", node.text))
         return frozenset(found)
@@ -144,7 +144,7 @@ def _is_array(assignment: Node) -> bool:
     return value is not None and value.type == "array"
 
 
-def _only_printed(expansion: Node) -> bool:
+def only_printed(expansion: Node) -> bool:
     """Return whether an expansion is an argument of echo and the like, whose output nothing reads."""
     command = next((above for above in expansion.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None

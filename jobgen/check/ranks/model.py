@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from jobgen.check.ranks.launcher_config import launches as configured
 from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
@@ -81,7 +82,7 @@ def ranks(script: Script) -> tuple[RankGroup, ...]:
 
 
 def _ranks(script: Script) -> Iterator[RankGroup]:
-    launches = script.launches
+    launches = configured(script)
     outers = {id(launch.outer.options) for launch in launches if launch.outer is not None}
     readable = stays(script)
     for launch in launches:
@@ -178,15 +179,35 @@ def _total(script: Script, outer: Launch, launch: Launch) -> int | None:
 
 def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | None]:
     """Return the words of a launcher's program, and the text that a shell runs as ``bash -c TEXT``."""
+    nodes, text = _program(script, launch)
+    return [script.constants.value(word) for word in nodes], text
+
+
+def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | None]:
     words = [script.constants.value(word) for word in launch.program]
     at = command_start(words)
     if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
         text = next((one for one in launch.program[at + 1 :] if one.type in ("string", "raw_string")), None)
         if text is not None:
-            inner = list(commands(code(text)))
-            last = inner[-1] if inner else None
-            return ([script.constants.value(word) for word in last.words] if last else []), text
-    return words[at:], None
+            inner = [word for last in list(commands(code(text)))[-1:] for word in last.words]
+            return tuple(inner[command_start(forms(script, inner)) :]), text
+    return launch.program[at:], None
+
+
+def last_words(script: Script, launch: Launch) -> list[str | None]:
+    """Return the words of the command with which a task of a launcher ends."""
+    return forms(script, _program(script, launch)[0])
+
+
+def forms(script: Script, words: Sequence[Node]) -> list[str | None]:
+    """Return the values of words, or the text of one whose value is unknown; None for one that may be
+    several words."""
+    found: list[str | None] = []
+    for word in words:
+        value = script.constants.value(word)
+        plain = word.type == "string" or "/" in word.text or "=" in word.text
+        found.append(value if value is not None else word.text.strip('"') if plain else None)
+    return found
 
 
 def code(text: Node) -> Node:
@@ -204,6 +225,15 @@ def ranks_of_node(launch: Launch) -> int | None:
         r"ppr:(\d{1,5}):node\b", launch.options.get("--map-by") or launch.options.get("-map-by") or ""
     )
     return int(placed[1]) if placed else launch.number(*_A_NODE)
+
+
+def cores_of_option(launch: Launch) -> int | None:
+    """Return the cores of each rank that an option of an MPI sets, as ``--map-by ppr:4:node:PE=8``."""
+    if not launch.row.of_mpi:
+        return None
+    placed = launch.options.get("--map-by") or launch.options.get("-map-by") or ""
+    width = re.search(r"(?i):PE=(\d{1,3})\b", placed)
+    return int(width[1]) if width else launch.number("--depth", "-depth", "-d")
 
 
 def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
@@ -262,7 +292,9 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     if own is None and outer.has("-c", "--cpus-per-task"):
         return None
     task = own or request.cpus_per_rank or (1 if not script.is_pbs else None)
-    if not outer.row.by_scheduler:
+    if (width := cores_of_option(outer)) is not None:
+        task = width
+    elif not outer.row.by_scheduler:
         task = task * (request.ranks_per_node or request.ranks or 1) if task else None
         tasks = 1
     if task is None or each is None or not tasks:
@@ -288,6 +320,6 @@ def is_work(script: Script, launch: Launch) -> bool:
         return not names or not names <= TRIFLES
     return (
         name not in TRIFLES
-        and not (is_python(name) and "-c" in words)
+        and not (is_python(name) and "-c" in words[at + 1 : at + 2])
         and not re.search(r"version", " ".join(filter(None, words)))
     )

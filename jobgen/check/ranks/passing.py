@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from jobgen.check.ranks.containers import SEALED, Container, containers
 from jobgen.check.ranks.environment import ACTIVATES, RankEnvironment
 from jobgen.check.ranks.model import RankGroup
 from jobgen.launch.launchers import MPI_FLAVOURS
@@ -34,7 +35,8 @@ class Filter(NamedTuple):
     """What passes only some of the variables of the script to the ranks, or all but some.
 
     ``cause`` begins the message. ``passed`` are those that it passes or sets, ``excepted`` those that it
-    drops if all others pass. Without ``certain`` it may pass all.
+    drops if all others pass. Without ``certain`` it may pass all. ``of_tasks``: it drops those that Slurm and
+    the MPIs set in each task, too.
     """
 
     cause: str
@@ -42,6 +44,7 @@ class Filter(NamedTuple):
     passed: frozenset[str] = frozenset()
     excepted: frozenset[str] | None = None
     certain: bool = True
+    of_tasks: bool = False
 
     def drops(self, name: str) -> bool:
         """Return whether a variable does not pass."""
@@ -51,6 +54,8 @@ class Filter(NamedTuple):
 def filters(script: Script, group: RankGroup) -> Iterator[Filter]:
     """Yield what drops variables of the script before a program gets them; nothing that is unknown."""
     remote = next((launch.remote for launch in group.chain if launch.remote), "")
+    if script.starter is not None and script.starter.call.remote == remote:
+        remote = ""  # it starts this script, whose own variables are behind it
     if remote and (found := _of_remote(script, group, os.path.basename(remote))) is not None:
         yield found
     for launch in group.chain:
@@ -62,6 +67,33 @@ def filters(script: Script, group: RankGroup) -> Iterator[Filter]:
         elif launch.row.of_mpi:
             found = _of_hydra(words) or _of_open_mpi(script, launch, words)
             yield from [found] if found is not None else []
+    for container in containers(script, group):
+        if (found := _of_container(script, container)) is not None:
+            yield found
+
+
+# Variables that give Apptainer those of the container.
+_OF_APPTAINER = re.compile(r"(?:APPTAINER|SINGULARITY)(?:ENV_(\w+)|_(ENV|ENVFILE|CLEANENV)$)")
+
+
+def _of_container(script: Script, container: Container) -> Filter | None:
+    """Return what a container drops."""
+    if container.passes_all or not container.is_known:
+        return None
+    sealed = container.name in SEALED
+    more = {match[1]: name for name in script.values if (match := _OF_APPTAINER.match(name))}
+    if (not sealed and None in more) or any(name.endswith("*") for name in container.variables):
+        return None
+    if not container.is_new:
+        return None
+    return Filter(
+        f"{container.name} passes no variables to its container"
+        if sealed
+        else f"--cleanenv and --containall keep the variables from the container of {container.name}",
+        "add -e NAME for each" if sealed else "leave it out, or add --env NAME=VALUE for each",
+        container.variables | (set() if sealed else more.keys()),
+        of_tasks=True,
+    )
 
 
 def _of_remote(script: Script, group: RankGroup, start: str) -> Filter | None:

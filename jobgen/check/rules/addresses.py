@@ -109,7 +109,8 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     "An address that is not that of one host",
     """The ranks meet at the address of one host of the job. `$SLURM_JOB_NODELIST` is a compressed list, as
     `node[01-04]`: neither the list nor what stands before its first comma is a host. `scontrol show hostnames`
-    prints all hosts, one a line, and `$SLURM_SUBMIT_HOST` runs no rank. (`hostname --ip-address` is a note: on
+    prints all hosts, one a line, and `$SLURM_SUBMIT_HOST` runs no rank. Of `srun hostname` the task that is the
+    first to answer prints the first line, which may be any (a warning). (`hostname --ip-address` is a note: on
     many systems the name of a host has the address 127.0.0.1 there.)""",
     fix="use the first host: $(scontrol show hostnames | awk 'NR == 1')",
     bad="""
@@ -135,10 +136,13 @@ def fixed_master(script: Script) -> Iterator[Hit]:
 def master_address(script: Script) -> Iterator[Hit]:
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
-            yield Hit(
-                one.line,
-                f"{one.name} is {fault}, not a host of the job: the ranks wait for each other forever",
+            any_host = "answers first" in fault
+            end = (
+                ": the others wait at a host where no rank 0 listens"
+                if any_host
+                else ", not a host of the job: the ranks wait for each other forever"
             )
+            yield Hit(one.line, f"{one.name} is {fault}{end}", level=WARNING if any_host else None)
             return
         if loopback(script, one):
             yield Hit(

@@ -1,10 +1,12 @@
-"""Rules about numbers that repeat the request of a job."""
+"""Rules about numbers that repeat the request of a job, and variables that have no such number."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, rule
+from jobgen.check.ranks.environment import only_printed
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.rendering.runtime import MARK
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -78,3 +80,123 @@ def _fix(script: Script, launch: Launch, nodes: bool) -> str:
     own = [f'"${name}"' for meaning in meanings for name, one in variables.items() if one == meaning]
     own += [counts[meaning] for meaning in meanings if meaning in counts]
     return f"write {own[0]}" if own else "compute it from the request"
+
+
+# Slurm sets them only where the option is given, not where another one requests the same (measured with 22.05).
+_BY_OPTION = {
+    "SLURM_GPUS_PER_NODE": "--gpus-per-node",
+    "SLURM_GPUS_PER_TASK": "--gpus-per-task",
+    "SLURM_GPUS": "--gpus",
+    "SLURM_NTASKS_PER_NODE": "--ntasks-per-node",
+    "SLURM_CPUS_PER_TASK": "--cpus-per-task",
+}
+
+
+@rule(
+    "absent-count",
+    WARNING,
+    "A number that Slurm does not set",
+    """Slurm sets `SLURM_GPUS_PER_NODE`, `SLURM_NTASKS_PER_NODE` or `SLURM_CPUS_PER_TASK` only if the job has the option of this
+    name: with `--gres=gpu:4` the first of them is not set. The launcher then gets an empty number. `SLURM_GPUS_ON_NODE` is
+    set by each of these options.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --gres=gpu:4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node="$SLURM_GPUS_PER_NODE" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --gres=gpu:4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    torchrun --standalone --nproc-per-node="$SLURM_GPUS_ON_NODE" train.py
+    """,
+    schedulers=("slurm",),
+)
+def absent_count(script: Script) -> Iterator[Hit]:
+    given = {one.flag for one in (*script.options, *script.given)}
+    if not script.is_batch or script.components or "export-file" in script.tree.text:
+        return
+    for name, node in script.expansions:
+        option = _BY_OPTION.get(name)
+        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+        if option is None or option in given or not plain or name in script.values or only_printed(node):
+            continue
+        other = _counterpart(script, option)
+        if other:
+            yield Hit.at(
+                node,
+                f"${name} is not set: the job has {other}, and not {option}",
+                "use $SLURM_GPUS_ON_NODE" if "GPUS" in name else f"request {option}",
+            )
+            return
+
+
+def _counterpart(script: Script, option: str) -> str:
+    """Return the option that requests in another form what an option would; empty without one."""
+    others = {
+        "--ntasks-per-node": ("--ntasks",),
+        "--cpus-per-task": ("--cpus-per-gpu",),
+    }.get(option, ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"))
+    return next(
+        (
+            f"{key}={one.value}"
+            for key in others
+            if (one := script.heeded.get(key)) and (key != "--gres" or "gpu" in one.value)
+        ),
+        "",
+    )
+
+
+@rule(
+    "compressed-number",
+    ERROR,
+    "A compressed list as a number",
+    """`SLURM_TASKS_PER_NODE` and `SLURM_JOB_CPUS_PER_NODE` are lists of all nodes: `4(x2)` on two nodes. bash refuses
+    that as a number. `SLURM_NTASKS_PER_NODE` and `SLURM_CPUS_ON_NODE` are numbers.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export WORLD_SIZE=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))
+    srun python3 train.py
+    """,
+    schedulers=("slurm",),
+)
+def compressed_number(script: Script) -> Iterator[Hit]:
+    if not script.in_job or not script.request.several:
+        return
+    for node in script.tree.all("arithmetic_expansion", "compound_statement", "variable_assignment"):
+        match = re.search(_LISTS, node.text)
+        number = node.type == "arithmetic_expansion" or node.text.startswith("((")
+        threads = re.fullmatch(rf"(\w+_NUM_THREADS|WORLD_SIZE)=[\"']?\$\{{?{_LISTS}\}}?[\"']?", node.text)
+        if match and (number or threads) and match[1] not in script.values:
+            each = script.request.ranks_per_node or 1
+            shown = f"{each}(x{script.request.nodes})" if match[1].startswith("SLURM_TASKS") else "32(x2)"
+            yield Hit.at(
+                node,
+                f"${match[1]} is a list of all nodes, such as {shown}, and no number"
+                + (": bash refuses it" if number else ""),
+                f"use ${_NUMBERS[match[1]]}",
+                None if number else WARNING,
+            )
+            return
+
+
+_NUMBERS = {"SLURM_TASKS_PER_NODE": "SLURM_NTASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE": "SLURM_CPUS_ON_NODE"}
+_LISTS = rf"\b({'|'.join(_NUMBERS)})\b(?![%\[:#/])"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.ranks.model import code, ranks
+from jobgen.check.ranks.model import RankGroup, code, ranks
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -89,6 +89,74 @@ def _has_text(value: Node) -> bool:
     if text is not None:
         return bool(text)
     return bool(re.sub(r"\$\{[^}]*\}|\$\w+|\$\(.*\)|`.*`|[\"']", "", value.text, flags=re.S).strip("/"))
+
+
+@rule(
+    "rm-at-requeue",
+    WARNING,
+    "A second start that deletes the checkpoints",
+    """A job with `--requeue` starts its script again from the first line. `rm -rf` of the directory that the training writes to
+    then deletes what the first start has saved. `SLURM_RESTART_COUNT` is above 0 in the second start.""",
+    fix='delete it only if "${SLURM_RESTART_COUNT:-0}" is 0',
+    bad="""
+    #!/bin/bash
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    out=/scratch/runs/$SLURM_JOB_ID
+    rm -rf "$out"
+    srun python3 train.py --checkpoint-dir "$out" --resume auto
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    out=/scratch/runs/$SLURM_JOB_ID
+    if [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
+        rm -rf "$out"
+    fi
+    srun python3 train.py --checkpoint-dir "$out" --resume auto
+    """,
+    schedulers=("slurm",),
+)
+def rm_at_requeue(script: Script) -> Iterator[Hit]:
+    again = "--requeue" in script.heeded or re.search(r"scontrol\s+requeue", script.tree.text)
+    if not again or "RESTART_COUNT" in script.tree.text:
+        return
+    for command in script.named("rm"):
+        if not _recursive(command) or command.node.under(*_SOMETIMES) or command.guarded:
+            continue
+        for word in command.arguments:
+            text = word.text.strip("\"'").rstrip("/*")
+            later = (one for one in ranks(script) if one.start > command.node.end)
+            writer = next((one for one in later if _saves(script, one, text)), None)
+            if writer is not None and text:
+                yield Hit.at(
+                    command.node,
+                    f"a second start of the job deletes {text}, to which {writer.name} saves in line {writer.line}",
+                )
+                return
+
+
+_SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")
+_SAVES = re.compile(
+    r"--?\w*(out|save|checkpoint|ckpt|log|run|resume|work|result)\w*[-_]?(dir|path|folder|to)?", re.I
+)
+
+
+def _saves(script: Script, one: RankGroup, path: str) -> bool:
+    """Return whether a program has an option for its results with this path."""
+    nodes = one.inner.program if one.inner is not None else one.command.words
+    texts = [word.text.strip("\"'") for word in nodes]
+    for before, text in pairwise(["", *texts]):
+        option, equals, value = text.partition("=")
+        name, given = (option, value.strip("\"'")) if equals else (before, text)
+        if _SAVES.match(name) and (given == path or given.startswith(path + "/")):
+            return True
+    return False
 
 
 @rule(

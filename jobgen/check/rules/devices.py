@@ -93,6 +93,8 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
     source, code = one.program.source, one.text.text if one.text is not None else ""
+    if named := re.search(r"\b(\w+_VISIBLE_DEVICES)=[\"']?\$\{?SLURM_LOCALID\}?(?![\w:%])", code):
+        return f"{named[1]} is the local rank, which names others", False
     if re.search(r"VISIBLE_DEVICES=", code):
         return "", False
     if source is not None:
@@ -121,7 +123,8 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     ERROR,
     "More ranks than visible devices",
     """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see, and `srun --gpus-per-task` the number of those that the
-    ranks of a launcher behind it see. A rank whose number is beyond them fails with "invalid device ordinal".""",
+    ranks of a launcher behind it see. A rank whose number is beyond them fails with "invalid device ordinal". Of several
+    instances of a divided GPU (MIG) a process opens the first one only.""",
     fix="remove the variable or the option: the scheduler gives the devices of the job",
     bad="""
     #!/bin/bash
@@ -147,6 +150,8 @@ def visible_devices(script: Script) -> Iterator[Hit]:
         if one.inner is None:
             continue
         listed = (seen.text, len(seen.numbers)) if seen else _of_step(one) if one.sets_ranks else None
+        part = _PART.fullmatch(script.request.gpu_type or "")
+        listed = (f"CUDA opens one instance of a divided GPU in a process, {part[0]}", 1) if part else listed
         if not one.sets_ranks:
             how, sure = _number_of_device(one)
             if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
@@ -168,9 +173,13 @@ def visible_devices(script: Script) -> Iterator[Hit]:
                 one.line,
                 f"{one.inner.title} starts {each} ranks, which see {counted(listed[1], 'device')} ({listed[0]}): the ranks "
                 f"from {listed[1]} on fail",
+                "request whole GPUs for several ranks" if part else "",
             )
             return
     yield from _unseen(script, groups)
+
+
+_PART = re.compile(r"(?:[\w-]+[_-])?\dg\.\d+gb(?:[+.]me)?", re.ASCII)  # a profile of MIG
 
 
 def _unseen(script: Script, groups: Sequence[tuple[RankGroup, Visible | None]]) -> Iterator[Hit]:

@@ -116,6 +116,7 @@ def remote_directory(script: Script) -> Iterator[Hit]:
         text = launch.command.statement.text
         if script.starter is not None:
             text += script.starter.script.line(script.starter.call.file.line)
+            text += "".join(f"{one.node.text};" for one in script.named("cd", "pushd"))
         if launch.remote in _REMOTE and file and script.in_job and not _MOVES.search(text):
             yield Hit(
                 launch.line,

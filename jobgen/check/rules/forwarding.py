@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import is_work, ranks
+from jobgen.check.ranks.environment import ACTIVATES, RankEnvironment
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.ranks.passing import filters
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.deepspeed import runner
 from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs
+from jobgen.check.rules.rank_numbers import NUMBERS
+from jobgen.errors import shown
+from jobgen.launch.wrappers import REMOTE, command_start
+from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import exported
+from jobgen.script.syntax import assignments, expansions, exported
 
 _NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
-_OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM")
+_OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "HOSTNAME", "TMPDIR")
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
 
 _SILENT = (
@@ -203,15 +209,19 @@ def env_lines(script: Script) -> Iterator[Hit]:
 )
 def unpassed(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
+    yield from _of_started(script)
+    yield from _of_quotes(script)
     for one in ranks(script):
         exported_names = environment.exported_before(one.start)
-        if not exported_names or one.inner is None or not is_work(script, one.inner):
+        if one.inner is not None and not is_work(script, one.inner):
             continue
         source = one.program.source
         proof = source.needs if source is not None else frozenset()
         read = proof | needs(one) | {name for name in exported_names if OF_LIBRARIES.fullmatch(name)}
-        for found in filters(script, one):
-            lost = sorted(name for name in exported_names & read if found.drops(name))
+        of_tasks = (set(NUMBERS) | _of_code(one)) & proof
+        for found in filters(script, one) if exported_names or of_tasks else ():
+            names = exported_names | (of_tasks if found.of_tasks else frozenset())
+            lost = sorted(name for name in names & read if found.drops(name))
             if lost:
                 more = " and others" if len(lost) > _NAMED else ""
                 level = None if found.certain else NOTE
@@ -222,3 +232,160 @@ def unpassed(script: Script) -> Iterator[Hit]:
                     ERROR if found.certain and proof.intersection(lost) else level,
                 )
                 break
+
+
+def _of_started(script: Script) -> Iterator[Hit]:
+    """Yield the variables of a job that a script reads which ssh or pbsdsh starts: it has none of them."""
+    if script.starter is None or not script.starter.call.remote or RankEnvironment.of(script).is_open:
+        return
+    above, call = script.starter
+    environment = RankEnvironment.of(above)
+    around = next((one.text for one in call.file.above() if one.type == "command"), "")
+    own = {*script.values, *script.loop_variables, *re.findall(r"(\w+)=", around)}
+    own |= {word for one in script.named("read", "mapfile", "readarray") for word in one.literals}
+    start, seen = os.path.basename(call.remote), set[str]()
+    exported_names = environment.exported_before(call.file.start)
+    lost = sorted(name for name in exported_names - own if OF_LIBRARIES.fullmatch(name))
+    if lost and (first := next(iter(ranks(script)), None)):
+        yield Hit(
+            first.line,
+            f"{start} passes no variables to the other nodes: {first.name} does not get {', '.join(lost[:_NAMED])}, "
+            f"which {above.name or 'another script'} exports",
+            "set them in this script",
+        )
+    for name, node in script.expansions:
+        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+        if not plain or name in {*own, *seen, *_OF_LOGIN} or name.endswith("PATH"):
+            continue
+        if name not in exported_names:
+            continue
+        seen.add(name)
+        yield Hit.at(
+            node,
+            f"{start} passes no variables to the other nodes: ${name}, which {above.name or 'another script'} exports, is not set here",
+            f"write it as an argument of this script, or set it here: {start} ... {name}=...",
+        )
+
+
+def _of_quotes(script: Script) -> Iterator[Hit]:
+    """Yield the variables in single quotes that a shell on another node is to expand: it has none of them."""
+    for command in script.commands:
+        words = [script.constants.value(word) for word in command.words]
+        at = command_start(words)
+        start = os.path.basename(words[at] or "") if at < len(words) else ""
+        if start not in REMOTE or command.node.under("function_definition"):
+            continue
+        own_task = script.is_pbs and start in ("pbsdsh", "pbs_tmrsh")  # it gets the variables of PBS
+        for text in (word for word in command.words[at + 1 :] if word.type == "raw_string"):
+            tree = code(text)
+            if any(
+                not ACTIVATES.search(one.node.text)
+                for one in commands(tree)
+                if one.name in ("source", ".", "eval")
+            ):
+                continue
+            if not any(True for _ in commands(tree)) or "SendEnv" in command.node.text:
+                continue
+            own = set(re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read)\s+(?:-\w+\s+)*(\w+)", tree.text))
+            known = {name for pair in own for name in pair}
+            for name, node in expansions(tree):
+                plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+                of_script = name in script.values or name in script.loop_variables
+                of_job = not own_task and re.match(r"(SLURM|PBS)_", name) is not None
+                if (
+                    not plain
+                    or name in {*known, *_OF_LOGIN}
+                    or name.endswith("PATH")
+                    or not (of_script or of_job)
+                ):
+                    continue
+                whose = "a variable of the job" if of_job else "set in this script"
+                yield Hit.at(
+                    text,
+                    f"${name} is empty in the code that {start} starts on another node: it is {whose}, and single quotes pass its name",
+                    "write the code in double quotes: this script then expands it",
+                )
+                return
+
+
+def _of_code(one: RankGroup) -> frozenset[str]:
+    """Return the variables that the code of each task sets."""
+    return (
+        frozenset(name for name, _, _ in assignments(code(one.text))) if one.text is not None else frozenset()
+    )
+
+
+@rule(
+    "remote-environment",
+    WARNING,
+    "An environment that is active on the first node only",
+    """`conda activate`, `source venv/bin/activate` and `module load` change the variables of the shell of the script. A
+    program that ssh, pdsh or pbsdsh starts on another node has none of them: its `python` and `torchrun` are
+    those of the system, or are not found, unless a start-up file of the account activates the same.""",
+    bad="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes,repeated-count
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    source /opt/site/venv/bin/activate
+    main=$(head -n 1 "$PBS_NODEFILE")
+    while read -r host; do
+        ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
+    done < <(sort -u "$PBS_NODEFILE")
+    wait
+    """,
+    good="""
+    #!/bin/bash
+    # jobgen: disable=ssh-between-nodes,repeated-count
+    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    source /opt/site/venv/bin/activate
+    main=$(head -n 1 "$PBS_NODEFILE")
+    while read -r host; do
+        ssh -n "$host" "source /opt/site/venv/bin/activate; torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
+    done < <(sort -u "$PBS_NODEFILE")
+    wait
+    """,
+)
+def remote_environment(script: Script) -> Iterator[Hit]:
+    if not script.in_job or script.starter is not None:
+        return
+    for one in ranks(script):
+        launch = next((launch for launch in one.chain if launch.remote), None)
+        if launch is None or one.command.node.under("function_definition"):
+            continue
+        active = [
+            command for command in script.commands if command.node.start < one.start and _activates(command)
+        ]
+        text = one.command.statement.text
+        texts = (
+            value.text for name in re.findall(r"\$\{?(\w+)", text) for value in script.values.get(name, ())
+        )
+        whole = "\n".join([text, *texts])
+        sets = _ANY_ENVIRONMENT.search(whole) or not re.search(
+            rf"(^|[\s\"';&(]){re.escape(launch.kind)}\b", whole
+        )
+        if active and not sets:
+            how = active[-1].node.text.split("\n")[0]
+            yield Hit(
+                one.line,
+                f"{os.path.basename(launch.remote)} starts {launch.title} without the environment of this script ({shown(how)}): it "
+                "is not found there, or another one",
+                "activate it in the command, too",
+            )
+            return
+
+
+def _activates(command: Command) -> bool:
+    words = command.literals
+    if command.name in ("source", "."):
+        return "activate" in command.node.text
+    return command.name in ("conda", "mamba", "micromamba") and words[:1] == ["activate"]
+
+
+# Words of a command that may set the environment of another node, or that name the program by its path.
+_ANY_ENVIRONMENT = re.compile(
+    r"activate|\bsource\b|\bmodule\b|\bml\b|PATH|(^|[\s;&\"'])\. |bash -\w*[il]|conda|uv run|\benv\b|apptainer|singularity|docker|podman|\.sh\b"
+)

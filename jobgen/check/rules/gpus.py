@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.containers import SEALED
 from jobgen.check.ranks.devices import VISIBLE
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.launch.accelerators import ACCELERATORS
@@ -102,7 +103,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     NOTE,
     "A container that sees no GPU",
     """apptainer and singularity put the driver of NVIDIA into a container only with `--nv`, that of AMD with
-    `--rocm`, unless the site has set it for all containers. Without it the program runs on the cores, or ends
+    `--rocm`, unless the site has set it for all containers, docker with `--gpus all`. Without it the program runs on the cores, or ends
     with "no CUDA GPUs are available", while the GPUs of the job are idle.""",
     fix="add --nv, or --rocm for AMD",
     bad="""
@@ -128,8 +129,9 @@ def container_driver(script: Script) -> Iterator[Hit]:
         words = [one for word in command.words for one in script.words_of(word, command)]
         values = [script.constants.value(word) for word in words]
         names = [os.path.basename(value or "") for value in values]
-        at = next((at for at, name in enumerate(names) if name in ("singularity", "apptainer")), None)
-        if at is None or not {"exec", "run"} & set(names[at + 1 : at + 4]):
+        at = next((at for at, name in enumerate(names) if name in _DRIVERS), None)
+        subcommands = {"run"} if at is not None and names[at] in SEALED else {"exec", "run"}
+        if at is None or not subcommands & set(names[at + 1 : at + 4]):
             continue
         starts = (
             place for place in range(at, len(names)) if is_python(names[place]) or names[place] in _STARTS
@@ -137,15 +139,28 @@ def container_driver(script: Script) -> Iterator[Hit]:
         program = next(starts, None)
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
-        if program is None or unknown or any("instance://" in (value or "") for value in values):
+        opens = _OPENS.search(" ".join(filter(None, values[at:program])))
+        if program is None or unknown or (names[at] in SEALED and opens):
+            continue
+        if any("instance://" in (value or "") for value in values):
             continue
         if "-c" not in names[program + 1 : program + 2]:
             yield Hit(
-                command.line, f"{names[at]} has no --nv: {names[program]} sees none of the GPUs of the job"
+                command.line,
+                f"{names[at]} has no {_DRIVERS[names[at]]}: {names[program]} sees none of the GPUs of the job",
+                f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "",
             )
             return
 
 
+# The option that gives a container the GPUs.
+_DRIVERS = {
+    **dict.fromkeys(("singularity", "apptainer"), "--nv"),
+    **{"docker": "--gpus all", "podman": "--device nvidia.com/gpu=all", "podman-hpc": "--gpu"},
+}
+_OPENS = re.compile(
+    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|NVIDIA_VISIBLE|nvidia-docker"
+)
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
 _GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.model import RankGroup, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -304,8 +305,25 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         outer = one.outer
         if outer is None or not outer.row.line.reaches_nodes or outer.unknown:
             continue
+        tree = code(one.text) if one.text is not None else None
+        first = next(iter(commands(tree)), None) if tree is not None else None
+        begins = first is not None and tree is not None and tree.text.lstrip().startswith(first.node.text)
+        begins = begins and not _OF_TASK.search(first.node.text if first is not None else "")
+        if (
+            first is not None
+            and begins
+            and one.tasks
+            and one.tasks > 1
+            and _writes(first.name, first.literals)
+        ):
+            yield Hit(
+                one.line,
+                f"{outer.title} starts {first.name} {first.literals[0]} {one.tasks} times on each node, and all write the same files at the same time",
+                "start it once, in the script",
+            )
+            return
         words = " ".join(word.text for word in outer.command.words)
-        if re.search(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$", words):
+        if _OF_TASK.search(words):
             continue
         name = os.path.basename(one.program.words[0] or "") if one.program.words and one.text is None else ""
         if one.tasks and one.tasks > 1 and _writes(name, one.program.arguments[1:]):
@@ -326,6 +344,9 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
             return
 
 
+_OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task
+
+
 def _writes(name: str, arguments: Sequence[str]) -> bool:
     """Return whether a command writes files that its arguments name, the same in each process."""
     if name == "tar":
@@ -333,8 +354,9 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
             re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word)
             for word in ("-" + "".join(arguments[:1]), *arguments)
         )
-    if name in ("pip", "pip3", "conda", "mamba", "git"):
-        return bool(arguments) and arguments[0] in ("install", "create", "clone", "pull")
+    if name in ("pip", "pip3", "conda", "mamba", "git", "uv", "poetry", "pixi"):
+        words = arguments[1:] if arguments[:1] == ("pip",) else arguments
+        return bool(words) and words[0] in ("install", "create", "clone", "pull", "sync", "venv")
     return name in ("cp", "rsync", "unzip", "rclone", "wget", "conda-unpack")
 
 
@@ -365,26 +387,21 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
     """,
 )
 def nested_tasks(script: Script) -> Iterator[Hit]:
-    for launch in script.launches:
-        outer = launch.outer
-        if not launch.row.once_a_node or outer is None or not outer.row.by_scheduler or outer.unknown:
+    for one in ranks(script):
+        outer, launch = one.outer, one.inner
+        if outer is None or launch is None or launch is outer or not launch.row.once_a_node or outer.unknown:
             continue
-        tasks = outer.number("--ntasks-per-node")
-        if tasks is None and not outer.has("-n", "--ntasks", "--ntasks-per-node"):
-            tasks = script.request.ranks_per_node
-        elif (
-            tasks is None
-            and outer.number("-n", "--ntasks")
-            and (outer.number("-N", "--nodes") or script.request.nodes)
-        ):
-            nodes = outer.number("-N", "--nodes") or script.request.nodes or 1
-            tasks = (outer.number("-n", "--ntasks") or 1) // nodes
+        named = outer.has("-n", "--ntasks", "--ntasks-per-node")
+        tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         each = launch.number(*launch.row.line.local_ranks)
-        if tasks and tasks > 1 and (each is None or each > 1):
+        if outer.row.line.reaches_nodes and tasks and tasks > 1 and (each is None or each > 1):
             yield Hit(
                 launch.line,
                 f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
                 "starts its ranks",
+                ""
+                if outer.row.by_scheduler
+                else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
             )
 
 

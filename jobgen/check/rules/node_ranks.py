@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -114,7 +115,7 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
     around = script.starter.script.tree.text if script.starter is not None else ""
     if not script.request.several or "PET_" in script.tree.text + around:
         return
-    for launch in script.launches:
+    for launch in launches(script):
         line, outer = launch.row.line, launch.outer
         if line.reaches_nodes or not line.nodes or _is_numbered(launch) or not _on_all(launch):
             continue

@@ -133,9 +133,12 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
     if not matches(r"[\w-]+", name):
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
+        meant = dialect.synonyms.get(name)
         hint = (
             ""
             if name.startswith("container-")
+            else f"; did you mean --{meant}?"
+            if meant
             else nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
         )
         return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, cores_of_script, is_work, ranks
+from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.launch.launchers import DEFAULT_MPI
+from jobgen.launch.wrappers import wrappers
 from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
+from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions, parse
 
@@ -384,7 +388,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         workers = one.program.workers
-        if workers and workers > 1 and one.cores == 1:
+        if workers and workers > 1 and one.cores in (0, 1):
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
@@ -392,6 +396,101 @@ def loader_cores(script: Script) -> Iterator[Hit]:
                 f"add --cpus-per-task={workers + 1}",
             )
             return
+
+
+@rule(
+    "launcher-binding",
+    WARNING,
+    "A launcher that is bound to a part of the cores",
+    """Unless an option says otherwise, Open MPI binds each process to one core if it starts one or two of them, and to a
+    socket or a NUMA domain if it starts more. torchrun and the like start their ranks, and the ranks their threads
+    and data loaders, on the cores of the process that mpirun has started: all of them share these. `taskset` and `numactl` in front of them do the same.""",
+    fix="add --bind-to none",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=1:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    # jobgen: disable=repeated-count
+    set -euo pipefail
+    module load openmpi
+    first=$(head -n 1 "$PBS_NODEFILE")
+    mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=1:ngpus=4 -l place=scatter
+    #PBS -l walltime=01:00:00
+    # jobgen: disable=repeated-count
+    set -euo pipefail
+    module load openmpi
+    first=$(head -n 1 "$PBS_NODEFILE")
+    mpirun -np 2 --map-by ppr:1:node --bind-to none torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
+    """,
+)
+def launcher_binding(script: Script) -> Iterator[Hit]:
+    if any(_BINDINGS.match(name) for name, _, _ in script.assignments):
+        return
+    environment = RankEnvironment.of(script)
+    for one in ranks(script):
+        outer = one.outer
+        yield from _of_wrapper(script, one)
+        if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
+            continue
+        total = outer.number(*outer.row.line.ranks)
+        if total not in (1, 2):
+            continue
+        words = {script.constants.value(word) or word.text for word in outer.words}
+        if any(map(_BINDS.search, words)) or recognized_mpi(script, words) != DEFAULT_MPI:
+            continue
+        value = environment.in_effect("OMP_NUM_THREADS", one.start)
+        threads = 0 if value is None else _threads(script, value)
+        several = (
+            f"{one.name} and its ranks" if one.inner is not outer else f"{threads} threads" * (threads > 1)
+        )
+        if several and (cores_of_script(script) or 2) > total:
+            yield Hit(
+                one.line,
+                f"{outer.kind} binds each of its processes to one core, which {several} share",
+            )
+            return
+
+
+def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
+    """Yield taskset and numactl in front of a launcher, if they keep it to a part of the cores of its node."""
+    texts = [
+        forms(script, words) for words in (one.command.words, *(launch.program for launch in one.chain[:-1]))
+    ]
+    launch, has = one.inner, cores_of_script(script)
+    for words in texts if launch is not None and launch.row.once_a_node and one.each and one.each > 1 else ():
+        for _, start, end in wrappers(words):
+            name, text = (
+                os.path.basename(words[start] or ""),
+                " ".join(word or "$" for word in words[start:end]),
+            )
+            match = re.search(
+                r"(?:taskset -c|--cpu-list|numactl.* (?:-C|--physcpubind)[ =]) ?([\d,-]+)(?: |$)", text
+            )
+            cores = _listed_cores(match[1]) if match else 0
+            if name in ("taskset", "numactl") and cores and has and has >= 2 * cores:
+                yield Hit(
+                    one.line,
+                    f"{name} keeps {one.name} and its {one.each} ranks to {cores} of the {has} cores of the job",
+                    "leave it out, or bind each rank",
+                )
+                return
+
+
+def _listed_cores(text: str) -> int:
+    """Return the number of cores in ``0-3,8``."""
+    parts = re.findall(r"(\d{1,4})(?:-(\d{1,4}))?", text)
+    return sum(int(last or first) - int(first) + 1 for first, last in parts)
+
+
+# Variables and options by which Open MPI binds its processes otherwise.
+_BINDINGS = re.compile(r"(OMPI|PRTE)_MCA_(hwloc|rmaps)_")
+_BINDS = re.compile(
+    r"^-?-(bind|rankfile|rf|cpu-set|cpu-list|cpus-per|report-bindings)|(hwloc|rmaps)_base|^-rf$"
+)
 
 
 # All cores that the script has on its node.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.ranks.model import is_work, ranks
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import statement
 
 
 class _Signal(NamedTuple):
@@ -138,3 +140,65 @@ def signal_without_trap(script: Script) -> Iterator[Hit]:
 
 
 _ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")
+
+
+@rule(
+    "signal-receiver",
+    WARNING,
+    "A signal that the program does not get",
+    """`kill -USR1 "$!"` sends the signal to the last command in the background. Of a pipeline this is its last part, such as `tee`.
+    torchrun, accelerate and deepspeed do not forward USR1 and USR2: the launcher ends at once, and its ranks
+    before they have saved.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@120
+    #SBATCH --time=01:00:00
+    set -uo pipefail
+    srun ./solver | tee log.txt &
+    pid=$!
+    trap 'kill -USR1 "$pid"; wait "$pid"' USR1
+    wait "$pid"
+    exit "$?"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --signal=B:USR1@120
+    #SBATCH --time=01:00:00
+    set -uo pipefail
+    srun ./solver > log.txt &
+    pid=$!
+    trap 'kill -USR1 "$pid"; wait "$pid"' USR1
+    wait "$pid"
+    exit "$?"
+    """,
+)
+def signal_receiver(script: Script) -> Iterator[Hit]:
+    swallowers = {one.command.node.start: one for one in script.launches if one.row.once_a_node}
+    for node in script.tree.all("variable_assignment"):
+        name, _, value = node.text.partition("=")
+        before = statement(node).previous()
+        while before is not None and before.type in ("comment", "&", "\n"):
+            before = before.previous()
+        if value.strip('"') not in ("$!", "${!}") or before is None or len(script.values.get(name, ())) != 1:
+            continue
+        signals = {
+            one.upper().removeprefix("SIG")
+            for one in re.findall(rf"\bkill\s+(?:-s\s+|-)(\w+)\s+[\"']?\$\{{?{name}\b", script.tree.text)
+        }
+        last = [one for one in script.commands if before.start <= one.node.start < before.end]
+        if not signals or not last:
+            continue
+        lost = sorted({_NUMBERS.get(one, one) for one in signals} & {"USR1", "USR2"})
+        launch = next((swallowers[one.node.start] for one in last if one.node.start in swallowers), None)
+        if before.type == "pipeline":
+            yield Hit.at(
+                node,
+                f"${name} is {last[-1].name}, the last command of the pipeline: the signal ends it, and {last[0].name} gets none",
+                "write > >(...) instead of the pipe",
+            )
+        elif launch is not None and lost:
+            yield Hit.at(
+                node,
+                f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved",
+                "send TERM, or let the program look for a file that the trap makes",
+            )

@@ -229,6 +229,52 @@ _OTHERS = ("--time", "--array")  # whose values other rules test, too
 
 
 @rule(
+    "submission-text",
+    ERROR,
+    "The whole message of sbatch as the id of a job",
+    """sbatch prints "Submitted batch job 1234". With `--parsable` it prints the number alone, which `--dependency` needs: a
+    dependency with the whole text is refused.""",
+    fix="write sbatch --parsable",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    evaluation=$(sbatch --dependency=afterok:"$SLURM_JOB_ID" evaluate.sh)
+    sbatch --dependency=afterok:"$evaluation" report.sh
+    srun ./solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    evaluation=$(sbatch --parsable --dependency=afterok:"$SLURM_JOB_ID" evaluate.sh)
+    sbatch --dependency=afterok:"$evaluation" report.sh
+    srun ./solver
+    """,
+)
+def submission_text(script: Script) -> Iterator[Hit]:
+    for command in script.named("sbatch"):
+        for word in command.words:
+            names = re.findall(r"(?:after\w*|--dependency).*?[:=]\"?\$(?:(\w+)|\{(\w+)\})", word.text)
+            for name in filter(None, (one for pair in names for one in pair)):
+                values = script.values.get(name, [])
+                if (
+                    len(values) == 1
+                    and name not in script.changed
+                    and re.fullmatch(_WHOLE_TEXT, values[0].text)
+                ):
+                    yield Hit.at(
+                        word,
+                        f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number",
+                    )
+                    return
+
+
+# A call whose output is used as it is. A name of a function may be in its place.
+_WHOLE_TEXT = r"[\"']?(?:\$\(|`)\s*sbatch\s(?!.*--parsable)[^|;&]*(?:\)|`)[\"']?"
+
+
+@rule(
     "bad-count",
     ERROR,
     "A number that Slurm refuses",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.environment import ACTIVATES
+from jobgen.check.ranks.model import last_words
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
 from jobgen.script.script import Hit, Script
@@ -79,6 +82,59 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
 
 
 @rule(
+    "daemon-step",
+    WARNING,
+    "A step that ends while its daemon runs",
+    """A step of `srun` ends with its program, and Slurm then ends all other processes of the step. `ray start` without `--block`,
+    and other commands that start a daemon, return at once: the daemon is killed, and what waits for it finds
+    nothing.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --cpus-per-task=16
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --overlap ray start --address="$HOSTNAME:6379"
+    python3 tune.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --cpus-per-task=16
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --overlap ray start --address="$HOSTNAME:6379" --block &
+    python3 tune.py
+    """,
+    schedulers=("slurm",),
+)
+def daemon_step(script: Script) -> Iterator[Hit]:
+    for launch in script.launched("srun"):
+        words = last_words(script, launch)
+        name = os.path.basename(words[0] or "") if words else ""
+        text = " ".join(word or "$" for word in words)
+        known = None not in words or name != "ray"
+        if known and (found := re.match(_DAEMONS, f"{name}{text.removeprefix((words or [''])[0] or '')}")):
+            yield Hit(
+                launch.line,
+                f"{found[0]} starts a daemon and returns: the step ends, and Slurm ends the daemon with it",
+                "add --block, and & behind srun"
+                if name == "ray"
+                else "keep the program in the foreground, with & behind srun",
+            )
+            return
+
+
+# Commands that return while what they have started runs on.
+_DAEMONS = (
+    r"ray start(?!.*--block)(?= )|redis-server(?=.*--daemonize yes)|mongod(?=.*--fork)|pg_ctl(?=.* start\b)"
+    r"|nvidia-cuda-mps-control -d"
+)
+
+
+@rule(
     "idle-component",
     WARNING,
     "A component of a heterogeneous job without a step",
@@ -107,9 +163,8 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
 )
 def idle_component(script: Script) -> Iterator[Hit]:
     text = script.tree.text
-    other = any(one.row.of_mpi for one in script.launches) or re.search(
-        r"HET_GROUP_|\bssh\b|\bsource\b", text
-    )
+    sourced = any(not ACTIVATES.search(one.node.text) for one in script.named("source", "."))
+    other = any(one.row.of_mpi for one in script.launches) or sourced or re.search(r"\bssh\b", text)
     if not script.components or other:
         return
     named = re.findall(r"--(?:het|pack)-group[= ](\S+)", text)

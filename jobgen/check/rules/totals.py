@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.ranks.devices import count
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, ranks, ranks_of_node
+from jobgen.check.ranks.launcher_config import launches
+from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -46,7 +48,7 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not request.nodes or not script.in_job or len(request.chunks) > 1:
         return
-    for launch in script.launches:
+    for launch in launches(script):
         count = launch.number(*launch.row.line.nodes)
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
@@ -165,7 +167,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"{option} is {devices}, but a node of the job has {counted(gpus, 'GPU')}",
                 f"write {gpus}, or request {devices} GPUs",
             )
-    for launch in script.launches:
+    for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         if each and gpus and each != gpus and (each > gpus or script.only(launch)):
             more = each > gpus
@@ -179,8 +181,10 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 place=launch.place(*launch.row.line.local_ranks),
             )
         yield from _beyond_slots(script, launch)
+        yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
+    yield from _of_ray(script, gpus)
 
 
 def _numbers_by_task(one: RankGroup) -> bool:
@@ -209,6 +213,20 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         "use the number that the scheduler sets in a variable",
         place=launch.place(*launch.row.line.ranks),
     )
+
+
+def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
+    """Yield a launcher whose ranks on a node are to have more cores than the job has there."""
+    each, width, cores = ranks_of_node(launch), cores_of_option(launch), cores_of_script(script)
+    chunks = script.request.chunks
+    counted_cores = chunks[0].get("ncpus") if chunks else script.request.cpus_per_rank
+    if each and width and width > 1 and cores and counted_cores and each * width > cores:
+        yield Hit(
+            launch.line,
+            f"{launch.kind} gets {each} ranks of {width} cores on a node, but the job requests {cores} cores there",
+            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}",
+            place=launch.place("--map-by", "-map-by", "--depth", "-d"),
+        )
 
 
 def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
@@ -247,6 +265,19 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
         else:
             continue
         yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
+
+
+def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
+    """Yield the starts of Ray on a node with more devices than the job has there."""
+    for node in script.tree.all("command"):
+        match = re.search(r"\bray\s+start\b.*?--num-gpus[= ](\d{1,3})\b", node.text, re.S)
+        if gpus and match and int(match[1]) > gpus:
+            yield Hit.at(
+                node,
+                f"ray start gets {match[1]} GPUs, but a node of the job has {gpus}: Ray starts workers on devices that are not there",
+                f"write --num-gpus={gpus}",
+            )
+            return
 
 
 def _of_all_machines(launch: Launch) -> int | None:
@@ -292,6 +323,8 @@ def world_size(script: Script) -> Iterator[Hit]:
         return
     environment = RankEnvironment.of(script)
     for one in ranks(script):
+        if one.sets_ranks:
+            yield from _of_parallel(one)
         if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
             continue
         value = environment.in_effect("WORLD_SIZE", one.start)
@@ -309,6 +342,7 @@ def world_size(script: Script) -> Iterator[Hit]:
                 ),
             )
             return
+        yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
                 yield Hit(
@@ -316,6 +350,24 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+# Options of Megatron: megatron/training/arguments.py
+_PARALLEL = ("tensor_model_parallel_size", "pipeline_model_parallel_size", "context_parallel_size")
+
+
+def _of_parallel(one: RankGroup) -> Iterator[Hit]:
+    """Yield the sizes of Megatron's groups whose product does not divide the number of ranks."""
+    given = {name: number for name in _PARALLEL if (number := one.program.number(name))}
+    size = math.prod(given.values())
+    if "tensor_model_parallel_size" in given and one.total and one.total % size:
+        product = " x ".join(map(str, given.values()))
+        yield Hit(
+            one.line,
+            f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks, but {one.total} start: it "
+            "refuses that",
+            f"write sizes whose product divides {one.total}",
+        )
 
 
 def _devices(one: RankGroup) -> tuple[str, int]:

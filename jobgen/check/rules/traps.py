@@ -121,6 +121,7 @@ def trap_late(script: Script) -> Iterator[Hit]:
     )
     if not works or any(script.named("wait")) or not script.is_batch:
         return
+    last = next((command for command in reversed(script.commands) if command.works), None)
     for command in script.named("trap"):
         caught = _caught(command) & set(_CAUGHT)
         both = caught <= {"TERM", "INT", "HUP"} and not _to_shell(
@@ -129,6 +130,15 @@ def trap_late(script: Script) -> Iterator[Hit]:
         if both and script.is_pbs:
             continue
         if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
+            names = ", ".join(sorted(caught))
+            if last is not None and last.words[0].text == "exec":
+                yield Hit.at(
+                    command.node,
+                    f"exec in line {last.line} replaces this shell, and its trap of {names} with it",
+                    "start the program with & and wait for it",
+                    level=NOTE if both else None,
+                )
+                return
             yield Hit.at(
                 command.node,
                 f"bash runs the trap of {', '.join(sorted(caught))} too late: only after the command in the "

@@ -69,6 +69,7 @@ class Dialect:
     component_words: frozenset[str] = frozenset()  # between the components of a job; they have no dash
     ignores_words = False  # that are neither options nor their values
     step_options: frozenset[str] = frozenset()  # long options of its other commands
+    synonyms: Mapping[str, str] = {}  # words that are no long options, and the option that they mean
     local_variables: Mapping[str, str] = {}  # foreign variables that some sites set, and their meanings
     passed_variables: tuple[str, ...] = ()  # options that pass variables of the submission to the job
     option_versions: Mapping[str, Span] = {}  # that have a long option

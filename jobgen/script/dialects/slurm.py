@@ -68,6 +68,11 @@ class SlurmDialect(Dialect):
     size_options = (*SLURM.keys.memory, "--tmp")
     component_words = frozenset({"hetjob", "packjob"})
     step_options = OF_STEPS
+    synonyms = {
+        "memory": "mem", "memory-per-cpu": "mem-per-cpu", "memory-per-node": "mem", "cpus": "cpus-per-task",
+        "walltime": "time", "queue": "partition", "stdout": "output", "stderr": "error", "project": "account",
+        "email": "mail-user", "cores-per-task": "cpus-per-task",
+    }  # fmt: skip
     option_versions = SPANS
     time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
     time_forms = "minutes, M:S, H:M:S, D-H, D-H:M and D-H:M:S"

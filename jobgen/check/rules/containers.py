@@ -1,0 +1,147 @@
+"""Rules about containers: the files of the node that they have."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from jobgen.check.ranks.containers import Container, containers
+from jobgen.check.ranks.model import RankGroup, forms, ranks
+from jobgen.check.rule import WARNING, rule
+from jobgen.check.rules.launcher_options import others
+from jobgen.launch.containers import RUNTIMES
+from jobgen.launch.wrappers import wrappers
+from jobgen.script.script import Hit, Script
+
+# File systems of clusters, which no image has.
+_SHARED = re.compile(
+    r"/(home|scratch|pscratch|lustre|gpfs|work|project|projects|users|global|beegfs|nfs|cfs|ceph|flash|leonardo\w*)/"
+    r"|~/|\$\{?(HOME|SCRATCH|PSCRATCH|WORK|PROJECT|PWD|SLURM_SUBMIT_DIR|PBS_O_WORKDIR)\}?/"
+)
+_HERE = re.compile(r"^(\$\{?(PWD|SLURM_SUBMIT_DIR|PBS_O_WORKDIR)\}?|\$\(pwd\)|`pwd`)(?=/|$)")
+_OF_SITE = re.compile(r"--(scratch|home|global|cfs|volumes-from|mount-\w+|container-mount-home)\b")
+
+
+@rule(
+    "container-files",
+    WARNING,
+    "A program that the container does not have",
+    """docker and podman mount no directory of the node unless an option names it, and so does pyxis
+    (`srun --container-image`): a program on a file system of the cluster is not there. Python ends with "can't open file".
+    (Files that may be in the image are not reported.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun podman-hpc run --rm --gpu pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun podman-hpc run --rm --gpu -v /scratch/me:/scratch/me pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py
+    """,
+)
+def container_files(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        file = _file(script, one)
+        for container in (*_of_step(one), *containers(script, one)) if file else ():
+            if not container.is_known or not container.is_new or container.passes_files:
+                continue
+            if any(_OF_SITE.match(word or "") for word in container.words):
+                continue
+            mounts = container.mounts
+            if not any("$" in mount and not _HERE.match(mount) for mount in mounts) and not any(
+                _is_below(file, mount) for mount in mounts
+            ):
+                yield Hit(
+                    one.line,
+                    f"{container.name} mounts {_listed(mounts)}: its container has no {file}",
+                    _fix(container, file),
+                )
+                return
+
+
+def _file(script: Script, one: RankGroup) -> str:
+    """Return the file of a program that is certainly on a file system of the cluster; empty if it may be in
+    an image."""
+    nodes = one.inner.program if one.inner is not None else one.command.words
+    texts = [script.constants.value(word) or word.text.strip("\"'") for word in nodes]
+    file = one.program.file or next((text for text in texts if re.search(r"\.(py|sh)$", text)), "")
+    return file if _SHARED.match(file) else ""
+
+
+def _of_step(one: RankGroup) -> Iterator[Container]:
+    """Yield the container that srun itself starts, through pyxis."""
+    outer = one.outer
+    if outer is not None and outer.has(RUNTIMES["pyxis"].image_option) and not outer.unknown:
+        mounts = outer.options.get("--container-mounts")
+        if mounts is None and outer.has("--container-mounts"):
+            return
+        words = [word for mount in (mounts or "").split(",") if mount for word in ("-v", mount)]
+        home = ["--container-mount-home"] * outer.has("--container-mount-home")
+        yield Container("docker", (*words, *home))._replace(name=outer.kind)
+
+
+def _is_below(file: str, mount: str) -> bool:
+    file, mount = (_HERE.sub(".", one).rstrip("/") for one in (file, mount))
+    return file == mount or file.startswith(mount + "/") or mount in ("", "/")
+
+
+def _listed(mounts: tuple[str, ...]) -> str:
+    return f"only {', '.join(mounts)}" if mounts else "no directory"
+
+
+def _fix(container: Container, file: str) -> str:
+    folder = os.path.dirname(file)
+    if container.name == "srun":
+        return f"add --container-mounts={folder}:{folder}"
+    return f"add -v {folder}:{folder}"
+
+
+@rule(
+    "launcher-in-container",
+    WARNING,
+    "A launcher inside a container",
+    """The launcher that is called in a container is that of the image. Its mpirun finds neither `srun` nor ssh there, and
+    starts all ranks on the first node, or none; `srun` is seldom in an image at all. Outside, the launcher starts a
+    container for each rank: `srun apptainer exec IMAGE PROGRAM`.""",
+    fix="call the launcher outside: LAUNCHER apptainer exec IMAGE PROGRAM",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    apptainer exec solver.sif mpirun -np "$SLURM_NTASKS" solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun --mpi=pmix apptainer exec solver.sif solver
+    """,
+)
+def launcher_in_container(script: Script) -> Iterator[Hit]:
+    if not script.request.several or not script.is_batch:
+        return
+    for launch in script.launches:
+        if launch.outer is not None or launch.remote or not (launch.row.of_mpi or launch.row.by_scheduler):
+            continue
+        words = forms(script, launch.command.words)
+        around = [one for one, start, _ in wrappers(words) if one.container]
+        binds = re.search(
+            r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher", launch.command.node.text
+        )
+        if around and not binds:
+            yield Hit(
+                launch.line,
+                f"{launch.kind} of the image starts in the container on the first node, and reaches no other one: the "
+                f"other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle, or it fails",
+            )
+            return
