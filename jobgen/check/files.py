@@ -34,7 +34,9 @@ _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 
 
 # The ends of the names of texts that are no scripts unless they have a directive, besides logs.
-_OTHER_TEXT = re.compile(r"\.(?:md|rst|txt|py|ipynb|jl|lua|r|rb|def|cfg|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h)$", re.I)
+_OTHER_TEXT = re.compile(
+    r"\.(?:md|rst|txt|py|ipynb|jl|lua|r|rb|def|cfg|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h)$", re.I
+)
 _SHELL = re.compile(rb"#!.*?(?:\b|_)(?:ba|da|k|z|c|tc|a)?sh\b")
 
 

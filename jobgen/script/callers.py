@@ -52,7 +52,9 @@ _RUN = (
 )
 _VARIABLE = r"(\w+)\s*=\s*[\"']?[^\s;\"'()|<>`]*\0[\"']?\s*(?:[;#].*)?$"
 # A variable with options of the command.
-_OPTIONS = r"\s*(?:(?:export|local|declare|readonly|my)\s+)?[$@]?(\w+)\s*\+?=\s*(.*(?:^|[\s\"'(\[=])--?[A-Za-z].*)"
+_OPTIONS = (
+    r"\s*(?:(?:export|local|declare|readonly|my)\s+)?[$@]?(\w+)\s*\+?=\s*(.*(?:^|[\s\"'(\[=])--?[A-Za-z].*)"
+)
 _PLAIN_NAMES = r"(?i).+\.(?:py|jl|r|rb|js|lua)"  # files whose variables have no sign in front
 _COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
 _TO_FOLDER = r"\bcp\s[^;&|]*\0[^;&|]*\s[^\s;&|]*\$"  # the name of the folder has a variable

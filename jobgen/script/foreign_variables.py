@@ -47,7 +47,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
 
 
 def _commands(dialect: Dialect) -> tuple[str, ...]:
-    return (*dialect.commands, *dialect.site_launchers, dialect.scheduler.node_step)
+    return (*dialect.commands, *dialect.site_launchers, *filter(None, [dialect.scheduler.node_step]))
 
 
 def _called(text: str, whole: str) -> list[str]:

@@ -77,7 +77,11 @@ def with_own_options(script: Script, key: str) -> str:
     otherwise."""
     title, pattern = MPI_FLAVOURS[key].own_options or ("", "")
     words = [*_loaded(script), *_paths(script), *(one.name for one in script.commands if "_" in one.name)]
-    return title if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words) else ""
+    return (
+        title
+        if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
+        else ""
+    )
 
 
 def _paths(script: Script) -> list[str]:

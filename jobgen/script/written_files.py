@@ -73,7 +73,9 @@ def is_shared(script: Script, path: Node) -> bool:
         return True
     moves = [one for one in _moves(script) if one.node.start < path.start]
     return not script.has_own_folder and all(
-        len(one.arguments) == 1 and _is_fixed(script, one.arguments[0]) and not _is_new(script, one.arguments[0])
+        len(one.arguments) == 1
+        and _is_fixed(script, one.arguments[0])
+        and not _is_new(script, one.arguments[0])
         for one in moves
     )
 

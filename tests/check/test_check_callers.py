@@ -232,7 +232,9 @@ command = "cd " + folder + "; sbatch -J a " + \\
 """
     found = uses(tmp_path, text, "run.py")
     script = f"{JOB}module load a\n#SBATCH --time=1\n#SBATCH --ntasks=4\n#SBATCH --mem=1G\n./a"
-    late = [one for one in check(script.encode(), str(tmp_path / "job.sh"), folder=str(tmp_path)) if one.line > 4]
+    late = [
+        one for one in check(script.encode(), str(tmp_path / "job.sh"), folder=str(tmp_path)) if one.line > 4
+    ]
     assert (found.completed, len(found.options)) == (False, 1)
     assert [(one.line, one.severity) for one in late if one.rule == "late-directive"] == [
         *((5, "note"), (6, "note"), (7, "error"))
@@ -251,7 +253,8 @@ def test_options_of_a_submission_count_for_every_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["sbatch --gres=gpu:1 job.sh", "sbatch --gres=gpu:1 $0", "# Submit it with: sbatch --gres=gpu:1 job.sh"]
+    "line",
+    ["sbatch --gres=gpu:1 job.sh", "sbatch --gres=gpu:1 $0", "# Submit it with: sbatch --gres=gpu:1 job.sh"],
 )
 def test_a_script_that_submits_itself(tmp_path: Path, line: str) -> None:
     script = f"{JOB}#SBATCH --mem-per-gpu=4G\n./a\n{line}\n"

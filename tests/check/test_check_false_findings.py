@@ -311,7 +311,10 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("bare-wait", f"{HEAD}all() {{\nwait\n}}\nsrun ./a &\nall"),
         ("fixed-interface", f"{HEAD}#SBATCH --nodes=2\nexport NCCL_SOCKET_IFNAME=lo\nsrun python3 t.py"),
         ("shared-hostfile", f"{HEAD}srun hostname > hostfile\nsrun -n 1 date\n./a.sh"),
-        ("shared-hostfile", f"{HEAD}srun hostname > hostfile\nfor i in $(cat hostfile); do srun ./a $i; done"),
+        (
+            "shared-hostfile",
+            f"{HEAD}srun hostname > hostfile\nfor i in $(cat hostfile); do srun ./a $i; done",
+        ),
         ("shared-hostfile", f'{PBS}D=/a\nmkdir -p "$D"\ncd "$D"\nsort > hostfile\n./a'),
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
         ("packed-chunks", f"{PBS}#PBS -l select=4:ncpus=16\nmpiexec -n 16 -ppn 4 ./a"),

@@ -65,8 +65,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if not works:
         return
     work, last = works[-1], _last(script)
-    hides = last is not None and script.in_job and not repeats(works, work) and not _reports(script, work)
-    if hides and _is_lost(script, work, last):
+    hides = script.in_job and not repeats(works, work) and not _reports(script, work)
+    if hides and last is not None and _is_lost(script, work, last):
         yield Hit(
             work.line,
             f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
@@ -99,10 +99,14 @@ def _reports(script: Script, work: Command) -> bool:
     by a function that ends the job or others."""
     if work.program == "ctest":
         return any(re.match(r"-[DST]|--(dashboard|script|test-action)\b", word) for word in work.literals)
-    later = [one for one in _run(script) if one.node.start > work.node.end]
+    later = [one for one in run(script) if one.node.start > work.node.end]
     texts = [script.functions.get(one.name, one.statement.text) for one in later]
     mailed = any(re.search(_MAIL, text) and re.search(_RESULTS, text) for text in texts)
-    return mailed or any(re.search(_ENDING, script.functions.get(one.name, "")) for one in later if one.node.under("if_statement"))
+    return mailed or any(
+        re.search(_ENDING, script.functions.get(one.name, ""))
+        for one in later
+        if one.node.under("if_statement")
+    )
 
 
 _MAIL = r"\b(?:mailx?|sendmail|mutt)\s"

@@ -205,7 +205,9 @@ def appended_ds_env(script: Script) -> Iterator[Hit]:
         for word in one.arguments
     ]
     others = any(script.launches) and not any(script.launched("deepspeed"))
-    for line, text in appended if not others or may_have_reader(script, script.launches[-1].command.node) else ():
+    for line, text in (
+        appended if not others or may_have_reader(script, script.launches[-1].command.node) else ()
+    ):
         if text.rpartition("/")[2] == ".deepspeed_env":
             yield Hit(line)
             return

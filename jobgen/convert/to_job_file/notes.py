@@ -354,9 +354,13 @@ def timed(file: JobFile, program: Command) -> Iterator[Remark]:
         yield Remark(program.line, "time", why, lost=False)
 
 
-_NO_START = PRINT | STATE | {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
+_NO_START = (
+    PRINT | STATE | {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
+)
 # An option whose value is the name of a launcher, and not a command.
-_NAMES_LAUNCHER = re.compile(r"-[^=]*(launch|mpi|run|backend|sched|exec|cluster|engine|type|mode|param)[^=]*$")
+_NAMES_LAUNCHER = re.compile(
+    r"-[^=]*(launch|mpi|run|backend|sched|exec|cluster|engine|type|mode|param)[^=]*$"
+)
 
 
 def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -367,7 +371,9 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
     for one in script.commands:
         texts = [os.path.basename(text) for text in one.literals]
         pairs = zip(("", *one.literals), texts, strict=False)
-        name = next((name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before)), "")
+        name = next(
+            (name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before)), ""
+        )
         if name and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
             yield Remark(one.line, shown(one.node), why)

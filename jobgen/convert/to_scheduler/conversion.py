@@ -209,7 +209,8 @@ def _whole_nodes(script: Script, content: ScriptRequest, parts: set[str]) -> lis
         for key in unknown & site.file.mandatory.keys() if "-l select={nodes}" in words else ():
             given = set(re.split("[:,]", script.heeded[key].value))
             found.append((site, set(re.split("[:,]", site.file.mandatory[key]))))
-    own = given.difference(set.intersection(*(values for _, values in found))) if found else given
+    common = set[str].intersection(*(values for _, values in found)) if found else set()
+    own = given - common
     fitting = [site for site, values in found if own & values]
     of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
     return of_queue or fitting or [site for site, _ in found]
