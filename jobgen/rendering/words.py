@@ -207,6 +207,8 @@ def _needs(plan: Plan) -> list[str]:
     """Return the checks of the container, the training module and the program."""
     box, program = plan.container, plan.program
     lines = ["job_try_container"] if box else []
+    if box is None and plan.launch.pmi_library:
+        lines.append(f"job_pmi_library {plan.launch.pmi_library}")
     if box and box.needs:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
     if program.is_ours:

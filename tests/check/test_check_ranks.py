@@ -261,6 +261,8 @@ SILENT = [
     ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
     ("launcher-binding", OPEN + "mpirun -np 2 ./a\n"),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 1 gmx_mpi grompp -f a.mdp\n"),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 1 --map-by socket ./a\n"),
     ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 --map-by ppr:1:node:PE=8 ./a\n"),
     ("visible-devices", MIG + "python t.py\n"),
     ("visible-devices", MIG.replace("gpu:1g.10gb", "gpu:a100") + "torchrun --nproc-per-node=4 t.py\n"),
