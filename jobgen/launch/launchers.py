@@ -362,8 +362,9 @@ class MpiFlavour(NamedTuple):
     passes the whole environment to every rank. ``own_sessions``: the srun or ssh that it starts leaves its
     session. ``more_ranks`` are further variables of a rank, with the fields of ``ranks`` that have their
     values. ``own_options`` are the title and a pattern of the modules of an MPI of this kind whose mpirun has
-    other options. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes each host
-    of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``.
+    other options. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes
+    each host of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``, and the
+    ranks find each other.
     ``restarts_measured``: its jobs were restarted in place by a test.
     """
 

@@ -35,6 +35,11 @@ class LaunchMethod(NamedTuple):
         return self.mpi if self.row.of_mpi else None
 
     @property
+    def pmi_library(self) -> str:
+        """Return the variable by which the MPI of srun's ranks finds a library of Slurm; empty without one."""
+        return self.mpi.pmi_library if self.mpi is not None and self.row.mpi_plugin else ""
+
+    @property
     def rank_variables(self) -> RankVariables | None:
         """Return the launcher's rank variables; None if it sets RANK, WORLD_SIZE and LOCAL_RANK itself."""
         return (self.mpirun or self.row).ranks

@@ -136,6 +136,7 @@ def _needs(plan: Plan) -> dict[str, object]:
         "expand": _variables(plan),
         "handover": True,
         "mpi_version": launch.mpirun and launch.mpirun.version,
+        "pmi_library": launch.pmi_library and box is None,
         "pdsh": launch.start_nodes == "pdsh",
         "stage": spec.stage,
         "local_caches": local_caches(spec),

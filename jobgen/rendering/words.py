@@ -227,6 +227,8 @@ def _needs(plan: Plan) -> list[str]:
         lines.append(f"job_read_values {' '.join(inside)}")
     if box:
         lines.append("job_try_container")
+    elif plan.launch.pmi_library:
+        lines.append(f"job_pmi_library {plan.launch.pmi_library}")
     if box and box.needs:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
     if program.is_ours:

@@ -261,6 +261,8 @@ SILENT = [
     ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
     ("launcher-binding", OPEN + "mpirun -np 2 ./a\n"),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 1 gmx_mpi grompp -f a.mdp\n"),
+    ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 1 --map-by socket ./a\n"),
     ("launcher-binding", OPEN + "export OMP_NUM_THREADS=8\nmpirun -np 2 --map-by ppr:1:node:PE=8 ./a\n"),
     ("visible-devices", MIG + "python t.py\n"),
     ("visible-devices", MIG.replace("gpu:1g.10gb", "gpu:a100") + "torchrun --nproc-per-node=4 t.py\n"),
@@ -512,3 +514,24 @@ def test_a_script_on_another_node_has_no_variable_of_the_job(
     source = (tmp_path / "job.pbs").read_bytes()
     rules = {one.rule for one in check(source, "job.pbs", folder=str(tmp_path))}
     assert ("unpassed-variable" in rules) is found
+
+
+@pytest.mark.parametrize(
+    ("signal", "start", "found"),
+    [
+        ("USR1@60", "", True),
+        ("USR1@60", "exec ", False),
+        ("B:USR1@60", "", False),
+        ("USR1@60", "trap '' USR1\n", False),
+    ],
+)
+def test_a_shell_in_a_step_gets_the_signal_too(signal: str, start: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "rank.sh").write_text(f"#!/bin/bash\nsource v/bin/activate\n{start}python t.py\n")
+    script = (
+        SLURM.replace("#SBATCH --time", f"#SBATCH --signal={signal}\n#SBATCH --time") + "srun bash rank.sh\n"
+    )
+    rules = [(one.file, one.rule) for one in check(script.encode(), "job.sh", folder=str(tmp_path))]
+    assert (("rank.sh", "signal-to-steps") in rules) is found
+    inside = SLURM.replace("#SBATCH --time", f"#SBATCH --signal={signal}\n#SBATCH --time")
+    inside += f'srun bash -c "{start.replace(chr(10), "; ")}python t.py; echo done"\n'
+    assert ("signal-to-steps" in {one.rule for one in check(inside.encode())}) is found

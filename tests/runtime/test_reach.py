@@ -10,7 +10,7 @@ from support.runtime_shell import Done, Shell
 
 FILES = (
     "preflight", "pdsh", "reach_remote", "reach_srun", "reach_ssh", "node/remote", "openmpi",
-    "mpich", "intel", "mpi", "mpi_version",
+    "mpich", "intel", "mpi", "mpi_version", "pmi_library",
 )  # fmt: skip
 
 # ------------------------------------------------------------------------------------------ the launchers
@@ -108,6 +108,28 @@ def test_whose_mpirun_it_is(shell: Shell, version: str, status: int, said: str) 
 def test_a_step_without_mpi_checks_none(shell: Shell) -> None:
     done = shell.run("mpi_version", "job_mpi_version_text=x job_mpi_title=x; job_check_mpi; echo on")
     assert (done.lines, done.said) == (["on"], "")
+
+
+@pytest.mark.parametrize(
+    ("has", "given", "status", "value"),
+    [
+        ("lib/libpmi2.so", "", 0, "{folder}/lib/libpmi2.so"),
+        ("lib64/libpmi2.so.0", "", 0, "{folder}/lib64/libpmi2.so.0"),
+        ("lib64/libpmi2.so", "/own/libpmi2.so", 0, "/own/libpmi2.so"),
+        ("lib64/libpmi.so", "", 71, ""),
+    ],
+)
+def test_the_library_by_which_ranks_of_srun_find_each_other(
+    shell: Shell, has: str, given: str, status: int, value: str
+) -> None:
+    shell.commands(srun="true")
+    file = shell.folder / has
+    file.parent.mkdir()
+    file.touch()
+    code = f"export OF_MPI={given}; job_pmi_library OF_MPI; printenv OF_MPI"
+    done = shell.run("pmi_library", code)
+    assert (done.status, done.out.strip()) == (status, value.format(folder=shell.folder))
+    assert ("OF_MPI is not set" in done.said) is (status == 71)
 
 
 # ------------------------------------------------------------------------------------------- other hosts

@@ -136,7 +136,8 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
         words = forms(script, launch.command.words)
         around = [one for one, start, _ in wrappers(words) if one.container]
         binds = re.search(
-            r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher", launch.command.node.text
+            r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher|\s-H\s",
+            launch.command.node.text,
         )
         if around and not binds:
             yield Hit(

@@ -440,19 +440,29 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         if total not in (1, 2):
             continue
         words = {script.constants.value(word) or word.text for word in outer.words}
-        if any(map(_BINDS.search, words)) or recognized_mpi(script, words) != DEFAULT_MPI:
+        placed = outer.options.get("--map-by") or outer.options.get("-map-by") or "slot"
+        if (
+            any(map(_BINDS.search, words))
+            or not _TO_CORES.fullmatch(placed)
+            or recognized_mpi(script, words) != DEFAULT_MPI
+        ):
             continue
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads = 0 if value is None else _threads(script, value)
-        several = (
-            f"{one.name} and its ranks" if one.inner is not outer else f"{threads} threads" * (threads > 1)
-        )
+        several = f"{threads} threads" * (threads > 1 and _uses_threads(one))
+        several = several if one.inner is outer else f"{one.name} and its ranks"
         if several and (cores_of_script(script) or 2) > total:
             yield Hit(
                 one.line,
                 f"{outer.kind} binds each of its processes to one core, which {several} share",
             )
             return
+
+
+def _uses_threads(one: RankGroup) -> bool:
+    """Return whether a program may use the threads of OpenMP: of those of GROMACS only mdrun does."""
+    words = one.program.arguments
+    return not any(os.path.basename(word).startswith("gmx") for word in words[:1]) or "mdrun" in words
 
 
 def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
@@ -487,6 +497,9 @@ def _listed_cores(text: str) -> int:
 
 
 # Variables and options by which Open MPI binds its processes otherwise.
+_TO_CORES = re.compile(
+    r"(slot|node|core|ppr:\d+:node)(:.*)?"
+)  # by these one or two processes are bound to cores
 _BINDINGS = re.compile(r"(OMPI|PRTE)_MCA_(hwloc|rmaps)_")
 _BINDS = re.compile(
     r"^-?-(bind|rankfile|rf|cpu-set|cpu-list|cpus-per|report-bindings)|(hwloc|rmaps)_base|^-rf$"

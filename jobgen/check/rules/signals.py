@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.ranks.model import is_work, ranks
+from jobgen.check.ranks.environment import ACTIVATES
+from jobgen.check.ranks.model import code, is_work, ranks
 from jobgen.check.rule import WARNING, rule
+from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import statement
 
@@ -44,7 +46,8 @@ def _caught(script: Script) -> set[str]:
     "A signal that is not handled",
     """Without `B:` Slurm sends `--signal` only to the job's steps, the processes of `srun`: a trap in the batch
     script never runs, and a program that the script starts without `srun` gets nothing. torchrun, accelerate and
-    deepspeed do not forward USR1 to the training processes.""",
+    deepspeed do not forward USR1 to the training processes. All processes of a step get the signal: a shell that waits for
+    the program there ends by it, unless it has a trap or has started the program with `exec`.""",
     bad="""
     #!/bin/bash
     #SBATCH --signal=USR1@60
@@ -67,6 +70,7 @@ def _caught(script: Script) -> set[str]:
     """,
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
+    yield from _ending_shells(script)
     caught = _caught(script)
     for signal in _signals(script):
         if signal.to_shell:
@@ -80,6 +84,41 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
+
+
+def _ending_shells(script: Script) -> Iterator[Hit]:
+    """Yield the shells of a step that wait for a program: Slurm signals them, too (measured with 22.05)."""
+    outer = script.starter.call.outer if script.starter is not None else None
+    if script.starter is not None and outer is not None and outer.row.by_scheduler and script.for_a_shell:
+        names = _ending(script.starter.script) - _caught(script)
+        waits = (
+            one for one in script.commands if one.works and one.words[0].text != "exec" and not one.background
+        )
+        program = next(waits, None)
+        others = any(not ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval"))
+        if names and program is not None and not others:
+            yield Hit.at(program.node, _END.format("this shell", min(names)), _EXEC)
+        return
+    names = _ending(script)
+    for one in ranks(script) if names else ():
+        if one.text is None or one.outer is None or not one.outer.row.by_scheduler:
+            continue
+        found = list(commands(code(one.text)))
+        last = found[-1] if found else None
+        if any(one.name in ("trap", "exec") for one in found) or last is None or last.works:
+            continue
+        if any(one.works for one in found):
+            yield Hit(one.line, _END.format("the shell of bash -c", min(names)), _EXEC)
+            return
+
+
+_END = "Slurm signals {0}, too, which has no trap for {1}: it ends, and the step fails while the program still saves"
+_EXEC = "start the program with exec, or catch the signal in the shell, too"
+
+
+def _ending(script: Script) -> set[str]:
+    """Return the signals for the steps by which a shell ends."""
+    return {one.name for one in _signals(script) if not one.to_shell} & set(_ENDING)
 
 
 def _lost_in_steps(script: Script, name: str) -> str:
