@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
+from jobgen.errors import JobgenError
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.sites.site_file import Site
 from jobgen.values.parsers import number
 
 CHUNKS = {"-l select", "-l nodes"}  # the options that request nodes with their cores
@@ -131,3 +134,30 @@ def filled(launch: Launch) -> tuple[int, int]:
 
 def _text(cores: int) -> str:
     return f"-l ncpus={cores}"
+
+
+def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
+    """Return the sites of whole nodes that a script may be for: by a resource of its nodes, else by one of
+    the directives ``keys`` that they demand, whose values some of them may share, and by the queue."""
+    from jobgen.sites import search
+    from jobgen.sites.loader import load
+
+    chunk = script.request.chunks[0] if len(script.request.chunks) == 1 else {}
+    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
+    found: list[tuple[Site, set[str]]] = []
+    given = set[str]()
+    for name in search.names() if parts or keys else ():
+        try:
+            site = load(name)
+        except JobgenError:
+            continue  # a file of the user that is wrong
+        words = {part for line in site.file.request or () for part in line.split(":")}
+        if parts & words:
+            return [site]
+        for key in keys & site.file.mandatory.keys() if "-l select={nodes}" in words else ():
+            given = set(re.split("[:,]", script.heeded[key].value))
+            found.append((site, set(re.split("[:,]", site.file.mandatory[key]))))
+    common = set[str].intersection(*(values for _, values in found)) if found else set()
+    fitting = [site for site, values in found if (given - common) & values]
+    of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
+    return of_queue or fitting or [site for site, _ in found]

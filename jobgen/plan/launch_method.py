@@ -36,7 +36,7 @@ class LaunchMethod(NamedTuple):
 
     @property
     def pmi_library(self) -> str:
-        """Return the variable by which the MPI of srun's ranks finds a library of Slurm; empty without one."""
+        """Return the variable by which the MPI of srun's ranks finds a library of Slurm, or an empty text."""
         return self.mpi.pmi_library if self.mpi is not None and self.row.mpi_plugin else ""
 
     @property

@@ -1,8 +1,8 @@
 """How the files beside a script use it: they complete it, run it without a scheduler, or submit it.
 
 The scheduler does not read the text of a file that another one completes, and options of the command line
-replace those of directives. Only files in the same folder are read, and few of them. A script may submit itself,
-or have the command in a comment.
+replace those of directives. Only files in the same folder are read, and few of them. A script may submit
+itself, or have the command in a comment.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Callers(NamedTuple):
 
     ``completed``: one of them copies, changes or includes its text, or only runs it without a scheduler.
     ``options``: what commands that submit it have before its name, with the values of their variables.
-    ``by_moab``: commands of Moab submit it, no others. ``copied``: one of them copies it to another folder before.
+    ``by_moab``: commands of Moab submit it, no others. ``copied``: one of them first copies it elsewhere.
     """
 
     completed: bool = False

@@ -561,3 +561,10 @@ def test_processes_on_any_nodes_are_ranks_of_one_node() -> None:
     assert not [one for one in done.remarks if one.lost]
     assert [one.line for one in done.remarks if "all on one node" in one.why] == [1]
     assert values(job_file("#PBS -l nodes=1:ppn=2,feature=k20\n./run\n").text)["constraint"] == "k20"
+
+
+def test_the_devices_of_a_site_of_whole_nodes() -> None:
+    head = "#!/bin/bash\n#PBS -l select=2:system=polaris\n#PBS -l walltime=01:00:00\n"
+    done = job_file(f"{head}mpiexec -n 8 --ppn 4 python3 t.py\n")
+    assert values(done.text)["gpus_per_node"] == 4
+    assert any("ALCF Polaris gives whole nodes, of 4 GPUs" in one.why for one in done.remarks)

@@ -192,7 +192,7 @@ NO_PLACE = "select without place"
 
 
 def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the memory of a core, a device or a whole job, the number of whose parts is not known."""
+    """Yield a remark on the memory of a core, a device or a job, the number of whose parts is not known."""
     nodes = script.request.chunks[0].get("", "1") if script.request.chunks else "1"
     for key in (*source.scheduler.keys.memory, "-l pmem"):
         is_total = key == "-l mem" and re.fullmatch(r"[\w.-]+", nodes) is None

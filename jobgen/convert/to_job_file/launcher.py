@@ -285,7 +285,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     if named and (title := with_own_options(script, named)):
-        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[named].title}, which jobgen writes"
+        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[named].title}"
         file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin))
     for name, other in DIALECTS.items() if named else ():
         key = recognized_mpi(script, target=name)

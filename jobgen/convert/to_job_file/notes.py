@@ -82,7 +82,8 @@ _COUNTS_LINES = "|".join(
 )  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 _FINDS_NONE = re.compile(
-    r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
+    r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$"
+    r"|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
 )
 
 
@@ -285,8 +286,8 @@ def _is_set(script: Script, name: str) -> bool:
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield a remark on each variable of the program, or of the commands after it, that the loop, condition or
-    function around it sets, which the job file does not have."""
+    """Yield a remark on each variable of the program, or of the commands after it, that the loop, condition
+    or function around it sets, which the job file does not have."""
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
@@ -364,7 +365,7 @@ _NAMES_LAUNCHER = re.compile(
 
 
 def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on each command that is given a launcher and its program, as a tool that measures them."""
+    """Yield a remark on each command that gets a launcher and its program, as a tool that measures them."""
     known = {name for row in LAUNCHERS.values() if row.by_scheduler or row.of_mpi for name in row.names}
     of_launches = {id(one.command.node) for one in script.launches}
     each = file.values.get("ranks_per_node", 1)

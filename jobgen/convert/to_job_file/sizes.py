@@ -212,6 +212,10 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
 def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
     kind = script.request.gpu_type or launch_nodes.devices_of_steps(script)[2]
     file.values.pop("gpus_per_node", None)
+    sites = launch_nodes.sites_of_whole_nodes(script, script.heeded.keys()) if not gpus else []
+    if len(sites) == 1 and (gpus := sites[0].file.node.gpus or 0):
+        why = f"{sites[0].title} gives whole nodes, of {gpus} GPUs"
+        file.remarks.append(Remark(line, "accelerators", why, lost=False))
     if not gpus:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))

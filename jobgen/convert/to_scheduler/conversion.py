@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
 from jobgen.convert.request_reader import has_directives
@@ -22,7 +21,7 @@ from jobgen.convert.to_scheduler import (
 from jobgen.convert.to_scheduler.component_scripts import joined, scripts_of
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
-from jobgen.errors import JobgenError, one_of
+from jobgen.errors import one_of
 from jobgen.schedulers.base import key_of
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
@@ -30,9 +29,6 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
-
-if TYPE_CHECKING:
-    from jobgen.sites.site_file import Site
 
 # Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
@@ -164,8 +160,9 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
     if not key or not chunk:
         return
-    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
-    sites = _whole_nodes(script, content, parts)
+    sites = launch_nodes.sites_of_whole_nodes(
+        script, {text.partition("=")[0] for _, text, _ in content.unconverted}
+    )
     parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
     if sites:
@@ -187,33 +184,6 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
     option = script.heeded[key]
     content.unsure.append((option, f"{key}={option.value}", why))
-
-
-def _whole_nodes(script: Script, content: ScriptRequest, parts: set[str]) -> list[Site]:
-    """Return the sites of whole nodes that a script may be for: by a resource of a node in ``parts``, else by
-    a directive that they demand, whose values some of them may share, and by the queue."""
-    from jobgen.sites import search
-    from jobgen.sites.loader import load
-
-    unknown = {text.partition("=")[0] for _, text, _ in content.unconverted}
-    found: list[tuple[Site, set[str]]] = []
-    given = set[str]()
-    for name in search.names() if parts or unknown else ():
-        try:
-            site = load(name)
-        except JobgenError:
-            continue  # a file of the user that is wrong
-        words = {part for line in site.file.request or () for part in line.split(":")}
-        if parts & words:
-            return [site]
-        for key in unknown & site.file.mandatory.keys() if "-l select={nodes}" in words else ():
-            given = set(re.split("[:,]", script.heeded[key].value))
-            found.append((site, set(re.split("[:,]", site.file.mandatory[key]))))
-    common = set[str].intersection(*(values for _, values in found)) if found else set()
-    own = given - common
-    fitting = [site for site, values in found if own & values]
-    of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
-    return of_queue or fitting or [site for site, _ in found]
 
 
 def _line(script: Script, source: Dialect, field: str) -> int:
