@@ -135,6 +135,15 @@ def _submissions(lines: list[str]) -> Iterator[tuple[str, str]]:
         yield found[1], re.sub(r"(?<!\S)-\w\s+(?=--\w)", "", text)  # -b "--time=1" of a command around it
 
 
+def makes_folder(folder: str, name: str, made: str) -> bool:
+    """Return whether a file beside another one makes a directory, by ``mkdir`` or ``os.makedirs``."""
+    pattern = re.compile(
+        rf"\b(?:mkdir|makedirs|mkpath|install\s+-d)\b[^;&|]*?[\s\"'(/]{re.escape(made)}/?(?=[\s\"';&|)]|$)"
+    )
+    texts = (text for other, text in _texts(folder, name) if not re.fullmatch(_DOCUMENT, other))
+    return any(pattern.search(line) for text in texts if made in text for line in _lines(text))
+
+
 def _lines(text: str) -> list[str]:
     """Return the lines of a program, joined behind a backslash, without long lines of data."""
     lines = (line for line in text.split("\n") if len(line) <= _LONGEST)

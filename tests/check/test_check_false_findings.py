@@ -545,3 +545,73 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
 def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
     (only,) = found(f"{HEAD}{lines}\n", "no-errexit")
     assert only.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("shared-log", f"{HEAD}#SBATCH -o a.log\n# sbatch --output=a-$k.log job.sh\n./a"),
+        ("task-total", f"{HEAD}#SBATCH -N 1 -n 1 --ntasks-per-node=4\nmpirun ./a"),
+        ("output-directory", f"{PBS}#PBS -o logs/a.log\nmkdir -p logs/$PBS_JOBID\n./a"),
+        ("late-directive", f"{HEAD}$MORE_OPTIONS\n#SBATCH -n 4\n./a"),
+        *(
+            ("debug-setting", f"#!/bin/bash\n#SBATCH --time=24:00:00\n{lines}\npython3 a.py")
+            for lines in (
+                "# do not remove: the training hangs without it\nexport CUDA_LAUNCH_BLOCKING=1",
+                "export CUDA_LAUNCH_BLOCKING=1\nexport DIFFBRAGG_USE_KOKKOS=1",
+            )
+        ),
+        *(
+            ("no-walltime", f"#!/bin/bash\n#SBATCH --exclusive\n{line}")
+            for line in (
+                "mpirun -np $SLURM_NTASKS ./a",
+                ': "${CONT:?CONT not set}"\nsrun ./a',
+                "srun ./a --limit $WALLTIME",
+            )
+        ),
+    ],
+)
+def test_what_the_text_decides_elsewhere(rule: str, text: str) -> None:
+    assert found(text, rule) == []
+
+
+def test_the_number_of_nodes_in_a_message_decides_nothing() -> None:
+    text = "#!/bin/bash\n#SBATCH --exclusive\necho $SLURM_NNODES\nsrun ./a"
+    assert [one.severity for one in found(text, "no-walltime")] == ["note"]
+
+
+def test_late_directives_of_one_run_after_the_other() -> None:
+    runs = "\n".join(f"#SBATCH -n {n}\n./a {n}" for n in (1, 2, 4))
+    assert {(one.severity, one.fix) for one in found(f"{HEAD}./b\n{runs}", "late-directive")} == {
+        ("error", "a job has one value of it: submit a job for each")
+    }
+    several = "\n".join(f"#SBATCH -n {n}" for n in (1, 2, 4))
+    assert {one.severity for one in found(f"{HEAD}./b\n{several}\n./a", "late-directive")} == {"note"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "count"),
+    [
+        ("submit.sh", "mkdir -p out/logs\nsbatch job.sh\n", 0),
+        ("submit.py", 'os.makedirs("out/logs", exist_ok=True)\n', 0),
+        ("submit.sh", "mkdir -p out/logs2\n", 1),
+        ("README.md", "mkdir -p out/logs\n", 1),
+    ],
+)
+def test_a_folder_that_a_file_beside_the_script_makes(
+    name: str, text: str, count: int, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    findings = check(f"{HEAD}#SBATCH -o out/logs/%j.log\n./a\n".encode(), "job.sh", folder=str(tmp_path))
+    assert [one.rule for one in findings].count("output-directory") == count
+
+
+def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
+    text = f"{HEAD}#SBATCH -o logs/%j.log\n./a\n".encode()
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "scripts/slurm").mkdir(parents=True)
+    rules = [one.rule for one in check(text, "job.sh", folder=str(tmp_path / "scripts/slurm"))]
+    assert "output-directory" in rules
+    (tmp_path / ".git").mkdir()
+    rules = [one.rule for one in check(text, "job.sh", folder=str(tmp_path / "scripts/slurm"))]
+    assert "output-directory" not in rules

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
 from jobgen.script.other_text import foreign_lines, has_variable, is_template
@@ -134,7 +136,7 @@ def late(script: Script) -> Iterator[Hit]:
     ]
     if script.dialect.needs_shebang and not "".join(script.lines[:1]).startswith("#!"):
         return  # sbatch refuses the script
-    if is_template(script.line(script.directives.first_command)):
+    if is_template(first := script.line(script.directives.first_command)) or _is_unset(script, first):
         return  # the first command may be none in the script that is made of the template
     if script.directives.late and script.line(script.directives.first_command).startswith("<<<<<<< "):
         reason = "the directives below are ignored: git has left this mark of a conflict"
@@ -145,6 +147,7 @@ def late(script: Script) -> Iterator[Hit]:
     submits = any(script.named("sbatch", "qsub")) or any(text.lstrip().startswith("#!") for text in bodies)
     writes_job = not script.directives.live and submits
     values = _late_values(script)
+    in_turn = _values_in_turn(script)
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
@@ -156,12 +159,14 @@ def late(script: Script) -> Iterator[Hit]:
             f"{script.directives.first_command}",
             f"give it to {script.dialect.command}: directives expand no variables of the script"
             if variable
+            else "a job has one value of it: submit a job for each"
+            if in_turn & _keys(script, line)
             else "",
             level=NOTE
             if (script.directives.live and end < line.number)
             or writes_job
             or (script.for_another_scheduler and not script.directives.live)
-            or _loses_nothing(script, line, values)
+            or _loses_nothing(script, line, values, in_turn)
             else None,
             edits=() if variable else _move(script, line),
         )
@@ -177,7 +182,33 @@ def _late_values(script: Script) -> dict[str, set[str]]:
     return found
 
 
-def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]]) -> bool:
+def _keys(script: Script, line: Line) -> set[str]:
+    """Return the options of a directive."""
+    scheduler = script.dialect.scheduler
+    return {key for key, _ in settings(read_options(line.rest, scheduler, line.number), scheduler)}
+
+
+def _values_in_turn(script: Script) -> set[str]:
+    """Return the options that late directives have for one program after the other."""
+    lines: dict[str, list[int]] = {}
+    for line in script.directives.late:
+        for key in _keys(script, line):
+            lines.setdefault(key, []).append(line.number)
+    programs = [one.line for one in script.commands if one.name not in TOOLS | STATE]
+    return {
+        key
+        for key, numbers in lines.items()
+        if sum(any(a < one < b for one in programs) for a, b in pairwise(numbers)) > 1
+    }
+
+
+def _is_unset(script: Script, text: str) -> bool:
+    """Return whether a line is a variable in capitals alone that the script never sets."""
+    found = re.fullmatch(r"\s*\$\{?([A-Z]\w*)\}?\s*", text)
+    return found is not None and found[1] not in script.values
+
+
+def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_turn: set[str]) -> bool:
     """Return whether a late directive is in effect anyway, passes variables only, or is one of several
     alternatives."""
     options = read_options(line.rest, script.dialect.scheduler, line.number)
@@ -188,7 +219,7 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]]) -> b
         or key in given
         or (key in in_effect and in_effect[key].value == option.value)
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
-        or len(values[key]) >= _ALTERNATIVES
+        or (len(values[key]) >= _ALTERNATIVES and key not in in_turn)
         for key, option in settings(options, script.dialect.scheduler)
     )
 

@@ -165,7 +165,8 @@ _OF_DEBUGGING = {
     NOTE,
     "A setting for debugging in a training",
     """Variables such as `CUDA_LAUNCH_BLOCKING=1` help to find the place of a fault, and slow down the program: the
-    processor no longer works ahead of the GPU. They often stay in a script after the fault was found.""",
+    processor no longer works ahead of the GPU. They often stay in a script after the fault was found. (It is silent
+    where a comment says why the setting stays, and with Kokkos, which asks for it.)""",
     fix="remove it when the fault is found",
     bad="""
     #!/bin/bash
@@ -188,5 +189,19 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         pattern, effect = _OF_DEBUGGING.get(name, ("", ""))
         text = literal(value)
         short = (script.request.walltime or 7200) < 7200
-        if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short:
+        meant = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}") or _needs(
+            script, name
+        )
+        if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
+
+
+# A comment that says why the setting stays.
+_MEANT = re.compile(
+    r"(?i)#.*\b(?:do ?n[o']t remove|keep|hangs?|deadlocks?|work-?around|needed|requires?d?|must|crash(?:es)?|fix(?:es)?)\b"
+)
+
+
+def _needs(script: Script, name: str) -> bool:
+    """Return whether a library asks for a variable: Kokkos with unified memory that all kernels wait."""
+    return name == "CUDA_LAUNCH_BLOCKING" and re.search("(?i)kokkos", script.tree.text) is not None

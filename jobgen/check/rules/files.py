@@ -8,6 +8,8 @@ from itertools import islice
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.errors import shown
+from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions
@@ -40,6 +42,8 @@ def shared_log(script: Script) -> Iterator[Hit]:
         return
     for option in script.heeded.values():
         if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
+            if _is_given(script, option):
+                return
             yield Hit.at(
                 option,
                 f"all jobs of this script write to {shown(option.value)}: a later one overwrites it",
@@ -85,6 +89,14 @@ def requeue_log(script: Script) -> Iterator[Hit]:
 
 # A date with a time, as a program writes it into the name of a log: 2024-05-01T12:30, 20240501_123000.
 _MOMENT = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d[-_.T]?[0-2]\d[-_.:]?[0-5]\d")
+
+
+def _is_given(script: Script, option: DirectiveOption) -> bool:
+    """Return whether a command that submits the script has the option, too: in a file beside it or in a comment."""
+    comments = (re.search(r"^\s*#.*?\b(?:sbatch|qsub)\s+(-.*)", line) for line in script.lines)
+    scheduler = script.dialect.scheduler
+    given = [one for found in comments if found for one in read_options(found[1], scheduler)]
+    return option.flag in {one.flag for one in (*given, *script.given)}
 
 
 def _is_one_file(script: Script, value: str) -> bool:

@@ -15,6 +15,7 @@ from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import DirectiveOption
+from jobgen.script.callers import makes_folder
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import literal
@@ -82,8 +83,8 @@ def _lost(script: Script, path: str) -> str | None:
     """The scheduler does not create the directory of an output file. Slurm opens the file before the script
     starts, and the job fails without a log; a `mkdir` in the script runs too late. PBS runs the job, ends it
     with status 0, and loses the output. (Without a `mkdir` it is a note: the directory may exist where the
-    job is submitted. It is silent if the directory is beside the script, or is that of the script, and for
-    other absolute paths.)""",
+    job is submitted. It is silent if the directory is beside the script, or above it in its repository, if it is that
+    of the script, if a file beside it makes it, and for other absolute paths.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -112,6 +113,8 @@ def output_directory(script: Script) -> Iterator[Hit]:
         made = _made(script, folder)
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
+        if made is None and (_is_made_beside(script, folder) or (copied and _makes_below(script, folder))):
+            continue
         yield Hit.at(
             option,
             f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: "
@@ -126,7 +129,35 @@ def _exists(script: Script, folder: str) -> bool:
     path = script.path(folder)
     moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
     own = f"/{script.folder}".endswith(f"/{folder}")  # the script is submitted from above
-    return folder == "." or path is None or os.path.isdir(path) or own or any(map(os.path.isabs, moved))
+    if folder == "." or path is None or own or any(map(os.path.isabs, moved)):
+        return True
+    return any(os.path.isdir(os.path.join(one, folder)) for one in _above(script))
+
+
+def _above(script: Script) -> Iterator[str]:
+    """Yield the folder of a script, and those above it up to the root of its repository."""
+    place = os.path.abspath(script.folder or ".")
+    yield place
+    found = []
+    while (parent := os.path.dirname(place)) != place and not os.path.exists(os.path.join(place, ".git")):
+        place = parent
+        found.append(place)
+    if os.path.exists(os.path.join(place, ".git")):
+        yield from found
+
+
+def _is_made_beside(script: Script, folder: str) -> bool:
+    """Return whether a file beside the script makes a folder, before it submits the script perhaps."""
+    return script.folder is not None and makes_folder(script.folder, script.name, folder)
+
+
+def _makes_below(script: Script, folder: str) -> bool:
+    """Return whether the job makes a folder below this one: ``mkdir -p logs/$PBS_JOBID``."""
+    for command in script.named("mkdir"):
+        texts = (os.path.normpath(script.constants.text(word)) for word in command.arguments)
+        if any(text.startswith(f"{folder}/") for text in texts):
+            return True
+    return False
 
 
 def _made(script: Script, folder: str) -> Command | None:

@@ -46,9 +46,7 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
     printed = {name for name, _ in script.expansions} - {
-        name
-        for name, node in script.expansions
-        if not _is_printed(node) or node.under("command_substitution")
+        name for name, node in script.expansions if not is_printed(node) or node.under("command_substitution")
     }
     for name, node in script.expansions:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
@@ -544,13 +542,13 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }
     for name, node in _uses(script):
-        if of_jobs.near(name) or all(_is_printed(one) or _may_be_words(one) for one in uses[name]):
+        if of_jobs.near(name) or all(is_printed(one) or _may_be_words(one) for one in uses[name]):
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if not (name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name)):
             yield name, node
 
 
-def _is_printed(node: Node) -> bool:
+def is_printed(node: Node) -> bool:
     """Return whether a variable is only in a message."""
     above = next((one for one in node.above() if one.type == "command"), None)
     name = above.get("name") if above is not None else None
@@ -575,5 +573,5 @@ def _unchecked_argument(script: Script) -> Node | None:
     tested = {name for node in tests for name, _ in expansions(node)}
     if any(re.search(r"\$\{?[1-9]", value.text) for name in tested for value in script.values.get(name, ())):
         return None
-    own = (node for name, node in script.expansions if re.fullmatch("[1-9]", name) and not _is_printed(node))
+    own = (node for name, node in script.expansions if re.fullmatch("[1-9]", name) and not is_printed(node))
     return next((node for node in own if not node.under("function_definition", "heredoc_body")), None)

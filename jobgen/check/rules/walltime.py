@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.variables import is_printed
 from jobgen.errors import shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
@@ -28,7 +29,7 @@ from jobgen.values.parsers import seconds as seconds_of
     the rest, if the script reads the index of an array that no directive makes, if a comment names the program that
     submits it, if the name of the queue is a time, if a comment has the limit of the queue, and in a script that is
     still to be filled in. A comment, a command that submits the script again, or one in a file beside it may have
-    the time limit.)""",
+    the time limit, and one that gives the number of nodes, which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
@@ -46,7 +47,7 @@ from jobgen.values.parsers import seconds as seconds_of
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
     live, scheduler = script.directives.live, script.dialect.scheduler
-    if not live or not script.directives.first_command or _is_elsewhere(script):
+    if not live or not script.directives.first_command or _is_elsewhere(script) or _is_driven(script):
         return
     late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
     options = (*script.options, *late)  # late-directive reports those without effect
@@ -89,6 +90,25 @@ def _may_be_given(script: Script) -> bool:
     is_time = _TIME_NAME.search(request.queue or "") is not None
     few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _is_documented(script) or _has_options(script)
+
+
+def _is_driven(script: Script) -> bool:
+    """Return whether the size of the job comes from the command that submits it: no directive has a number, and the
+    script reads it from variables that it does not set."""
+    request = script.request
+    if any((request.nodes, request.ranks, request.ranks_per_node, request.cpus_per_rank, request.chunks)):
+        return False
+    jobs = {name for name, key in script.dialect.job_variables.items() if key in ("nodes", "ranks")}
+    return any(
+        name in jobs or (name not in script.values and (":?" in node.text or _OF_SIZE.fullmatch(name)))
+        for name, node in script.expansions
+        if not is_printed(node)
+    )
+
+
+_OF_SIZE = re.compile(
+    r"WALL_?TIME|TIME_?LIMIT|N_?NODES|NUM_?NODES|N_?TASKS|NUM_?RANKS|N_?RANKS|QUEUE|PARTITION"
+)
 
 
 # A comment that names the program which submits the script.
