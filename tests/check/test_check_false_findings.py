@@ -446,7 +446,7 @@ def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:
 
 def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
-    assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == ["note"]
+    assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == []
     assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]
 
 
@@ -553,6 +553,12 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
         ("shared-log", f"{HEAD}#SBATCH -o a.log\n# sbatch --output=a-$k.log job.sh\n./a"),
         ("task-total", f"{HEAD}#SBATCH -N 1 -n 1 --ntasks-per-node=4\nmpirun ./a"),
         ("output-directory", f"{PBS}#PBS -o logs/a.log\nmkdir -p logs/$PBS_JOBID\n./a"),
+        ("output-directory", f"{HEAD}#SBATCH -o PATH_TO_LOGS/%j.out -n N_TASKS\n./a"),
+        ("personal-path", f"{HEAD}cd /home/centos/app || exit 1"),
+        *(
+            ("short-walltime", f"#!/bin/bash\n#SBATCH --time={time}\n./a")
+            for time in ("30:00", "45:00", "19:59")
+        ),
         ("late-directive", f"{HEAD}$MORE_OPTIONS\n#SBATCH -n 4\n./a"),
         *(
             ("debug-setting", f"#!/bin/bash\n#SBATCH --time=24:00:00\n{lines}\npython3 a.py")

@@ -86,7 +86,7 @@ _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|data-?_?sets?)(/|$)"
     r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
-    r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
+    r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 
 

@@ -103,6 +103,8 @@ def _lost(script: Script, path: str) -> str | None:
     """,
 )
 def output_directory(script: Script) -> Iterator[Hit]:
+    if script.placeholders or script.is_template:
+        return  # the folder may be one of the values
     copied = script.dialect.copies_logs
     found: dict[str, DirectiveOption] = {}
     for option in _outputs(script):

@@ -27,8 +27,8 @@ from jobgen.values.parsers import seconds as seconds_of
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the directives request no number of anything, or one number alone, so that the command line may have
     the rest, if the script reads the index of an array that no directive makes, if a comment names the program that
-    submits it, if the name of the queue is a time, if a comment has the limit of the queue, and in a script that is
-    still to be filled in. A comment, a command that submits the script again, or one in a file beside it may have
+    submits it, if the name of the queue is a time, and in a script that is still to be filled in. A comment, which may
+    be about the queue, a command that submits the script again, or one in a file beside it may have
     the time limit, and one that gives the number of nodes, which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
@@ -47,7 +47,9 @@ from jobgen.values.parsers import seconds as seconds_of
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
     live, scheduler = script.directives.live, script.dialect.scheduler
-    if not live or not script.directives.first_command or _is_elsewhere(script) or _is_driven(script):
+    if not live or not script.directives.first_command:
+        return
+    if _is_elsewhere(script) or _is_driven(script) or _is_documented(script):
         return
     late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
     options = (*script.options, *late)  # late-directive reports those without effect
@@ -89,7 +91,7 @@ def _may_be_given(script: Script) -> bool:
     others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
     is_time = _TIME_NAME.search(request.queue or "") is not None
     few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
-    return few or is_time or _is_documented(script) or _has_options(script)
+    return few or is_time or _has_options(script)
 
 
 def _is_driven(script: Script) -> bool:
@@ -194,8 +196,8 @@ def _says_minutes(script: Script, number: int, minutes: int) -> bool:
     WARNING,
     "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (If minutes are plausible, as in `30:00`, this is only a note, and so is `--time=48` for Slurm; it is silent if a
-    comment says "24 minutes".)""",
+    (From 60 minutes on, as in `100:00`, this is only a note, and so is `--time=48` for Slurm. It is silent if minutes
+    are plausible, as in `30:00`, and if a comment says "24 minutes".)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=24:00
@@ -217,6 +219,8 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             if (rest == "00" and int(first) in _MINUTES) or _says_minutes(script, option.line, int(first)):
                 continue
             hours = int(first) in _HOURS or total < 300
+            if not hours and int(first) < 60:
+                continue
             yield Hit.at(
                 option,
                 f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes",
