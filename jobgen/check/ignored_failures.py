@@ -246,17 +246,18 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     return False
 
 
-_ITSELF = r"\$0|BASH_SOURCE|JOB_?NAME|^\"?\$\{?\w+\}?\"?$"  # a variable may have the name of the script
+_ITSELF = r"\$\{?0\b|BASH_SOURCE|JOB_?NAME"
 
 
 def _is_sent_again(script: Script, work: Command) -> bool:
     """Return whether the script submits itself after a program: a chain may go on after a failure."""
-    own = rf"(?<![\w.-]){re.escape(script.name)}(?![\w.-])|{_ITSELF}" if script.name else _ITSELF
     for one in script.named("sbatch", "qsub", "msub"):
-        if one.node.start > work.node.end:
-            words = (*one.arguments, *_files(one, "<"))
-            if any(re.search(own, word.text) for word in words):
-                return True
+        words = [word.text for word in (*one.arguments, *_files(one, "<"))]
+        names = [word for word in words if re.search(_ITSELF, word) or os.path.basename(word) == script.name]
+        if names or not any(map(_OF_SCRIPT.search, words)):
+            words = names or [word for word in words if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word)]
+            if one.node.start > work.node.end and words:
+                return True  # a variable may have the name of the script
     return False
 
 
@@ -275,10 +276,7 @@ _OF_PYTHON = re.compile(
     r"scikit|h5py|mpi4py|spconv|rapids)|-python-?\d|[-_]py\d"
 )
 _OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")
-_OF_OTHERS = {
-    "R": re.compile(r"(?:^|/)(?:[rR](?:$|[-_/]\w*)|Rstudio|bioconductor)"),
-    "perl": re.compile(r"(?i)perl"),
-}
+_OF_PERL = re.compile("(?i)perl")
 
 
 # Files that set up a shell, or a compiler.
@@ -312,24 +310,20 @@ def _rank(command: Command, interpreters: set[str]) -> int | None:
     if {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words):
         return None
     names = [word for word in words if word not in ("load", "add")]
-    others = (_OF_OTHERS[name] for name in interpreters if name in _OF_OTHERS)
-    patterns = [*others, *((_OF_PYTHON, _OF_GPU) if "python" in interpreters else ())]
+    patterns = [_OF_PERL] if "perl" in interpreters else []
+    patterns += [_OF_PYTHON, _OF_GPU] if "python" in interpreters else []
     ranks = (at for at, one in enumerate(patterns) if any(map(one.search, names)))
     return next(ranks, None)
 
 
 def _interpreter(script: Script, work: Command) -> str:
-    """Return the interpreter of a program that each system may have, such as python, R or julia; else ""."""
+    """Return the interpreter of a program that each system has: python or perl, not R or julia."""
     words = [part for word in work.words for part in script.constants.text(word).split()]
     names = {one for one in words if "/" not in one}
     if _IMAGES.intersection(words) or any(one.startswith("--container-image") for one in words):
         return ""
     if any(one in _MANAGERS and "run" in words[at + 1 : at + 3] for at, one in enumerate(words)):
         return ""
-    if {"R", "CMD"} <= names or words[:1] == ["R"] or "Rscript" in names:
-        return "R"
-    if "julia" in names:
-        return ""  # no system has one without its module
     if "perl" in names:
         return "perl"
     return "python" if any(is_python(one) for one in names) or names & _ELSEWHERE else ""
@@ -341,7 +335,7 @@ _COMPILERS = re.compile(
     r"c?make3?|gmake|ninja|configure|\w*gcc|\w*g\+\+|g?fortran|cc|CC|ftn|ic(?:c|pc|x|px)|ifort|ifx|clang(?:\+\+)?|"
     r"mpi(?:cc|cxx|c\+\+|CC|f77|f90|fort|icc|icpc|ifort)|hipcc|cargo|javac|virtualenv|pyvenv|pip[\d.]*|grompp\w*"
 )
-_FETCHES = {"clone", "pull", "checkout", "switch", "fetch", "submodule", "lfs"}  # of git
+_FETCHES = {"pull", "checkout", "switch", "fetch", "submodule", "lfs"}  # of git; clone fails at a second time
 _COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws", "mv"}
 _OF_SCRIPT = re.compile(
     r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub)[\"']?$"
@@ -364,18 +358,17 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     program = command.program
     if program == "git":
         return bool(_FETCHES & set(texts[:2]))
-    if program in ("tar", "unzip"):
-        return program == "unzip" or any(
-            "x" in word for word in [word.text for word in command.arguments][:1]
-        )
-    if program == "wget":
-        return True
+    if program in ("tar", "unzip", "wget"):
+        extracts = program != "tar" or any("x" in word.text for word in command.arguments[:1])
+        return extracts and not _is_new(script, command, ".")
     if _COMPILERS.fullmatch(program):
         return True
     if command.name in _COPIES:
         sources, target = texts[:-1], texts[-1] if texts else ""
         if not sources or all(_OF_SCRIPT.search(text) or text == script.name for text in sources):
             return False  # a copy for the record
+        if _is_new(script, command, target):
+            return False
         if target in (".", "./") and command.name != "mv":
             return True
         return len(target) > 1 and _is_named(target.rstrip("/."), later)
@@ -384,6 +377,28 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     outputs += [one.partition("=")[2] for one in arguments if _OUTPUT.fullmatch(one.partition("=")[0])]
     outputs += [word.text.strip("\"'") for word in _targets(command)]
     return any(_is_named(text, later) for text in outputs if len(text) > 3 and not text.startswith("/dev/"))
+
+
+# A folder that no other job has: what reads it fails itself if a file is missing.
+_NEW = re.compile(r"JOB_?ID|\$\$|TMPDIR|mktemp|\bdate\b")
+
+
+def _is_new(script: Script, command: Command, target: str) -> bool:
+    """Return whether a command writes into a folder that the script has made or emptied."""
+    before = [one for one in run(script) if one.node.start < command.node.start and one.arguments]
+    if target in (".", "./"):
+        moves = (one.arguments[-1] for one in reversed(before) if one.name in ("cd", "pushd"))
+        place = next(moves, None)
+        target = place.text.strip("\"'") if place is not None else ""
+    folder = target.rstrip("/*.")
+    value = script.values.get(folder.strip("${}"), [])
+    made = (
+        word.text.strip("\"'").rstrip("/*") for one in before for word in one.arguments if one.name in _MADE
+    )
+    return bool(folder) and (any(map(_NEW.search, (folder, *(one.text for one in value)))) or folder in made)
+
+
+_MADE = ("mkdir", "rm", "\\rm")
 
 
 def _is_named(text: str, later: Sequence[Command]) -> bool:

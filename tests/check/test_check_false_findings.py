@@ -289,8 +289,6 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
             ("no-errexit", f"{HEAD}{lines}")
             for lines in (
                 "module load gcc python/3.9\nsrun python3 t.py",
-                "module load R\nmpirun Rscript t.R",
-                "module load gcc r/4.2\nR CMD BATCH t.R",
                 "C='python t.py'\nmodule load anaconda\nsrun $C",
                 "source env/bin/activate\ntorchrun t.py",
                 "cp /data/a.in .\nsrun ./a",
@@ -493,6 +491,10 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
+        # Programs that fail themselves in a folder without the files
+        "mkdir -p $RUN\ncd $RUN\ncp /data/a.in .\nsrun ./a",
+        "cp -r /data $TMPDIR\npython3 a.py --data $TMPDIR/data",
+        "D=/scratch/$SLURM_JOB_ID\ncp -r /data $D\npython3 a.py --data $D/data",
         # A person or the time limit ends it
         *("timeout 3h python3 a.py\ncp out /data", "srun --pty bash\ncp out /data"),
         "jupyter lab --port 8888\ncp out /data",
@@ -523,6 +525,7 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
         ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
         ("srun ./a\nsbatch next.sh", 3),
+        ('srun ./a\nsbatch -J a next.sh "$folder"', 3),
         ("srun ./a\nif [ ! -f b.out ]; then\nsrun ./b\nfi", 3),
     ],
 )
