@@ -39,7 +39,7 @@ _APART = {
     "nvidia-cuda-mps-control", "gpuseff", "scontrol", "sacctmgr", "scancel", "qdel", "qalter",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
-_PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env)(\.(py|sh))?")
+_PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")
 # Further tools, which are not the work of a job.
 _SMALL = {
     "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr",
@@ -54,7 +54,7 @@ _SHELL = {
 # Commands that print or change text: they fail if nothing is found, too.
 _TEXT = {
     *("grep", "egrep", "diff", "cmp", "find", "sort", "sed", "awk", "cut", "wc", "tr", "tee", "seq", "xargs"),
-    "uniq",
+    *("uniq", "fgrep", "zgrep", "zcat"),
 }
 # Commands without which what follows fails, or that fail without harm.
 _PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
@@ -64,7 +64,7 @@ _HARMLESS = re.compile(
     r"(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E|spack\s+unload|"
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
     r"g?make\s+(?:info|help|print\w*|show\w*)|taskset\s+-\w*p|"
-    r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online))\b|"
+    r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
     r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
 # Commands that only clean up, or print.
@@ -336,7 +336,7 @@ _COMPILERS = re.compile(
     r"mpi(?:cc|cxx|c\+\+|CC|f77|f90|fort|icc|icpc|ifort)|hipcc|cargo|javac|virtualenv|pyvenv|pip[\d.]*|grompp\w*"
 )
 _FETCHES = {"pull", "checkout", "switch", "fetch", "submodule", "lfs"}  # of git; clone fails at a second time
-_COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws", "mv"}
+_COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws"}
 _OF_SCRIPT = re.compile(
     r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub)[\"']?$"
 )
@@ -369,7 +369,7 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
             return False  # a copy for the record
         if _is_new(script, command, target):
             return False
-        if target in (".", "./") and command.name != "mv":
+        if target in (".", "./"):
             return True
         return len(target) > 1 and _is_named(target.rstrip("/."), later)
     arguments = [word.text.strip("\"'") for word in command.arguments]
@@ -475,7 +475,9 @@ def _is_unknown(script: Script, command: Command) -> bool:
     return alone or (sourced and _FUNCTION.match(name) is not None)
 
 
-_FUNCTION = re.compile(r"(?:parse|use|init|load|setup|check|get|set|print|log|start|end|run|do|bb)_[a-z]")
+_FUNCTION = re.compile(
+    r"(?:parse|use|init|load|setup|check|get|set|print|log|start|end|run|do|bb|determine|find|read|make|create)_[a-z]"
+)
 
 
 def _prints(command: Command) -> bool:
@@ -485,6 +487,9 @@ def _prints(command: Command) -> bool:
         return True
     if any(_PRINTS.fullmatch(word.rpartition(".")[2]) for word in words[:2] if "torch" in word):
         return True  # python -m torch.utils.collect_env
+    file = os.path.basename(command.arguments[0].text) if command.arguments else ""
+    if is_python(program) and re.fullmatch(r"(?i)\w*(?:mail|version)\.py|(?:print|show)_\w+\.py", file):
+        return True
     if any(is_python(os.path.basename(one)) and after == "-c" for one, after in pairwise([program, *words])):
         return True
     code = _code(command)

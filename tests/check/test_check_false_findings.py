@@ -478,7 +478,8 @@ def test_the_joined_log_of_nqsv() -> None:
         "python3 - <<E\nimport torch\nprint(torch.__version__)\nE\nsrun ./a",
         "python3 -m torch.utils.collect_env\nsrun python3 a.py",
         "aws s3 cp --dryrun s3://a .\nsrun ./a",
-        "mail -s done $USER\nsrun ./a",
+        *("mail -s done $USER\nsrun ./a", "python3 $DIR/send_mail.py\nsrun python3 a.py"),
+        *("mv a.log a.log.old\nsrun python3 a.py", "wandb artifact cache cleanup 1GB\nsrun python3 a.py"),
         # No commands: an empty shell, an invisible sign, an option behind a lost backslash, a text to fill in
         *("bash\nsrun ./a", "\u200b\nsrun ./a", "srun python3 a.py\n--steps 3"),
         "p=[full path to your data]\nsrun ./a",
